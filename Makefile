@@ -1,0 +1,33 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test perf clean
+
+# The frost photographs of the reference ship inside another distribution; it is installed for its files alone.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps imagecorruptions
+	touch $@
+
+demo: $(READY)  ## corrupt an embedded picture with the whole catalog and write a contact sheet
+	mkdir -p demo
+	$(BIN)/blemish list
+	$(BIN)/blemish show --output demo/contact-sheet.png
+	@echo "Look at demo/contact-sheet.png"
+
+test: $(READY)  ## lint, types, import direction and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+perf: $(READY)  ## time every corruption against the peer package, in one run
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt imagecorruptions-imaug
+	$(BIN)/python perf/cpu.py
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,1 @@
+"""Corruptions: severity tables, draws and deterministic image operations."""

@@ -1,0 +1,79 @@
+"""The catalog: an explicit, frozen mapping from name to corruption, to which users can add their own in a copy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from blemish.corruptions import blur, digital, noise, weather
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.spatter import spatter
+from blemish.types import InputError
+
+__all__ = ["Catalog", "catalog"]
+
+
+class Catalog(Mapping[str, Corruption]):
+    """An immutable mapping from name to corruption. Unknown names are answered with the nearest known ones.
+
+    ``catalog.extended(mine)`` is a new catalog with further corruptions; the original never changes.
+    """
+
+    def __init__(self, *corruptions: Corruption) -> None:
+        entries: dict[str, Corruption] = {}
+        for corruption in corruptions:
+            if corruption.name in entries:
+                raise InputError(f"two corruptions are named {corruption.name!r}; names must be unique")
+            entries[corruption.name] = corruption
+        self._entries: Mapping[str, Corruption] = MappingProxyType(entries)
+
+    def __getitem__(self, name: str) -> Corruption:
+        try:
+            return self._entries[name]
+        except KeyError:
+            near = difflib.get_close_matches(str(name), self._entries, n=3, cutoff=0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(self._entries)}"
+            raise InputError(f"unknown corruption {name!r}; {hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Catalog({', '.join(self)})"
+
+    def __reduce__(self) -> tuple[type[Catalog], tuple[Corruption, ...]]:
+        return Catalog, tuple(self._entries.values())
+
+    def extended(self, *corruptions: Corruption) -> Catalog:
+        """A new catalog with further corruptions; a name that is already taken is refused."""
+        return Catalog(*self._entries.values(), *corruptions)
+
+
+catalog = Catalog(
+    noise.gaussian_noise,
+    noise.shot_noise,
+    noise.impulse_noise,
+    blur.defocus_blur,
+    blur.glass_blur,
+    blur.motion_blur,
+    blur.zoom_blur,
+    weather.snow,
+    weather.frost,
+    weather.fog,
+    weather.brightness,
+    digital.contrast,
+    digital.elastic_transform,
+    digital.pixelate,
+    digital.jpeg_compression,
+    noise.speckle_noise,
+    blur.gaussian_blur,
+    spatter,
+    digital.saturate,
+)

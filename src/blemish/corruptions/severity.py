@@ -1,0 +1,91 @@
+"""Severity tables: real severities in 0 … 5 to parameters, one row per published severity and an identity row 0."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from blemish.types import InputError
+
+__all__ = ["MAX_SEVERITY", "Params", "SeverityTable", "imagenet_c_table", "nearest_preset"]
+
+MAX_SEVERITY = 5
+
+Params = Mapping[str, Tensor]
+"""Parameter name to one float64 value per image, on the CPU."""
+
+
+@dataclass(frozen=True)
+class SeverityTable:
+    """Rows 0 … 5 of parameters for each preset; row 0 is (the limit of) the identity.
+
+    Between rows parameters are interpolated linearly, as continuously changing corruptions do: those in ``reciprocal``
+    through 1/x, and those in ``rounded`` are rounded to whole numbers afterwards.
+    """
+
+    names: tuple[str, ...]
+    rows: Mapping[str, tuple[tuple[float, ...], ...]]
+    sizes: Mapping[str, int]
+    rounded: frozenset[str] = frozenset()
+    reciprocal: frozenset[str] = frozenset()
+
+    def preset(self, height: int, width: int) -> str:
+        """The preset whose image size is nearest to the shorter side; the smaller one when two are equally near."""
+        side = min(height, width)
+        return min(self.rows, key=lambda name: (abs(self.sizes[name] - side), self.sizes[name]))
+
+    def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
+        """The parameters of each image for a severity per image."""
+        if preset not in self.rows:
+            raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(self.rows)}")
+        levels = torch.as_tensor(severity, dtype=torch.float64)
+        low = levels.floor().clamp(0, MAX_SEVERITY - 1)
+        table = torch.tensor(self.rows[preset], dtype=torch.float64)
+        params: dict[str, Tensor] = {}
+        for name, column in zip(self.names, table.unbind(1), strict=True):
+            column = 1 / column if name in self.reciprocal else column
+            below, above = column[low.long()], column[low.long() + 1]
+            # Published rows come out untouched: no rounding error is added where the severity is whole.
+            value = torch.where(levels == low + 1, above, below + (levels - low) * (above - below))
+            value = 1 / value if name in self.reciprocal else value
+            params[name] = value.round() if name in self.rounded else value
+        return params
+
+
+@lru_cache(maxsize=1)
+def _published() -> dict[str, Any]:
+    text = resources.files("blemish.corruptions").joinpath("imagenet_c.json").read_text(encoding="utf-8")
+    tables: dict[str, Any] = json.loads(text)
+    return tables
+
+
+def imagenet_c_table(
+    name: str, identity: Sequence[float], *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = ()
+) -> SeverityTable:
+    """The published rows of an ImageNet-C corruption in all four presets, on top of an identity row."""
+    published = _published()
+    sizes: dict[str, int] = published["_image_size"]
+    rows = {
+        preset: (tuple(map(float, identity)), *(tuple(map(float, row)) for row in published[preset][name]))
+        for preset in sizes
+    }
+    names = tuple(published["parameters"][name])
+    return SeverityTable(names, rows, sizes, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
+
+
+def nearest_preset(height: int, width: int) -> str:
+    """The ImageNet-C preset used for images of this size unless another is named.
+
+    >>> nearest_preset(224, 224), nearest_preset(32, 32), nearest_preset(480, 640)
+    ('imagenet', 'cifar', 'inception')
+    """
+    sizes: dict[str, int] = _published()["_image_size"]
+    side = min(height, width)
+    return min(sizes, key=lambda name: (abs(sizes[name] - side), sizes[name]))

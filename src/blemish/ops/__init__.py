@@ -1,0 +1,1 @@
+"""Deterministic image operations in torch."""

@@ -1,0 +1,36 @@
+"""Colour: luminance and saturation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["luminance", "scale_saturation"]
+
+
+def luminance(images: Tensor) -> Tensor:
+    """ITU-R BT.601 luminance, (B, 1, H, W); a copy of images that have one channel."""
+    if images.shape[1] == 1:
+        return images.clone()
+    red, green, blue = images.split(1, dim=1)
+    return (red * 0.299).add_(green, alpha=0.587).add_(blue, alpha=0.114)
+
+
+def scale_saturation(images: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Replace HSV's S by clip(S · scale + shift). Grays have the hue of red, as by convention; one channel has no hue.
+
+    Every channel keeps its relative distance from the largest: c → V − (V − c) · S′/S, with no conversion to HSV.
+    """
+    if images.shape[1] == 1:
+        return images
+    value = images.amax(1, keepdim=True)
+    spread = value - images.amin(1, keepdim=True)
+    gray = spread <= 0
+    saturation = spread / (value + (value <= 0))
+    wanted = saturation.mul_(scale).add_(shift).clamp_(0, 1).mul_(value)
+    ratio = wanted / (spread + gray)
+    out = value - (value - images).mul_(ratio)
+    # Only green and blue move away from gray.
+    reddened = wanted.mul_(gray)
+    out[:, 1:] -= reddened
+    return out

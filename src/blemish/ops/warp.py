@@ -1,0 +1,46 @@
+"""Geometric warps: affine maps as OpenCV samples them, and free displacement fields."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["affine_from_points", "displace", "warp_affine"]
+
+# OpenCV's warpAffine keeps coordinates in 1/1024 pixel and samples at multiples of 1/32.
+_FINE = 1024
+_SHIFT = 5
+_STEPS = 32
+
+
+def affine_from_points(source: Tensor, target: Tensor) -> Tensor:
+    """The (B, 2, 3) float64 maps that take three target points (B, 3, 2), as (x, y), back to the source points."""
+    homogeneous = torch.cat([target, torch.ones_like(target[..., :1])], dim=-1)
+    return torch.linalg.solve(homogeneous, source).transpose(1, 2)
+
+
+def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
+    """Sample bilinearly at backward · (x, y, 1), reflecting at the border without repeating the edge.
+
+    `backward` (B, 2, 3) float64 lives on the CPU. Positions are rounded to 1/32 pixel as OpenCV does.
+    """
+    height, width = images.shape[-2:]
+    x, y = (torch.arange(n, dtype=torch.float64) for n in (width, height))
+    per_column = (backward[:, :, 0, None] * x * _FINE).round()
+    per_row = ((backward[:, :, 1, None] * y + backward[:, :, 2, None]) * _FINE).round()
+    per_column, per_row = (part.to(images.device, torch.int32) for part in (per_column, per_row))
+    fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
+    position = (fine >> _SHIFT).to(torch.float32)
+    scale = torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))], device=images.device)
+    grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
+
+
+def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
+    """Sample bilinearly at (x + dx, y + dy), fields of shape (B, H, W), mirroring at the border with the edge repeated."""
+    height, width = images.shape[-2:]
+    x = torch.arange(width, device=images.device, dtype=torch.float32)
+    y = torch.arange(height, device=images.device, dtype=torch.float32)[:, None]
+    grid = torch.stack([(dx + x).mul_(2).add_(1).div_(width), (dy + y).mul_(2).add_(1).div_(height)], dim=-1)
+    return F.grid_sample(images, grid.sub_(1), mode="bilinear", padding_mode="reflection", align_corners=False)

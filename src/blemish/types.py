@@ -1,0 +1,26 @@
+"""Small shared types: what an image batch looks like, and how bad input is reported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+__all__ = ["InputError", "Shape"]
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message names it, and says what was expected."""
+
+
+class Shape(NamedTuple):
+    """The shape of one image."""
+
+    channels: int
+    height: int
+    width: int
+
+    @classmethod
+    def of(cls, images: Tensor) -> Shape:
+        """The shape shared by a (B, C, H, W) batch."""
+        return cls(*images.shape[-3:])

@@ -1,0 +1,27 @@
+"""Shared fixtures: where the reference's recordings lie, if they lie anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder with the reference's own pixels and draws, kept beside the checkout and not part of it."""
+    folder = SHARED / "golden"
+    if not folder.is_dir():
+        pytest.skip("the reference recordings (../shared/golden) are not beside this checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def device() -> torch.device:
+    """A GPU, for tests that compare it with the CPU."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU on this machine")
+    return torch.device("cuda")
