@@ -60,7 +60,7 @@ def _offsets(recording: Recording, params: Params, image: NDArray[np.uint8]) -> 
 
 
 def _angle(recording: Recording, params: Params, image: NDArray[np.uint8]) -> blur.Angle:
-    return blur.Angle(torch.from_numpy(recording["draw0_uniform"]).view(1))
+    return blur.Angle(torch.as_tensor(recording["draw0_uniform"]).view(1))
 
 
 def _flakes(recording: Recording, params: Params, image: NDArray[np.uint8]) -> weather.Flakes:
@@ -83,7 +83,7 @@ def _wobble(recording: Recording, params: Params, image: NDArray[np.uint8]) -> w
 def _distortion(recording: Recording, params: Params, image: NDArray[np.uint8]) -> digital.Distortion:
     corners = torch.from_numpy(recording["draw0_uniform"] / float(params["affine"]))[None]
     fields = [_chw(recording[key]) for key in ("draw1_uniform", "draw2_uniform") if key in recording]
-    return digital.Distortion(corners, *(fields or [torch.zeros(1, 1, *image.shape[:2])] * 2))
+    return digital.Distortion(corners, torch.cat(fields, dim=1) if fields else torch.zeros(1, 2, *image.shape[:2]))
 
 
 def _specks(recording: Recording, params: Params, image: NDArray[np.uint8]) -> Any:

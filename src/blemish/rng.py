@@ -32,7 +32,7 @@ def hash_id(name: str) -> int:
     """A stable signed 64-bit image id for a name, for sources whose images have names instead of numbers.
 
     >>> hash_id("n01440764/ILSVRC2012_val_00000293.JPEG")
-    1484318447543187211
+    6470457453692079422
     """
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little", signed=True)
 

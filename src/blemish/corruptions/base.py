@@ -23,7 +23,7 @@ MIN_SIDE = 8
 _SLACK = 2.0**-12
 
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
-_CPU_CHUNK = 2**18
+_CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption
+from blemish.corruptions.base import Corruption, quantise, unit_range
 from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
@@ -62,24 +62,34 @@ class Offsets(NamedTuple):
 
 def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
     passes = int(params["iterations"].max())
-    reach = params["max_delta"].clamp(min=1).to(words.device, torch.float32).view(-1, 1, 1, 1)
+    side = 2 * params["max_delta"].clamp(min=1).to(words.device, torch.float32).view(-1, 1, 1, 1)
+    # One rank picks one of the side² places.
+    place = words.coarse_uniforms("place", passes, shape.height, shape.width).mul_(side * side).floor_()
+    down = (place / side).floor_()
+    right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
+    if not bool(active.all()):
+        down, right = (torch.where(active.to(words.device), v, side / 2) for v in (down, right))
+    return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
 
-    def offsets(name: str) -> Tensor:
-        ranks = words.coarse_uniforms(name, passes, shape.height, shape.width)
-        return (ranks * (2 * reach)).floor_().sub_(reach).mul_(active.to(words.device)).to(torch.int64)
 
-    return Offsets(offsets("dy"), offsets("dx"))
+def _truncated_blur(images: Tensor, sigma: Tensor) -> Tensor:
+    """Blurred images on whole levels.
+
+    A faint blur moves a level by a millionth before it is truncated: it needs exact levels and double precision.
+    """
+    blurred = unit_range(quantise(blur_gaussian(images, sigma).clone()))
+    faint = sigma < 0.4
+    if bool(faint.any()):
+        levels = images[faint].mul(255 * 2**10).round_().to(torch.float64).mul_(2.0**-10)
+        exact = blur_gaussian(levels, sigma[faint]).add(1e-9).floor_()
+        blurred[faint] = unit_range(exact)
+    return blurred
 
 
 def _glass(images: Tensor, params: Params, draw: Offsets) -> Tensor:
-    """Blur, truncate, copy each pixel from a random neighbour (row by row from the end, in place), blur again.
-
-    A faint blur moves a whole level by a millionth before it is truncated, so the first one works on exact levels in
-    double precision.
-    """
-    levels = images.mul(255 * 2**10).round_().to(torch.float64).mul_(2.0**-10)
-    blurred = blur_gaussian(levels, params["sigma"]).add(1e-9).floor_().to(torch.float32).mul_(1 / 255)
+    """Blur, truncate, copy each pixel from a random neighbour (row by row from the end, in place), blur again."""
+    blurred = _truncated_blur(images, params["sigma"])
     if draw.dy.shape[1]:
         sources = shuffle_sources(draw.dy, draw.dx, params["max_delta"].clamp(min=1))
         blurred = blurred.flatten(2).gather(2, sources[:, None].expand(-1, images.shape[1], -1)).view_as(images)

@@ -12,7 +12,7 @@ from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.jpeg import jpeg_round_trip
-from blemish.ops.resample import box_resize
+from blemish.ops.resample import pixelated
 from blemish.ops.warp import affine_from_points, displace, warp_affine
 from blemish.rng import Words
 from blemish.types import Shape
@@ -37,23 +37,19 @@ def _jpeg(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     height, width = levels.shape[-2:]
     scale = float(params["scale"][0])
-    small = box_resize(levels, max(1, int(height * scale)), max(1, int(width * scale)))
-    return box_resize(small, height, width)
+    return pixelated(levels, max(1, int(height * scale)), max(1, int(width * scale)))
 
 
 class Distortion(NamedTuple):
-    """Moves of three points in units of `affine`, (B, 3, 2) on the CPU, and two fields (B, 1, H, W); all in (−1, 1)."""
+    """Moves of three points in units of `affine`, (B, 3, 2) on the CPU, and fields dx, dy (B, 2, H, W); in (−1, 1)."""
 
     corners: Tensor
-    dx: Tensor
-    dy: Tensor
+    fields: Tensor
 
 
 def _draw_elastic(shape: Shape, params: Params, words: Words) -> Distortion:
     corners = words.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    dx = words.coarse_uniforms("dx", 1, shape.height, shape.width).mul_(2).sub_(1)
-    dy = words.coarse_uniforms("dy", 1, shape.height, shape.width).mul_(2).sub_(1)
-    return Distortion(corners, dx, dy)
+    return Distortion(corners, words.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
@@ -66,8 +62,7 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     warped = warp_affine(images, affine_from_points(points.expand_as(moved), moved))
     if not bool((params["alpha"] > 0).any()):
         return warped
-    fields = torch.cat([draw.dx, draw.dy], dim=1)
-    fields = gaussian_blur(fields, params["sigma"], truncate=3.0, border="reflect")
+    fields = gaussian_blur(draw.fields, params["sigma"], truncate=3.0, border="reflect")
     fields = fields * column(params["alpha"], images)
     return displace(warped, fields[:, 0], fields[:, 1])
 

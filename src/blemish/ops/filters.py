@@ -7,15 +7,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from blemish.ops.linear import LinearMap
 
 __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "pad"]
 
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
-
-# From about this many taps on, a dense matrix product is faster on a CPU than shifting and adding.
-_MAX_TAPS = 27
-
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
     """For each position start … stop − 1, outside 0 … size − 1 too, the inside position whose value stands there."""
@@ -28,14 +27,16 @@ def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
     return torch.where(inside < size, inside, mirror)
 
 
-def pad(images: Tensor, rows: int, columns: int, border: Border) -> Tensor:
-    """Images with `rows` more above and below and `columns` more on either side; a margin may exceed the image."""
+def pad(images: Tensor, top: int, bottom: int, left: int, right: int, border: Border) -> Tensor:
+    """Images with margins; a margin may exceed the image."""
     height, width = images.shape[-2:]
-    if rows:
-        images = images.index_select(-2, border_index(-rows, height + rows, height, border).to(images.device))
-    if columns:
-        images = images.index_select(-1, border_index(-columns, width + columns, width, border).to(images.device))
-    return images
+    if border == "replicate":
+        return F.pad(images, (left, right, top, bottom), mode="replicate")
+    if border == "reflect101" and max(top, bottom) < height and max(left, right) < width:
+        return F.pad(images, (left, right, top, bottom), mode="reflect")
+    rows = border_index(-top, height + bottom, height, border).to(images.device)
+    columns = border_index(-left, width + right, width, border).to(images.device)
+    return images.index_select(-2, rows).index_select(-1, columns)
 
 
 def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, border: Border = "replicate") -> Tensor:
@@ -43,56 +44,32 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
 
     SciPy's kernel: sampled, cut and normalised. A radius of 0 leaves the image as it is.
     """
-    radius = int(truncate * float(sigma.max()) + 0.5)
-    if radius == 0:
+    if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    taps = 2 * radius + 1
-    if images.device.type == "cpu" and taps <= _MAX_TAPS:
-        kernels = _gaussian_kernels(sigma, radius, truncate).to(images.dtype)
-        return _shift_and_add(_shift_and_add(images, kernels, -2, border), kernels, -1, border)
-    settings = (tuple(sigma.tolist()), truncate, border, images.device)
-    down, across = (_blur_matrices(size, *settings).to(images.dtype) for size in images.shape[-2:])
-    return down @ images @ across.transpose(-1, -2)
-
-
-def _gaussian_kernels(sigma: Tensor, radius: int, truncate: float) -> Tensor:
-    """Normalised kernels (B, 2·radius + 1) in float64; each is cut at its own radius."""
-    distance = torch.arange(-radius, radius + 1, dtype=torch.float64).abs()
-    sigma = sigma.clamp(min=1e-6)[:, None]
-    kernels = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= (truncate * sigma + 0.5).floor())
-    return kernels / kernels.sum(1, keepdim=True)
-
-
-def _shift_and_add(images: Tensor, kernels: Tensor, dim: int, border: Border) -> Tensor:
-    """Correlate along one dimension with a kernel per image."""
-    radius, size = kernels.shape[1] // 2, images.shape[dim]
-    padded = pad(images, radius if dim == -2 else 0, radius if dim == -1 else 0, border)
-    if len(kernels) == 1:
-        weights: list[Tensor | float] = kernels[0].tolist()
-    else:
-        weights = list(kernels.T[:, :, None, None, None])
-    out = padded.narrow(dim, radius, size) * weights[radius]
-    for tap in range(radius):
-        # The kernel is symmetric.
-        pair = padded.narrow(dim, tap, size) + padded.narrow(dim, 2 * radius - tap, size)
-        weight = weights[tap]
-        out = out.add_(pair, alpha=weight) if isinstance(weight, float) else out.addcmul_(pair, weight)
-    return out
+    sigmas = tuple(sigma.tolist()) if bool((sigma != sigma[0]).any()) else (float(sigma[0]),)
+    settings = (sigmas, truncate, border, images.device, images.dtype)
+    height, width = images.shape[-2:]
+    return _gaussian_map(width, *settings).across(_gaussian_map(height, *settings).down(images))
 
 
 @lru_cache(maxsize=64)
-def _blur_matrices(
-    size: int, sigma: tuple[float, ...], truncate: float, border: Border, device: torch.device
-) -> Tensor:
-    """The filter as matrices (B, 1, size, size), or (1, 1, size, size) when all sigmas are equal, border folded in."""
-    distinct = torch.tensor(sigma[:1] if len(set(sigma)) == 1 else sigma, dtype=torch.float64)
-    radius = int(truncate * float(distinct.max()) + 0.5)
-    kernels = _gaussian_kernels(distinct, radius, truncate).to(device)
-    step = torch.arange(size + 2 * radius, device=device) - torch.arange(size, device=device)[:, None]
-    inside = (step >= 0) & (step <= 2 * radius)
-    bands = kernels[:, step.clamp(0, 2 * radius)] * inside
-    fold = torch.nn.functional.one_hot(border_index(-radius, size + radius, size, border), size)
-    return (bands @ fold.to(device, torch.float64)).unsqueeze(1)
+def _gaussian_map(
+    size: int,
+    sigmas: tuple[float, ...],
+    truncate: float,
+    border: Border,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> LinearMap:
+    """The filter along a side of this size, what lies beyond the border folded in; each kernel has its own radius."""
+    sigma = torch.tensor(sigmas, dtype=torch.float64).clamp(min=1e-6).view(-1, 1, 1, 1)
+    reach = (truncate * sigma + 0.5).floor()
+    radius = int(reach.max())
+    steps = torch.arange(size + 2 * radius, dtype=torch.float64) - radius
+    distance = (steps - torch.arange(size, dtype=torch.float64)[:, None]).abs()
+    band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
+    fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
+    return LinearMap.of((band / band.sum(-1, keepdim=True)) @ fold, device, dtype)
 
 
 def _fast_size(size: int) -> int:
@@ -115,10 +92,8 @@ def convolve(images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: B
     """
     height, width = images.shape[-2:]
     tall, wide = kernels.shape[-2:]
-    rows = border_index(-anchor[0], height + tall - 1 - anchor[0], height, border)
-    columns = border_index(-anchor[1], width + wide - 1 - anchor[1], width, border)
-    padded = images.index_select(-2, rows.to(images.device)).index_select(-1, columns.to(images.device))
-    size = (_fast_size(len(rows)), _fast_size(len(columns)))
+    padded = pad(images, anchor[0], tall - 1 - anchor[0], anchor[1], wide - 1 - anchor[1], border)
+    size = (_fast_size(padded.shape[-2]), _fast_size(padded.shape[-1]))
     spectrum = torch.fft.rfft2(padded, s=size)
     spectrum *= torch.fft.rfft2(kernels.to(images.device), s=size).conj().unsqueeze(1)
     return torch.fft.irfft2(spectrum, s=size)[..., :height, :width]
@@ -136,7 +111,7 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor) -> Tensor:
         kernels = weights.new_zeros((len(images), side * side)).scatter_add_(1, flat, weights)
         return convolve(images, kernels.view(-1, side, side).to(torch.float32), (reach, reach), "replicate")
     height, width = images.shape[-2:]
-    padded = pad(images, reach, reach, "replicate")
+    padded = pad(images, reach, reach, reach, reach, "replicate")
     out = torch.zeros_like(images)
     for image, source, moves, share in zip(out, padded, shifts.tolist(), weights.tolist(), strict=True):
         # Near a diagonal, neighbouring taps often fall on the same pixel.

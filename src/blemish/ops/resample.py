@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["box_resize", "centre_zoom"]
+from blemish.ops.linear import LinearMap
+
+__all__ = ["centre_zoom", "pixelated"]
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -31,40 +33,36 @@ def centre_zoom(images: Tensor, factor: float) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _box_windows(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """For each target pixel the source pixels Pillow's BOX averages, (taps, target) indices and weights.
-
-    A source pixel belongs to the target whose interval holds its centre: whole pixels, never fractions of one.
-    """
+def _box_map(source: int, target: int, device: torch.device) -> LinearMap:
+    """Pillow's BOX filter: a source pixel belongs to the target whose interval holds its centre, never in fractions."""
     scale = source / target
     support = 0.5 * max(scale, 1.0)
-    centres = (torch.arange(target, dtype=torch.float64) + 0.5) * scale
-    first = (centres - support + 0.5).to(torch.int64).clamp(min=0)
-    last = (centres + support + 0.5).to(torch.int64).clamp(max=source)
-    taps = torch.arange(int((last - first).max()))[:, None]
-    position = (first + taps - centres + 0.5) / max(scale, 1.0)
-    weights = ((first + taps < last) & (position > -0.5) & (position <= 0.5)).to(torch.float64)
-    weights = (weights / weights.sum(0)).to(device, torch.float32)
-    return (first + taps).clamp(max=source - 1).to(device), weights
+    centres = ((torch.arange(target, dtype=torch.float64) + 0.5) * scale)[:, None]
+    first, last = (centres - support + 0.5).floor(), (centres + support + 0.5).floor()
+    pixels = torch.arange(source, dtype=torch.float64)
+    position = (pixels - centres + 0.5) / max(scale, 1.0)
+    inside = (pixels >= first) & (pixels < last) & (position > -0.5) & (position <= 0.5)
+    weights = inside.to(torch.float64)
+    return LinearMap.of((weights / weights.sum(1, keepdim=True))[None, None], device, torch.float32)
 
 
-def _box_along(levels: Tensor, dim: int, target: int) -> Tensor:
-    """One pass of Pillow's separable box filter on uint8 levels, rounded to whole levels."""
-    source = levels.shape[dim]
-    if source == target:
-        return levels
-    indices, weights = _box_windows(source, target, levels.device)
-    if len(indices) == 1:
-        return levels.index_select(dim, indices[0])
-    if dim == -2:
-        weights = weights[..., None]
-    floats = levels.to(torch.float32)
-    total = floats.index_select(dim, indices[0]).mul_(weights[0])
-    for index, weight in zip(indices[1:], weights[1:], strict=True):
-        total.addcmul_(floats.index_select(dim, index), weight)
-    return total.add_(0.5 + 2.0**-12).to(torch.uint8)
+def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
+    """Uint8 images shrunk to height × width by Pillow's BOX filter, and enlarged again by it.
+
+    Pillow filters columns first, then rows, and rounds each time. Enlarging only repeats pixels.
+    """
+    tall, wide = levels.shape[-2:]
+    small = levels.to(torch.float32)
+    if width < wide:
+        small = _rounded(_box_map(wide, width, levels.device).across(small))
+    if height < tall:
+        small = _rounded(_box_map(tall, height, levels.device).down(small))
+    if width < wide:
+        small = _box_map(width, wide, levels.device).across(small)
+    rows = _box_map(height, tall, levels.device).matrix[0, 0].argmax(1)
+    return small.to(torch.uint8).index_select(-2, rows)
 
 
-def box_resize(levels: Tensor, height: int, width: int) -> Tensor:
-    """Pillow's BOX resize of uint8 images: columns first, then rows, rounding each time."""
-    return _box_along(_box_along(levels, -1, width), -2, height)
+def _rounded(levels: Tensor) -> Tensor:
+    # Halves go up, as in Pillow's fixed-point arithmetic, float noise or not.
+    return levels.add_(0.5 + 2.0**-12).floor_()

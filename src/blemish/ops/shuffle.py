@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = ["shuffle_sources"]
@@ -20,24 +22,44 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     was visited before, so the pixel points on to the source's own source. Such chains are resolved by pointer doubling.
     """
     batch, passes, height, width = dy.shape
-    device = dy.device
-    y = torch.arange(height, device=device)[:, None]
-    x = torch.arange(width, device=device)
-    delta = max_delta.to(device, torch.int64).view(-1, 1, 1)
-    visited = (y > delta) & (y <= height - delta) & (x > delta) & (x <= width - delta)
-    here = (y * width + x).expand(batch, -1, -1)
-    result = here.flatten(1)
-    offset = dy * width + dx
     count = height * width
-    for step in range(passes):
-        source = torch.where(visited, here + offset[:, step], here)
-        # The pass runs backwards, so a later flat index means an earlier visit, if it is visited at all.
-        chained = (source > here) & visited.flatten(1).gather(1, source.flatten(1)).view_as(source)
-        # Second half of the table: pixels with their old values, where chains end.
-        pointer = torch.where(chained, source, source + count).flatten(1)
-        ends = torch.arange(count, 2 * count, device=device).expand(batch, -1)
-        pointer = torch.cat([pointer, ends], dim=1)
-        for _ in range(_DOUBLINGS):
-            pointer = pointer.gather(1, pointer)
-        result = result.gather(1, pointer[:, :count] - count)
-    return result
+    rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
+    delta = max_delta.to(dy.device, torch.int64).view(-1, 1, 1)
+    inside = (rows > delta) & (rows <= height - delta) & (columns > delta) & (columns <= width - delta)
+    offset = (dy.to(torch.int64) * width).add_(dx).mul_(inside[:, None]).transpose(0, 1).flatten(1)
+    # One index space for the whole batch. On the CPU in NumPy, which indexes three times as fast as torch.
+    on_cpu = dy.device.type == "cpu"
+    here, moves, visited = (
+        v.numpy() if on_cpu else v for v in (torch.arange(batch * count, device=dy.device), offset, inside.flatten())
+    )
+    result = here
+    for moved in moves:
+        source = here + moved
+        # The pass runs backwards, so a later index means an earlier visit, if it is visited at all.
+        chained = (moved > 0) & visited[source]
+        result = result[_walk(source, chained) if on_cpu else _doubled(source, chained)]
+    return torch.as_tensor(result).view(batch, count) % count
+
+
+def _doubled(source: Tensor, chained: Tensor) -> Tensor:
+    """Follow all chains at once by pointer doubling."""
+    # The second half of the table holds the old values, where chains end.
+    count = len(source)
+    ends = torch.arange(count, 2 * count, device=source.device)
+    pointer = torch.cat([torch.where(chained, source, source + count), ends])
+    for _ in range(_DOUBLINGS):
+        pointer = pointer[pointer]
+    return pointer[:count] - count
+
+
+def _walk(source: NDArray[np.int64], chained: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Follow all chains link by link: each leaves fewer than half of the chains open, which on a CPU beats doubling all of them."""
+    final = source.copy()
+    chains = np.flatnonzero(chained)
+    at = source[chains]
+    while len(chains):
+        still = chained[at]
+        at = source[at]
+        final[chains] = at
+        chains, at = chains[still], at[still]
+    return final

@@ -32,8 +32,11 @@ _REFERENCE_DIGEST = "1ccf9cdf7955d7fa"
 
 def _directory() -> Path | None:
     named = os.environ.get(FROST_VARIABLE)
-    if named:
-        return Path(named)
+    return Path(named) if named else _installed()
+
+
+@lru_cache(maxsize=1)
+def _installed() -> Path | None:
     try:
         files = metadata.distribution("imagecorruptions").files or []
     except metadata.PackageNotFoundError:

@@ -1,0 +1,47 @@
+"""Linear maps along rows or columns, with a matrix per image: blurs and resamplings that are separable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["LinearMap"]
+
+# On a CPU a map is applied to this many outputs at a time, each block from the inputs it needs; on a GPU all at once.
+_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """Matrices (B, 1, outputs, inputs), or (1, 1, outputs, inputs) for all images, and where they are not zero."""
+
+    matrix: Tensor
+    blocks: tuple[tuple[slice, slice], ...]
+
+    @classmethod
+    def of(cls, matrix: Tensor, device: torch.device, dtype: torch.dtype) -> LinearMap:
+        """Prepare a CPU matrix for images of this device and type."""
+        outputs = matrix.shape[-2]
+        if device.type != "cpu":
+            blocks = [(slice(0, outputs), slice(0, matrix.shape[-1]))]
+        else:
+            blocks = []
+            for start in range(0, outputs, _BLOCK):
+                rows = slice(start, min(start + _BLOCK, outputs))
+                used = (matrix[..., rows, :] != 0).flatten(0, 2).any(0).nonzero().flatten()
+                blocks.append((rows, slice(int(used[0]), int(used[-1]) + 1)))
+        return cls(matrix.to(device, dtype), tuple(blocks))
+
+    def down(self, images: Tensor) -> Tensor:
+        """Apply to every column of (B, C, H, W)."""
+        parts = [self.matrix[..., outputs, inputs] @ images[..., inputs, :] for outputs, inputs in self.blocks]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+    def across(self, images: Tensor) -> Tensor:
+        """Apply to every row of (B, C, H, W)."""
+        # Never one product over the rows of all images: its rounding could depend on how many there are.
+        matrix = self.matrix.transpose(-1, -2)
+        parts = [images[..., inputs] @ matrix[..., inputs, outputs] for outputs, inputs in self.blocks]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)

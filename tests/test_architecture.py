@@ -1,0 +1,94 @@
+"""The direction of imports is law: a file imports only from lower layers, or from its own package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import blemish
+
+ROOT = Path(blemish.__file__).parent
+
+# The longest matching prefix decides.
+LAYERS = {
+    "types": 0,
+    "rng": 0,
+    "ops": 1,
+    "corruptions": 2,
+    "corruptions.catalog": 3,
+    "data": 3,
+    "transform": 4,
+    "storage": 4,
+    "reports": 8,
+    "cli": 9,
+    "": 10,
+}
+
+
+def layer(module: str) -> tuple[str, int]:
+    parts = module.split(".")
+    for length in range(len(parts), -1, -1):
+        prefix = ".".join(parts[:length])
+        if prefix in LAYERS:
+            return prefix, LAYERS[prefix]
+    raise AssertionError(f"no layer for {module}")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """What a file imports from blemish, as dotted names below it, in functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        found |= {name.removeprefix("blemish").lstrip(".") for name in names if name.split(".")[0] == "blemish"}
+    return found
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_downwards(path: Path) -> None:
+    here, level = layer(module_name(path))
+    for name in imported_modules(path):
+        there, other = layer(name)
+        assert other < level or there == here, (
+            f"{path.name} ({here}, L{level}) imports blemish.{name} ({there}, L{other})"
+        )
+
+
+def test_the_check_can_fail(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from blemish.cli.main import app\n")
+    (name,) = imported_modules(bad)
+    assert layer(name)[1] > layer("ops.filters")[1]
+
+
+def test_nothing_heavy_is_imported_with_the_library() -> None:
+    """Corrupting tensors needs torch, numpy and Pillow only."""
+    code = (
+        "import sys, torch, blemish\n"
+        "blemish.corrupt(torch.zeros(3, 32, 32, dtype=torch.uint8), 'fog', severity=1)\n"
+        "heavy = {'typer', 'rich', 'scipy', 'cv2', 'skimage', 'numba', 'matplotlib', 'pandas', 'torchvision'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_sources_know_nothing_of_the_folder_beside_the_checkout() -> None:
+    assert not [path for path in FILES if "shared/" in path.read_text(encoding="utf-8")]
