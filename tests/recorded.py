@@ -52,6 +52,9 @@ def _offsets(recording: Recording, params: Params, image: NDArray[np.uint8]) -> 
     delta, passes = int(params["max_delta"]), int(params["iterations"])
     height, width = image.shape[:2]
     rows, columns = np.arange(height - delta, delta, -1), np.arange(width - delta, delta, -1)
+    if not passes:
+        still = torch.zeros(1, 1, height, width, dtype=torch.int8)
+        return blur.Offsets(still, still)
     moves = recording["draw_offsets"].reshape(passes, len(rows), len(columns), 2)
     fields = np.zeros((2, 1, passes, height, width), np.int64)
     fields[np.ix_([0], [0], range(passes), rows, columns)] = moves[None, None, ..., 1]

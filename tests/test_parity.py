@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from recorded import inject
 
 import blemish
 from blemish.ops.textures import frost_kind
+from recorded import inject
 
 FILES = {"imagenet_c_224": "imagenet", "cifar_c_32": "cifar", "ccc_224": "imagenet"}
 SEVERITIES = {"imagenet_c_224": [1, 3, 5], "cifar_c_32": [1, 2, 3, 4, 5], "ccc_224": [0.25, 1.5, 3.75]}

@@ -24,6 +24,7 @@ from torch import Tensor
 
 __all__ = ["Words", "as_ids", "hash_id"]
 
+_CPU = torch.device("cpu")
 _TABLE_BITS = 16
 _MULTIPLIER, _INCREMENT = np.int32(1664525), np.int32(1013904223)  # Numerical Recipes' LCG, as in pcg4d
 
@@ -45,7 +46,7 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
 
 
 def _mix(words: Any) -> None:
-    """One round in place over four rows of 32-bit words, NumPy or torch: multiply-adds, then high bits into low ones."""
+    """One round in place over four rows of words, NumPy or torch: multiply-adds, then high bits into low ones."""
     x, y, z, w = words
     x += y * w
     y += z * x
@@ -82,7 +83,7 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
         store, k = torch.empty(shape, dtype=torch.int32, device=device), torch.from_numpy(keys)[:, :, None].to(device)
         store[:, 0] = torch.arange(quarter, dtype=torch.int32, device=device)
     words = store.swapaxes(0, 1)
-    # The first round written out, because so far only x varies along the row. An odd multiplier lets y visit every value.
+    # The first round written out, as only x varies along a row yet. An odd multiplier lets y visit every value.
     x, y, z, w = words
     x += k[0]
     y[...] = x * (k[2] | 1)
@@ -93,7 +94,7 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     w += k[3]
     words += words >> 16
     _mix(words)
-    result = store if isinstance(store, Tensor) else torch.from_numpy(store)
+    result: Tensor = torch.as_tensor(store)
     return result.view(keys.shape[1], -1)[:, :count]
 
 
@@ -124,11 +125,11 @@ class Words:
     seed: int
     ids: Tensor
     scope: str = ""
-    device: torch.device = torch.device("cpu")
+    device: torch.device = _CPU
 
     def on_cpu(self) -> Words:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""
-        return replace(self, device=torch.device("cpu"))
+        return replace(self, device=_CPU)
 
     def raw(self, name: str, *shape: int) -> Tensor:
         """Uniform 32-bit words as int32."""

@@ -22,6 +22,11 @@ from blemish.types import Shape
 __all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "motion_taps", "zoom_blur"]
 
 
+# The largest reaches in any table. One transform size for all severities: another image's may not change the rounding.
+_DISK_REACH = 12
+_MOTION_REACH = 44
+
+
 def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return blur_gaussian(images, params["sigma"])
 
@@ -45,12 +50,11 @@ def _disk(radius: float, alias_blur: float) -> Tensor:
 
 def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     disks = [_disk(r, a) for r, a in zip(params["radius"].tolist(), params["alias_blur"].tolist(), strict=True)]
-    half = max(len(disk) // 2 for disk in disks)
-    kernels = torch.zeros(len(disks), 2 * half + 1, 2 * half + 1)
+    kernels = torch.zeros(len(disks), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1)
     for kernel, disk in zip(kernels, disks, strict=True):
-        start = half - len(disk) // 2
+        start = _DISK_REACH - len(disk) // 2
         kernel[start : start + len(disk), start : start + len(disk)] = disk
-    return convolve(images, kernels, (half, half), "reflect101")
+    return convolve(images, kernels, (_DISK_REACH, _DISK_REACH), "reflect101")
 
 
 class Offsets(NamedTuple):
@@ -61,10 +65,11 @@ class Offsets(NamedTuple):
 
 
 def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
-    passes = int(params["iterations"].max())
+    passes = max(1, int(params["iterations"].max()))
     side = 2 * params["max_delta"].clamp(min=1).to(words.device, torch.float32).view(-1, 1, 1, 1)
-    # One rank picks one of the side² places.
-    place = words.coarse_uniforms("place", passes, shape.height, shape.width).mul_(side * side).floor_()
+    # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
+    ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
+    place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
     down = (place / side).floor_()
     right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
@@ -90,10 +95,9 @@ def _truncated_blur(images: Tensor, sigma: Tensor) -> Tensor:
 def _glass(images: Tensor, params: Params, draw: Offsets) -> Tensor:
     """Blur, truncate, copy each pixel from a random neighbour (row by row from the end, in place), blur again."""
     blurred = _truncated_blur(images, params["sigma"])
-    if draw.dy.shape[1]:
-        sources = shuffle_sources(draw.dy, draw.dx, params["max_delta"].clamp(min=1))
-        blurred = blurred.flatten(2).gather(2, sources[:, None].expand(-1, images.shape[1], -1)).view_as(images)
-    return blur_gaussian(blurred, params["sigma"])
+    sources = shuffle_sources(draw.dy, draw.dx, params["max_delta"].clamp(min=1))
+    shuffled = blurred.flatten(2).gather(2, sources[:, None].expand(-1, images.shape[1], -1)).view_as(images)
+    return blur_gaussian(shuffled, params["sigma"])
 
 
 class Angle(NamedTuple):
@@ -120,7 +124,7 @@ def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor,
 
 
 def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
-    return line_blur(images, *motion_taps(params["radius"], params["sigma"], draw.degrees))
+    return line_blur(images, *motion_taps(params["radius"], params["sigma"], draw.degrees), reach=_MOTION_REACH)
 
 
 def _zoom(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:

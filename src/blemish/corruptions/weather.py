@@ -29,6 +29,10 @@ class Flakes(NamedTuple):
     degrees: Tensor
 
 
+# The longest smear in any table; see blur.py.
+_SNOW_REACH = 28
+
+
 def _draw_snow(shape: Shape, params: Params, words: Words) -> Flakes:
     degrees = words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
     return Flakes(words.normals("field", 1, shape.height, shape.width), degrees)
@@ -41,7 +45,7 @@ def _snow_layer(params: Params, draw: Flakes) -> Tensor:
     specks = centre_zoom(specks, float(params["zoom"][0]))
     specks = specks * (specks >= column(params["threshold"], specks))
     taps = motion_taps(params["blur_radius"], params["blur_sigma"], draw.degrees)
-    return unit_range(quantise(line_blur(unit_range(quantise(specks)), *taps)))
+    return unit_range(quantise(line_blur(unit_range(quantise(specks)), *taps, reach=_SNOW_REACH)))
 
 
 def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
@@ -74,10 +78,12 @@ def _frost_table() -> SeverityTable:
 
 def _draw_frost(shape: Shape, params: Params, words: Words) -> Crop:
     words = words.on_cpu()
-    textures = frost_textures(float(params["texture_scale"][0]), shape.height, shape.width)
+    textures = frost_textures(float(params["texture_scale"][0]), shape.height, shape.width, words.device)
     chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
     # One row and column fewer than fit, as in the reference.
-    room = torch.tensor([[t.shape[-2] - shape.height, t.shape[-1] - shape.width] for t in textures])[chosen].clamp(min=1)
+    room = torch.tensor([[t.shape[-2] - shape.height, t.shape[-1] - shape.width] for t in textures])[chosen].clamp(
+        min=1
+    )
     start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
     return Crop(chosen, start[:, 0], start[:, 1])
 
@@ -101,7 +107,7 @@ def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
     side = 1 << (max(shape.height, shape.width) - 1).bit_length()
     sizes = plasma_shapes(side)
     field = words.coarse_uniforms("plasma", sum(h * w for h, w in sizes)).mul_(2).sub_(1)
-    parts = field.split([h * w for h, w in sizes], dim=1)
+    parts = torch.split(field, [h * w for h, w in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, *size) for part, size in zip(parts, sizes, strict=True)))
 
 

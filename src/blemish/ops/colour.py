@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 __all__ = ["luminance", "scale_saturation"]
@@ -12,7 +11,7 @@ def luminance(images: Tensor) -> Tensor:
     """ITU-R BT.601 luminance, (B, 1, H, W); a copy of images that have one channel."""
     if images.shape[1] == 1:
         return images.clone()
-    red, green, blue = images.split(1, dim=1)
+    red, green, blue = images[:, :1], images[:, 1:2], images[:, 2:]
     return (red * 0.299).add_(green, alpha=0.587).add_(blue, alpha=0.114)
 
 

@@ -1,8 +1,8 @@
 """Edges, distances to them and small whole-number filters on grey levels, by OpenCV's exact rules.
 
 Images are (B, 1, H, W). Inside, a batch lies in one flat array (`_Grid`), so that a shifted copy is a contiguous slice
-whatever its direction; values are 16-bit integers, and comparisons are 0 or 1 in that same type. A CPU runs this several
-times as fast as strided slices, booleans made from wider types, or `torch.where`.
+whatever its direction; values are 16-bit integers, and comparisons give 0 or 1 in that same type. On a CPU this is
+several times as fast as strided slices, booleans made from wider types, or `torch.where`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 __all__ = ["canny", "chamfer_distance", "depth", "equalise", "relief"]
 
-# Chamfer weights 1, 1.4 and 2.1969 in units of 1/320 pixel. The last lacks 0.008 units, and that cannot show: lengths up
-# to 20 pixels keep their order, and a sum of nine lacks less than one unit, so its whole pixels are the true sum's.
+# Chamfer weights 1, 1.4 and 2.1969 in units of 1/320 pixel. The last lacks 0.008 units, and that cannot show: lengths
+# up to 20 pixels keep their order, and a sum of nine lacks less than one unit, so its whole pixels are the true sum's.
 _UNIT, _DIAGONAL, _KNIGHT = 320, 448, 703
 
 # Nine distances fit in 16 bits when counted from the middle of their range.
@@ -62,10 +62,10 @@ class _Grid:
         """Gives the pixels just outside the images their values."""
         edge = self.frame - 1
         ring = self.framed(self.at(plane))[..., edge : self.rows - edge, edge : self.stride - edge]
-        depth = 1 if border == "replicate" else 2
+        inner = 1 if border == "replicate" else 2
         # In steps that long a slice holds the two opposite rows or columns.
-        ring[..., :: self.height + 1, :] = ring[..., depth:-depth : self.height + 1 - 2 * depth, :]
-        ring[..., :: self.width + 1] = ring[..., depth : -depth : self.width + 1 - 2 * depth]
+        ring[..., :: self.height + 1, :] = ring[..., inner : -inner : self.height + 1 - 2 * inner, :]
+        ring[..., :: self.width + 1] = ring[..., inner : -inner : self.width + 1 - 2 * inner]
         return plane
 
     def bordered(self, levels: Tensor, border: Literal["replicate", "reflect101"]) -> Tensor:
@@ -93,7 +93,8 @@ def canny(levels: Tensor, low: int = 50, high: int = 150) -> Tensor:
     grid = _Grid(levels)
     across, down = _sobel(grid, grid.bordered(levels, "replicate"))
     falling = across.bitwise_xor(down).bitwise_right_shift_(15)
-    across.abs_(), down.abs_()
+    across.abs_()
+    down.abs_()
     norm = grid.plane(0, torch.int16)
     here = torch.add(across, down, out=grid.at(norm))
     framed = grid.framed(here)
@@ -121,8 +122,8 @@ def _smoothed(values: Tensor, step: int) -> Tensor:
 def _ridges(grid: _Grid, norm: Tensor, across: Tensor, down: Tensor, falling: Tensor) -> Tensor:
     """Where the norm is largest along the gradient, whose direction is one of four. Overwrites `across`.
 
-    Takes absolute gradients, and a mask of those that fall to one side. Of equal neighbours the first wins in a row or a
-    column, and none on a diagonal.
+    Takes absolute gradients, and a mask of those that point to the upper right or lower left. Of equal neighbours the
+    first wins in a row or a column, and none on a diagonal.
     """
     bound = across.to(torch.float32).mul_(_TAN).to(torch.int16)
     steep = _greater(down, across.mul_(2).add_(bound))
@@ -151,8 +152,8 @@ def _connected(grid: _Grid, strong: Tensor, weak: Tensor) -> Tensor:
     steps = _CPU_STEPS if grid.device.type == "cpu" else _GPU_STEPS
     before = plane
     while True:
-        for left_to_do in range(steps, 0, -1):
-            if left_to_do == 1:
+        for remaining in reversed(range(steps)):
+            if remaining == 0:
                 before = plane.clone()
             torch.bitwise_or(left, right, out=rows).bitwise_or_(middle)
             torch.bitwise_or(above, below, out=block).bitwise_or_(centre)
@@ -178,9 +179,9 @@ def _distance_grid(edges: Tensor) -> _Grid:
 def _distances(grid: _Grid, edges: Tensor) -> Tensor:
     """Distances in 1/320 pixel, less 10 pixels.
 
-    A shortest chain has steps of two kinds at most, one of them the knight's, and each kind in one direction. So straight
-    and diagonal runs can be laid first and the knight's on top; a run is a few jumps of growing length. Chains through
-    the frame do no harm: there is always one as short inside.
+    A shortest chain has steps of two kinds at most, one of them the knight's, and each kind in one direction. So
+    straight and diagonal runs can be laid first and the knight's on top; a run is a few jumps of growing length. Chains
+    through the frame do no harm: there is always one as short inside.
     """
     pixels = grid.plane(_MIDDLE, torch.int8)
     grid.images(grid.at(pixels)).sub_(edges.view(torch.int8), alpha=_LIMIT)

@@ -16,6 +16,7 @@ __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
 
+
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
     """For each position start … stop − 1, outside 0 … size − 1 too, the inside position whose value stands there."""
     positions = torch.arange(start, stop)
@@ -47,6 +48,13 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
     sigmas = tuple(sigma.tolist()) if bool((sigma != sigma[0]).any()) else (float(sigma[0]),)
+    if images.device.type == "cpu" and len(sigmas) > 1:
+        # Blocks are cut by radius, and rounding depends on the cut: each image must get the cut of its own radius.
+        out = torch.empty_like(images)
+        for value in set(sigmas):
+            members = sigma == value
+            out[members] = gaussian_blur(images[members], sigma[members], truncate=truncate, border=border)
+        return out
     settings = (sigmas, truncate, border, images.device, images.dtype)
     height, width = images.shape[-2:]
     return _gaussian_map(width, *settings).across(_gaussian_map(height, *settings).down(images))
@@ -96,15 +104,16 @@ def convolve(images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: B
     size = (_fast_size(padded.shape[-2]), _fast_size(padded.shape[-1]))
     spectrum = torch.fft.rfft2(padded, s=size)
     spectrum *= torch.fft.rfft2(kernels.to(images.device), s=size).conj().unsqueeze(1)
-    return torch.fft.irfft2(spectrum, s=size)[..., :height, :width]
+    result: Tensor = torch.fft.irfft2(spectrum, s=size)
+    return result[..., :height, :width]
 
 
-def line_blur(images: Tensor, shifts: Tensor, weights: Tensor) -> Tensor:
-    """Weighted sums of shifted copies, out[y, x] = Σ w[b, i] · in[y + shifts[b, i, 0], x + shifts[b, i, 1]], edges replicated.
+def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:
+    """Weighted sums of shifted copies, out[y, x] = Σ w[b, i] · in[y + shifts[b, i, 0], x + shifts[b, i, 1]].
 
-    `shifts` (B, taps, 2) int64 and `weights` (B, taps) live on the CPU. By shift-and-add there, by FFT on a GPU.
+    Edges are replicated. `shifts` (B, taps, 2) int64, none beyond `reach`, and `weights` (B, taps) live on the CPU.
+    By shift-and-add there, by FFT on a GPU.
     """
-    reach = int(shifts.abs().max())
     if images.device.type != "cpu":
         side = 2 * reach + 1
         flat = (shifts[..., 0] + reach) * side + shifts[..., 1] + reach

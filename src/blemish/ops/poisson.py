@@ -21,7 +21,7 @@ def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:
 
     `limit` is a bound on `mean`, known without looking at it, that saves work for small means.
     """
-    if limit <= _SWITCH:
+    if limit < _SWITCH:
         return _summed(rank, mean)
     counts = _expanded(rank, mean.clamp(min=_SWITCH))
     dark = mean < _SWITCH

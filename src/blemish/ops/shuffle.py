@@ -21,7 +21,7 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     pixel the value that stands at (y + dy, x + dx) at that moment. That value is the source's *new* one if the source
     was visited before, so the pixel points on to the source's own source. Such chains are resolved by pointer doubling.
     """
-    batch, passes, height, width = dy.shape
+    batch, _, height, width = dy.shape
     count = height * width
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
     delta = max_delta.to(dy.device, torch.int64).view(-1, 1, 1)
@@ -53,8 +53,8 @@ def _doubled(source: Tensor, chained: Tensor) -> Tensor:
 
 
 def _walk(source: NDArray[np.int64], chained: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Follow all chains link by link: each leaves fewer than half of the chains open, which on a CPU beats doubling all of them."""
-    final = source.copy()
+    """Follow the chains link by link: fewer than half stay open each time, which on a CPU beats doubling them all."""
+    final: NDArray[np.int64] = source.copy()
     chains = np.flatnonzero(chained)
     at = source[chains]
     while len(chains):

@@ -110,8 +110,6 @@ def _scaled(folder: Path | None, scale: float, height: int, width: int, device: 
     return tuple(result)
 
 
-def frost_textures(
-    scale: float, height: int, width: int, device: torch.device = torch.device("cpu")
-) -> tuple[Tensor, ...]:
+def frost_textures(scale: float, height: int, width: int, device: torch.device) -> tuple[Tensor, ...]:
     """Uint8 textures (3, h, w), scaled, and enlarged where that is needed to exceed height × width."""
     return _scaled(_directory(), scale, height, width, device)

@@ -17,7 +17,8 @@ _STEPS = 32
 def affine_from_points(source: Tensor, target: Tensor) -> Tensor:
     """The (B, 2, 3) float64 maps that take three target points (B, 3, 2), as (x, y), back to the source points."""
     homogeneous = torch.cat([target, torch.ones_like(target[..., :1])], dim=-1)
-    return torch.linalg.solve(homogeneous, source).transpose(1, 2)
+    solution: Tensor = torch.linalg.solve(homogeneous, source)
+    return solution.transpose(1, 2)
 
 
 def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
 
 
 def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
-    """Sample bilinearly at (x + dx, y + dy), fields of shape (B, H, W), mirroring at the border with the edge repeated."""
+    """Sample bilinearly at (x + dx, y + dy), fields of shape (B, H, W); the border mirrors with its edge repeated."""
     height, width = images.shape[-2:]
     x = torch.arange(width, device=images.device, dtype=torch.float32)
     y = torch.arange(height, device=images.device, dtype=torch.float32)[:, None]

@@ -1,0 +1,26 @@
+"""Corruption-robustness benchmarks for image classifiers: exact, batched, seeded, continuous."""
+
+from importlib import metadata
+
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.severity import SeverityTable, nearest_preset
+from blemish.rng import Words, hash_id
+from blemish.transform import Corrupt, corrupt
+from blemish.types import InputError, Shape
+
+__version__ = metadata.version("blemish")
+
+__all__ = [
+    "Catalog",
+    "Corrupt",
+    "Corruption",
+    "InputError",
+    "SeverityTable",
+    "Shape",
+    "Words",
+    "catalog",
+    "corrupt",
+    "hash_id",
+    "nearest_preset",
+]

@@ -1,0 +1,80 @@
+"""What the commands share: one way to report errors, and the same words for the same options."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from blemish.corruptions.catalog import Catalog
+from blemish.corruptions.severity import SeverityTable
+from blemish.transform import preset_rule
+from blemish.types import InputError
+
+__all__ = ["BAD_INPUT", "chosen_names", "friendly", "parsed_severities", "preset_choice", "say", "stderr"]
+
+BAD_INPUT = 2
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def stderr() -> Console:
+    """A console for messages; made on demand, so that a redirected stream is honoured."""
+    return Console(stderr=True, highlight=False)
+
+
+def say(message: str, style: str = "") -> None:
+    """A line of text, never wrapped: file names stay whole and can be copied."""
+    Console(highlight=False).print(Text(message, style=style), soft_wrap=True)
+
+
+def friendly(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn bad input into one line on stderr and exit code 2, without a traceback."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except InputError as error:
+            stderr().print(Text(f"error: {error}", style="red"), soft_wrap=True)
+            raise typer.Exit(BAD_INPUT) from None
+
+    return guarded
+
+
+def chosen_names(text: str | None, catalog: Catalog) -> list[str]:
+    """Names separated by commas; a family stands for its members, and nothing or ``all`` for the whole catalog."""
+    if text is None:
+        return list(catalog)
+    names: list[str] = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        members = [name for name, corruption in catalog.items() if item in (corruption.family, "all")]
+        names += members or [catalog[item].name]
+    if not names:
+        raise InputError("no corruptions named; expected names such as fog,snow")
+    return list(dict.fromkeys(names))
+
+
+def parsed_severities(text: str) -> list[float]:
+    """Numbers separated by commas; their range is checked where they are used."""
+    items = [part.strip() for part in text.split(",") if part.strip()]
+    if not items:
+        raise InputError("no severities; expected numbers such as 1,2,3")
+    try:
+        return [float(item) for item in items]
+    except ValueError:
+        raise InputError(f"severities {text!r}; expected numbers such as 1,2,3 or 2.5") from None
+
+
+def preset_choice(table: SeverityTable, preset: str | None, side: int | None) -> str:
+    """Which severity table is used and why; ``side`` is the images' shorter side, unless they differ."""
+    if preset is not None:
+        return f"preset: {preset} (as asked)"
+    if side is None:
+        return f"preset: for each picture the one {preset_rule(table)}"
+    return f"preset: {table.preset(side, side)} ({preset_rule(table)}; here {side} px)"

@@ -1,0 +1,157 @@
+"""``blemish corrupt``: corrupted copies of a picture, a class-folder tree or an array file."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from blemish.cli.common import chosen_names, friendly, parsed_severities, preset_choice, say, stderr
+from blemish.corruptions.catalog import catalog
+from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
+from blemish.data.pictures import read_picture
+from blemish.storage import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
+from blemish.storage import Progress as Report
+from blemish.types import InputError
+
+__all__ = ["corrupt_command"]
+
+SOME_FAILED = 1
+INTERRUPTED = 130
+
+
+class Format(str, Enum):
+    """How pictures are stored."""
+
+    jpeg = "jpeg"
+    png = "png"
+
+
+@friendly
+def corrupt_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="SRC", help="A picture, a folder of class folders, or a .npy or .npz file.")
+    ],
+    destination: Annotated[Path, typer.Argument(metavar="DST", help="A folder; for one picture also a file name.")],
+    corruptions: Annotated[
+        str | None, typer.Option("--corruptions", "-c", help="Names or families, separated by commas. Default: all.")
+    ] = None,
+    severities: Annotated[
+        str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")
+    ] = "1,2,3,4,5",
+    seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
+    preset: Annotated[
+        str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
+    ] = None,
+    file_format: Annotated[
+        Format, typer.Option("--format", help="JPEG of quality 85, as ImageNet-C was published, or lossless PNG.")
+    ] = Format.jpeg,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Worker processes. The result does not depend on it.")
+    ] = 1,
+    resize: Annotated[
+        int | None, typer.Option(help="First bring the shorter side to this many pixels (ImageNet-C: 256).")
+    ] = None,
+    crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side (ImageNet-C: 224).")] = None,
+    labels: Annotated[Path | None, typer.Option(help="A .npy file of labels, for an array file without them.")] = None,
+) -> None:
+    """Write corrupted copies of a picture, a class-folder tree or an array file.
+
+    A tree becomes <corruption>/<severity>/<class>/<file>. An array file of N images becomes one <corruption>.npy
+    per corruption, with a block of N images per severity, and labels.npy: the layout of CIFAR-10-C. The settings
+    are noted in blemish.json. Stop whenever you like: the same command continues where it stopped.
+
+    Examples:
+
+      blemish corrupt cat.jpg foggy.png -c fog -s 3
+
+      blemish corrupt imagenet/val imagenet-c --resize 256 --crop 224 -j 8
+
+      blemish corrupt cifar10_test.npz cifar-10-c -j 4
+
+      blemish corrupt photos out -c weather,motion_blur -s 1.5,3 --format png
+    """
+    recipe = make_recipe(
+        chosen_names(corruptions, catalog),
+        parsed_severities(severities),
+        seed=seed,
+        preset=preset,
+        file_format=file_format.value,
+        resize=resize,
+        crop=crop,
+    )
+    if not source.exists():
+        raise InputError(f"{source}: no such file or folder")
+    is_array = source.suffix.lower() in ARRAY_SUFFIXES and not source.is_dir()
+    if labels is not None and not is_array:
+        raise InputError("--labels is for array files; the labels of a tree are its folders")
+    say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
+    try:
+        with _progress() as progress:
+            task = progress.add_task("corrupting", total=None)
+
+            def report(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
+            outcome = _run(source, destination, recipe, labels if is_array else None, is_array, jobs, report)
+    except KeyboardInterrupt:
+        stderr().print("stopped; finished files are kept. Run the same command again to continue.", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None
+    _summarise(outcome, destination)
+
+
+def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
+    """The shorter side of all images to be corrupted, if it is the same for all."""
+    if is_array:
+        return int(min(read_arrays(source).images.shape[1:3]))
+    side = recipe.crop or recipe.resize
+    return min(read_picture(source).size) if side is None and source.is_file() else side
+
+
+def _run(
+    source: Path, destination: Path, recipe: Recipe, labels: Path | None, is_array: bool, jobs: int, report: Report
+) -> Outcome:
+    if source.is_dir():
+        return corrupt_tree(source, destination, recipe, jobs=jobs, progress=report)
+    if is_array:
+        return corrupt_arrays(source, destination, recipe, labels=labels, jobs=jobs, progress=report)
+    return corrupt_picture(source, destination, recipe, progress=report)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.0f} images/s", style="cyan")
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    # A log file has no use for a bar.
+    console = stderr()
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _summarise(outcome: Outcome, destination: Path) -> None:
+    found = f", {outcome.skipped} were there already" if outcome.skipped else ""
+    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{found}")
+    if len(outcome.presets) > 1:
+        say(
+            "presets used: " + ", ".join(f"{name} {count}" for name, count in outcome.presets.most_common()),
+            style="dim",
+        )
+    if not outcome.failures:
+        return
+    console = stderr()
+    message = f"error: {_counted(len(outcome.failures), 'picture')} could not be used; all others are done:"
+    console.print(Text(message, style="red"), soft_wrap=True)
+    for failure in outcome.failures:
+        console.print(Text(f"  {failure.name}: {failure.reason}"), soft_wrap=True)
+    raise typer.Exit(SOME_FAILED)

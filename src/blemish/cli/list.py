@@ -1,0 +1,70 @@
+"""``blemish list``: the corruptions there are."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from blemish.cli.common import friendly
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import catalog
+from blemish.types import InputError
+
+__all__ = ["list_command"]
+
+
+@friendly
+def list_command(
+    family: Annotated[str | None, typer.Option(help="Only this family, for example weather.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of a table.")] = False,
+) -> None:
+    """List all corruptions: name, family, what each does and its parameters.
+
+    Examples:
+
+      blemish list
+
+      blemish list --family weather
+
+      blemish list --json
+    """
+    families = list(dict.fromkeys(corruption.family for corruption in catalog.values()))
+    if family is not None and family not in families:
+        raise InputError(f"unknown family {family!r}; expected one of {', '.join(families)}")
+    order = families if family is None else [family]
+    found = [corruption for name in order for corruption in catalog.values() if corruption.family == name]
+    if as_json:
+        typer.echo(json.dumps([_entry(corruption) for corruption in found], indent=2, ensure_ascii=False))
+        return
+    Console().print(_table(found))
+
+
+def _entry(corruption: Corruption) -> dict[str, object]:
+    table = corruption.table
+    return {
+        "name": corruption.name,
+        "family": corruption.family,
+        "description": corruption.description,
+        "version": corruption.version,
+        "parameters": list(table.names),
+        # Row 0 of a table is the identity, whose parameters may be infinite; published severities start at 1.
+        "severities": {preset: [list(row) for row in rows[1:]] for preset, rows in table.rows.items()},
+    }
+
+
+def _table(corruptions: list[Corruption]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("name", style="cyan", no_wrap=True)
+    table.add_column("family", no_wrap=True)
+    table.add_column("what it does", ratio=3)
+    table.add_column("parameters", style="dim", ratio=2)
+    for index, corruption in enumerate(corruptions):
+        last = index + 1 == len(corruptions) or corruptions[index + 1].family != corruption.family
+        parameters = ", ".join(corruption.table.names)
+        table.add_row(corruption.name, corruption.family, corruption.description, parameters, end_section=last)
+    return table

@@ -1,0 +1,68 @@
+"""``blemish show``: a contact sheet of one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from PIL import Image, ImageOps
+
+from blemish.cli.common import chosen_names, friendly, parsed_severities, preset_choice, say
+from blemish.corruptions.base import MIN_SIDE
+from blemish.corruptions.catalog import catalog
+from blemish.data.demo import demo_picture
+from blemish.data.pictures import read_picture
+from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
+from blemish.storage import make_recipe
+from blemish.types import InputError
+
+__all__ = ["show_command"]
+
+
+@friendly
+def show_command(
+    image: Annotated[
+        Path | None, typer.Argument(metavar="[IMAGE]", help="A picture file. Without one, a built-in demo picture.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the sheet.")] = Path("sheet.png"),
+    corruptions: Annotated[
+        str | None, typer.Option("--corruptions", "-c", help="Names or families, separated by commas. Default: all.")
+    ] = None,
+    severities: Annotated[
+        str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")
+    ] = "1,2,3,4,5",
+    seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
+    preset: Annotated[
+        str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
+    ] = None,
+) -> None:
+    """Draw a contact sheet: every corruption of a picture at every severity.
+
+    Pictures with a shorter side above 224 pixels are reduced to it first, as the published benchmarks do.
+
+    Examples:
+
+      blemish show
+
+      blemish show cat.jpg -o cat-sheet.png
+
+      blemish show cat.jpg -c fog,snow,blur -s 1,3,5
+    """
+    recipe = make_recipe(chosen_names(corruptions, catalog), parsed_severities(severities), seed=seed, preset=preset)
+    if output.suffix.lower() not in Image.registered_extensions():
+        raise InputError(f"{output}: expected a file name that ends in .png or .jpg")
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output.absolute().parent}: no such folder")
+    # People look at the sheet, so a photograph is turned as its camera says.
+    picture = demo_picture() if image is None else ImageOps.exif_transpose(read_picture(image))
+    if min(picture.size) < MIN_SIDE:
+        raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
+    picture = reduced(picture, WORKING_SIDE)
+    say(preset_choice(recipe.corruptions[0].table, preset, min(picture.size)), style="dim")
+    sheet = contact_sheet(picture, recipe.corruptions, severities=recipe.severities, seed=seed, preset=preset)
+    try:
+        sheet.save(output)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror or error}") from error
+    say(f"wrote {output} ({sheet.width}×{sheet.height} px, {recipe.copies} corrupted images)")

@@ -1,0 +1,115 @@
+"""Reading pictures: one file, a tree of class folders, and the usual resize and centre crop before a classifier."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from blemish.rng import hash_id
+from blemish.types import InputError
+
+__all__ = ["PICTURE_SUFFIXES", "list_pictures", "picture_id", "read_picture", "resize_and_crop"]
+
+PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
+
+_GRAY_MODES = ("1", "L", "LA", "La")
+_WIDE_MODES = ("I", "F")
+
+
+def read_picture(path: str | os.PathLike[str]) -> Image.Image:
+    """A picture file as mode RGB, or L where it is gray, fully decoded.
+
+    Pixels are taken as stored: like torchvision's loader, this does not turn a picture by its EXIF orientation (the tag
+    is still there for those who want to) and drops transparency. Gray of 16 bits keeps its upper eight.
+    """
+    name = os.fspath(path)
+    if not Path(name).exists():
+        raise InputError(f"{name}: no such file")
+    if Path(name).is_dir():
+        raise InputError(f"{name}: is a folder; expected a picture file")
+    try:
+        with warnings.catch_warnings(), Image.open(name) as picture:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            picture.load()
+            return _to_rgb_or_gray(picture)
+    except Exception as error:  # decoders of damaged files raise almost anything
+        raise InputError(f"{name}: not a readable picture ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "unknown or damaged format"
+    return str(error) or type(error).__name__
+
+
+def _to_rgb_or_gray(picture: Image.Image) -> Image.Image:
+    if picture.mode.startswith("I;16"):
+        # Pillow's own conversion clips at 255 in some versions and shifts in others.
+        return Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
+    if picture.mode in _WIDE_MODES:
+        raise InputError(f"mode {picture.mode!r} has no fixed range of levels; expected 8 or 16 bits per value")
+    if picture.mode == "P" and "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+    return picture.convert("L" if picture.mode in _GRAY_MODES else "RGB")
+
+
+def list_pictures(root: str | os.PathLike[str]) -> list[str]:
+    """The pictures below a folder as ``<class>/<file>``, sorted, with forward slashes on every system.
+
+    Hidden files and folders and files of other types are left out; links to folders are followed.
+    """
+    folder = Path(root)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    names = sorted(_walk(folder), key=lambda name: name.split("/"))
+    if not names:
+        raise InputError(f"{folder}: no pictures in this folder (looked for {', '.join(PICTURE_SUFFIXES)})")
+    return names
+
+
+def _walk(root: Path) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be listed ({error.strerror})") from error
+
+    seen = set()  # a link to a folder above would otherwise be followed for ever
+    for folder, subfolders, files in os.walk(root, followlinks=True, onerror=fail):
+        real = os.path.realpath(folder)
+        if real in seen:
+            subfolders.clear()
+            continue
+        seen.add(real)
+        # A folder reached twice must be met first under the same name on every machine.
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for file in files:
+            if not file.startswith(".") and file.lower().endswith(PICTURE_SUFFIXES):
+                yield Path(folder, file).relative_to(root).as_posix()
+
+
+def picture_id(name: str) -> int:
+    """The id of a picture named ``<class>/<file>``: the same on systems that spell accents differently."""
+    raw = unicodedata.normalize("NFC", name).encode("utf-8", "surrogateescape")
+    return hash_id(raw.decode("utf-8", "backslashreplace"))
+
+
+def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: int | None = None) -> Image.Image:
+    """Bring the shorter side to ``resize`` (bilinear, antialiased), then cut a centre square of side ``crop``.
+
+    Sizes are rounded as torchvision's ``Resize`` and ``CenterCrop`` do. ImageNet-C was made with 256 and 224.
+    """
+    width, height = picture.size
+    shorter = min(width, height)
+    if resize is not None and shorter != resize:
+        width, height = resize * width // shorter, resize * height // shorter
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+    if crop is None:
+        return picture
+    if crop > min(width, height):
+        raise InputError(f"{width}×{height} pixels are too few for a centre crop of {crop}×{crop}")
+    left, top = round((width - crop) / 2), round((height - crop) / 2)
+    return picture.crop((left, top, left + crop, top + crop))

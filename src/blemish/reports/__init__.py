@@ -1,0 +1,1 @@
+"""Turning results into something to look at."""

@@ -1,0 +1,163 @@
+"""A contact sheet: one picture under many corruptions, a row for each and a column for each severity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PIL import Image, ImageDraw, ImageFont
+
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import Catalog, catalog
+from blemish.data.pictures import resize_and_crop
+from blemish.transform import content_id, corrupt
+from blemish.types import InputError
+
+__all__ = ["WORKING_SIDE", "contact_sheet", "reduced"]
+
+WORKING_SIDE = 224
+
+_PAPER, _INK, _QUIET, _RULE = "#fbfaf7", "#22252b", "#7a7f89", "#d9d6cf"
+_MARGIN, _GAP, _THUMBNAIL = 28, 6, 128
+_HEADER_HEIGHT, _HEADING_HEIGHT = 84, 40
+_TITLE, _FAMILY, _LABEL, _SMALL = 26, 15, 15, 13
+
+
+def contact_sheet(
+    image: Image.Image,
+    which: Catalog | Iterable[str | Corruption] = catalog,
+    *,
+    severities: Sequence[float] = (1, 2, 3, 4, 5),
+    seed: int = 0,
+    preset: str | None = None,
+    working_side: int = WORKING_SIDE,
+) -> Image.Image:
+    """A picture under many corruptions: rows grouped by family, columns for the clean picture and each severity.
+
+    A picture whose shorter side exceeds ``working_side`` is reduced to it before it is corrupted, as the published
+    sets were: severities are tuned for pictures of about that size. Names are looked up in the standard catalog.
+    """
+    corruptions = list(which.values()) if isinstance(which, Catalog) else [_find(item) for item in which]
+    if not corruptions:
+        raise InputError("no corruptions; expected at least one")
+    if not severities:
+        raise InputError("no severities; expected at least one")
+    if image.mode not in ("L", "RGB"):
+        image = image.convert("RGB")
+    image = reduced(image, working_side)
+    used = preset or corruptions[0].table.preset(image.height, image.width)
+    why = "as asked" if preset else f"nearest to a shorter side of {min(image.size)} px"
+    settings = f"preset {used} ({why})  ·  seed {seed}"
+    sheet = _Sheet(_Layout.of(image, corruptions, len(severities), settings))
+    sheet.header(settings, [f"{level:g}" for level in severities])
+    number = content_id(image)
+    for family in dict.fromkeys(corruption.family for corruption in corruptions):
+        sheet.heading(family)
+        for corruption in (member for member in corruptions if member.family == family):
+            copies = corrupt(
+                [image] * len(severities),
+                corruption,
+                severity=severities,
+                seed=seed,
+                ids=[number] * len(severities),
+                preset=preset,
+            )
+            sheet.row(corruption.name, [image, *copies])
+    return sheet.finished()
+
+
+def reduced(image: Image.Image, side: int) -> Image.Image:
+    """The picture with its shorter side brought down to ``side``; a smaller one as it is."""
+    return resize_and_crop(image, resize=side) if min(image.size) > side else image
+
+
+def _find(item: str | Corruption) -> Corruption:
+    return item if isinstance(item, Corruption) else catalog[item]
+
+
+@lru_cache(maxsize=8)
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def _text_width(text: str, size: int) -> int:
+    left, _, right, _ = _font(size).getbbox(text)
+    return int(right - left + 0.999)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Sizes in pixels, from the longest label and the shape of the picture."""
+
+    label_width: int
+    thumbnail: tuple[int, int]
+    columns: int
+    rows: int
+    families: int
+    header_width: int
+
+    @classmethod
+    def of(cls, image: Image.Image, corruptions: list[Corruption], severities: int, settings: str) -> _Layout:
+        scale = _THUMBNAIL / max(image.size)
+        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        widest = max(_text_width(corruption.name, _LABEL) for corruption in corruptions)
+        families = len({corruption.family for corruption in corruptions})
+        return cls(widest + 20, size, severities + 1, len(corruptions), families, _text_width(settings, _SMALL))
+
+    @property
+    def width(self) -> int:
+        sheet = 2 * _MARGIN + self.label_width + self.columns * (self.thumbnail[0] + _GAP) - _GAP
+        return max(sheet, 2 * _MARGIN + self.header_width)
+
+    @property
+    def height(self) -> int:
+        rows = self.rows * (self.thumbnail[1] + _GAP)
+        return 2 * _MARGIN + _HEADER_HEIGHT + self.families * _HEADING_HEIGHT + rows
+
+    def left(self, column: int) -> int:
+        return _MARGIN + self.label_width + column * (self.thumbnail[0] + _GAP)
+
+
+class _Sheet:
+    """The paper, filled from top to bottom."""
+
+    def __init__(self, layout: _Layout) -> None:
+        self.layout = layout
+        self.paper = Image.new("RGB", (layout.width, layout.height), _PAPER)
+        self.pen = ImageDraw.Draw(self.paper)
+        self.top = _MARGIN
+
+    def header(self, settings: str, severities: list[str]) -> None:
+        self.pen.text((_MARGIN, self.top), "blemish", _INK, _font(_TITLE), anchor="lt")
+        self.pen.text((_MARGIN, self.top + 34), settings, _QUIET, _font(_SMALL), anchor="lt")
+        labels = ["clean", *severities]
+        if self.layout.thumbnail[0] >= _text_width("severity 0.00", _SMALL):
+            labels = ["clean", *(f"severity {level}" for level in severities)]
+        self.top += _HEADER_HEIGHT
+        for column, label in enumerate(labels):
+            middle = self.layout.left(column) + self.layout.thumbnail[0] // 2
+            self.pen.text((middle, self.top - 12), label, _QUIET, _font(_SMALL), anchor="mm")
+
+    def heading(self, family: str) -> None:
+        line = self.top + _HEADING_HEIGHT // 2
+        self.pen.text((_MARGIN, line), family.upper(), _INK, _font(_FAMILY), anchor="lm")
+        start = _MARGIN + _text_width(family.upper(), _FAMILY) + 14
+        self.pen.line((start, line, self.layout.width - _MARGIN, line), fill=_RULE)
+        self.top += _HEADING_HEIGHT
+
+    def row(self, name: str, pictures: list[Image.Image]) -> None:
+        middle = self.top + self.layout.thumbnail[1] // 2
+        self.pen.text((_MARGIN, middle), name, _INK, _font(_LABEL), anchor="lm")
+        for column, picture in enumerate(pictures):
+            self.paper.paste(self._thumbnail(picture), (self.layout.left(column), self.top))
+        self.top += self.layout.thumbnail[1] + _GAP
+
+    def _thumbnail(self, picture: Image.Image) -> Image.Image:
+        # Small pictures are enlarged without smoothing, which would hide what was done to their pixels.
+        larger = self.layout.thumbnail[0] >= picture.width
+        method = Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS
+        return picture.resize(self.layout.thumbnail, method).convert("RGB")
+
+    def finished(self) -> Image.Image:
+        return self.paper

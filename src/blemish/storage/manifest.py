@@ -1,0 +1,109 @@
+"""The manifest: a file in the destination that states how its images were made, and guards against mixing protocols."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from blemish.ops.textures import frost_kind
+from blemish.storage.files import write_bytes
+from blemish.storage.recipe import Recipe
+from blemish.types import InputError
+
+__all__ = ["MANIFEST", "check_manifest", "library_version", "protocol", "write_manifest"]
+
+MANIFEST = "blemish.json"
+
+# Entries that may grow from run to run: a further corruption does not touch the images of the others.
+_GROWING = ("corruptions", "severities")
+
+
+def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
+    """Everything that decides the pixels, in the words of the manifest."""
+    return {
+        "layout": layout,
+        "seed": recipe.seed,
+        "preset": recipe.preset or "nearest to the shorter side",
+        **source,
+        "corruptions": {
+            corruption.name: _identity(corruption.name, corruption.version) for corruption in recipe.corruptions
+        },
+        "severities": [int(level) if level.is_integer() else level for level in recipe.severities],
+    }
+
+
+def _identity(name: str, version: int) -> dict[str, Any]:
+    identity: dict[str, Any] = {"version": version}
+    if name == "frost":
+        identity["textures"] = frost_kind()
+    return identity
+
+
+def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path]) -> dict[str, Any]:
+    """The protocol of a destination after this run: the wanted one, joined with the one that is there.
+
+    Refused with what differs when the two cannot share a folder. ``outputs`` are the paths this run would make; some
+    of them without a manifest were made by something else.
+    """
+    path = destination / MANIFEST
+    if not path.exists():
+        for output in outputs:
+            if output.exists():
+                raise InputError(f"{output} exists, but no {MANIFEST} says how it was made; choose another destination")
+        return wanted
+    try:
+        present = dict(json.loads(path.read_text(encoding="utf-8"))["protocol"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a readable manifest ({error}); choose another destination") from error
+    differences = _differences(present, wanted)
+    if differences:
+        raise InputError(
+            f"{destination} holds images made with other settings ({'; '.join(differences)}); "
+            "repeat those settings, or choose another destination"
+        )
+    return _joined(present, wanted)
+
+
+def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    found = []
+    for key in sorted({*present, *wanted} - {*_GROWING}):
+        if present.get(key) != wanted.get(key):
+            found.append(f"{key} was {_shown(present.get(key))}, now {_shown(wanted.get(key))}")
+    before, after = present.get("corruptions", {}), wanted["corruptions"]
+    for name in sorted(before.keys() & after.keys()):
+        for key in sorted(before[name].keys() | after[name].keys()):
+            if before[name].get(key) != after[name].get(key):
+                found.append(f"{name} {key} was {_shown(before[name].get(key))}, now {_shown(after[name].get(key))}")
+    if wanted["layout"] == "array" and present.get("severities") != wanted["severities"]:
+        found.append(f"severities were {_shown(present.get('severities'))}, now {_shown(wanted['severities'])}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(f"{item:g}" for item in value)
+    return "not set" if value is None else str(value)
+
+
+def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    severities = wanted["severities"]
+    if wanted["layout"] != "array":
+        severities = sorted({*present["severities"], *severities})
+    return {**wanted, "corruptions": {**present["corruptions"], **wanted["corruptions"]}, "severities": severities}
+
+
+def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
+    """Write the manifest, with the versions of the libraries for the record; those are not compared."""
+    versions = {name: library_version(name) for name in ("blemish", "torch", "numpy", "pillow")}
+    text = json.dumps({"protocol": entries, "made_with": versions}, indent=2, ensure_ascii=False)
+    write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)
+
+
+def library_version(name: str) -> str:
+    """The version of an installed distribution, as far as it is known."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,37 @@
+"""What a run reports: how far it is, and what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+__all__ = ["Failure", "Outcome", "Progress"]
+
+Progress = Callable[[int, int], None]
+"""Called with the number of finished images and the number of all."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A picture that could not be used, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Outcome:
+    """What a run did: images written, images found finished, broken pictures, and the presets that were used."""
+
+    written: int = 0
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    presets: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Outcome) -> None:
+        """Count what another part of the run did."""
+        self.written += other.written
+        self.skipped += other.skipped
+        self.failures += other.failures
+        self.presets += other.presets

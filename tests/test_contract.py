@@ -1,0 +1,175 @@
+"""What every corruption in the catalog promises, whatever it does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+import blemish
+import fingerprints
+from blemish.corruptions import base
+from blemish.ops.textures import FROST_VARIABLE, _installed
+from pictures import pictures
+
+NAMES = list(blemish.catalog)
+SIZES = [(8, 8), (31, 57), (224, 160)]
+
+# A float32 sum may round differently on another device, and a value at the edge of a level then falls on the other
+# side: one level on few values. Shot noise and the blobs of spatter turn such a value into a visible one.
+SAME_ON_GPU = 0.999
+GPU_JUMPS = {"shot_noise", "spatter", "snow"}
+
+
+@pytest.fixture(params=NAMES)
+def corruption(request: pytest.FixtureRequest) -> blemish.Corruption:
+    return blemish.catalog[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _procedural_frost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same textures on every machine, installed photographs or not."""
+    monkeypatch.delenv(FROST_VARIABLE, raising=False)
+    monkeypatch.setattr("blemish.ops.textures._installed", lambda: None)
+    _installed.cache_clear()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_shape_type_and_input(corruption: blemish.Corruption, channels: int, size: tuple[int, int]) -> None:
+    images = pictures(2, channels, *size)
+    before = images.clone()
+    for severity in (0.1, 2.6, 5.0):
+        out = corruption(images, severity=severity)
+        assert out.dtype == torch.uint8
+        assert out.shape == images.shape
+        assert torch.equal(images, before)
+        again = corruption(images, severity=severity)
+        assert torch.equal(out, again)
+
+
+def test_black_and_white_images_survive(corruption: blemish.Corruption) -> None:
+    images = torch.stack([torch.zeros(3, 32, 32), torch.full((3, 32, 32), 255)]).to(torch.uint8)
+    out = corruption(images, severity=[5.0, 5.0])
+    assert out.shape == images.shape
+
+
+def test_severity_zero_is_the_identity_bit_for_bit(corruption: blemish.Corruption) -> None:
+    images = pictures(2, 3, 32, 32)
+    assert torch.equal(corruption(images, severity=0), images)
+    floats = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(corruption(floats, severity=0), floats)
+    mixed = corruption(images, severity=[0, 3])
+    assert torch.equal(mixed[0], images[0])
+
+
+def test_severity_matters_and_grows(corruption: blemish.Corruption) -> None:
+    """Severity 5 changes the picture more than a trace of it; saturate's published rows reverse direction."""
+    images = pictures(4, 3, 64, 64)
+    faint, strong = ((corruption(images, severity=s).double() - images.double()).abs().mean() for s in (0.05, 5.0))
+    assert strong > 2
+    assert faint < strong
+
+
+def test_float_images_give_the_same_levels(corruption: blemish.Corruption) -> None:
+    images = pictures(2, 3, 40, 32)
+    floats = corruption(images.to(torch.float32) / 255, severity=3)
+    levels = corruption(images, severity=3)
+    assert floats.dtype == torch.float32
+    difference = (floats * 255).round().int() - levels.int()
+    assert (difference == 0).double().mean() > 0.999
+    assert difference.abs().max() <= 1 or corruption.name in GPU_JUMPS
+
+
+@settings(deadline=None, max_examples=6)
+@given(data=st.data())
+@pytest.mark.parametrize("name", NAMES)
+def test_pixels_do_not_depend_on_the_batch(name: str, data: st.DataObject) -> None:
+    """Any order, any company, any severities beside it: the same pixels."""
+    size = data.draw(st.sampled_from([(33, 40), (64, 64)]))
+    images = pictures(5, 3, *size)
+    severities = data.draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 2.5, 3.0, 4.2, 5.0]), min_size=5, max_size=5))
+    order = torch.tensor(data.draw(st.permutations(range(5))))
+    corruption = blemish.catalog[name]
+    levels = torch.tensor(severities, dtype=torch.float64)
+    together = corruption(images, severity=levels, seed=3, ids=range(5))
+    shuffled = corruption(images[order], severity=levels[order], seed=3, ids=order)
+    assert torch.equal(shuffled, together[order])
+    for i in range(5):
+        alone = corruption(images[i : i + 1], severity=severities[i], seed=3, ids=[i])
+        assert torch.equal(alone[0], together[i])
+
+
+def test_chunks_do_not_change_pixels(corruption: blemish.Corruption, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = pictures(7, 3, 32, 32)
+    whole = corruption(images, severity=4)
+    monkeypatch.setattr(base, "_CPU_CHUNK", 3 * 32 * 32 * 3)
+    assert torch.equal(corruption(images, severity=4), whole)
+
+
+def test_seeds_and_ids_decide(corruption: blemish.Corruption) -> None:
+    image = pictures(1, 3, 64, 64)
+    one = corruption(image, severity=3, seed=0, ids=[1])
+    random = corruption.draw is not base.no_draw
+    assert torch.equal(corruption(image, severity=3, seed=1, ids=[1]), one) != random
+    assert torch.equal(corruption(image, severity=3, seed=0, ids=[2]), one) != random
+
+
+def test_thread_count_and_caller_settings_do_not_matter(corruption: blemish.Corruption) -> None:
+    images = pictures(2, 3, 64, 64)
+    expected = corruption(images, severity=3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(corruption(images, severity=3), expected)
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    corruption(images, severity=3)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_channels_last_input(corruption: blemish.Corruption) -> None:
+    images = pictures(2, 3, 40, 48)
+    expected = corruption(images, severity=3)
+    assert torch.equal(corruption(images.contiguous(memory_format=torch.channels_last), severity=3), expected)
+
+
+def test_pixels_never_change_silently(corruption: blemish.Corruption) -> None:
+    """Block means recorded when this version of the corruption was fixed (tests/fingerprints.py)."""
+    recorded = json.loads(fingerprints.PATH.read_text())
+    key = fingerprints.key(corruption)
+    assert key in recorded, f"{key} has no fingerprint: run tests/fingerprints.py and add a line to CHANGELOG.md"
+    now = torch.tensor(fingerprints.fingerprint(corruption))
+    assert (now - torch.tensor(recorded[key])).abs().max() < 0.1
+
+
+def test_gpu_agrees(corruption: blemish.Corruption, device: torch.device) -> None:
+    images = pictures(4, 3, 224, 224)
+    for severity in (1.0, 2.5, 5.0):
+        here = corruption(images, severity=severity).int()
+        there = corruption(images.to(device), severity=severity).cpu().int()
+        difference = (here - there).abs()
+        assert (difference == 0).double().mean() >= SAME_ON_GPU
+        if corruption.name not in GPU_JUMPS:
+            assert difference.max() <= 1
+
+
+def mirrored(images: Tensor, params: object, draw: object) -> Tensor:
+    """A user's own corruption."""
+    return images.flip(-1)
+
+
+def test_users_add_their_own_without_touching_ours() -> None:
+    mine = replace(blemish.catalog["contrast"], name="mirror", apply=mirrored, description="Flips.")
+    larger = blemish.catalog.extended(mine)
+    assert "mirror" in larger
+    assert "mirror" not in blemish.catalog
+    images = pictures(1, 3, 16, 16)
+    assert torch.equal(blemish.corrupt(images, "mirror", severity=1, catalog=larger), images.flip(-1))
+    with pytest.raises(blemish.InputError, match="contrast"):
+        blemish.catalog.extended(blemish.catalog["contrast"])
+    with pytest.raises(TypeError):
+        blemish.catalog["mirror"] = mine  # type: ignore[index]
