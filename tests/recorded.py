@@ -77,9 +77,10 @@ def _crop(recording: Recording, params: Params, image: NDArray[np.uint8]) -> wea
 
 def _wobble(recording: Recording, params: Params, image: NDArray[np.uint8]) -> weather.Wobble:
     levels, width = [], 100.0
-    for i in range(len([key for key in recording if key.startswith("draw")])):
-        levels.append(torch.from_numpy(recording[f"draw{i}_uniform"] / width).float()[None])
-        width = width / float(params["wibble_decay"]) if i % 3 == 2 else width
+    for i in range(0, len([key for key in recording if key.startswith("draw")]), 3):
+        fields = [recording[f"draw{j}_uniform"] / width for j in (i, i + 1, i + 2)]
+        levels.append(torch.from_numpy(np.stack(fields)).float()[None])
+        width = width / float(params["wibble_decay"])
     return weather.Wobble(tuple(levels))
 
 

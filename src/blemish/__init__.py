@@ -1,7 +1,5 @@
 """Corruption-robustness benchmarks for image classifiers: exact, batched, seeded, continuous."""
 
-from importlib import metadata
-
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable, nearest_preset
@@ -9,7 +7,7 @@ from blemish.rng import Words, hash_id
 from blemish.transform import Corrupt, corrupt
 from blemish.types import InputError, Shape
 
-__version__ = metadata.version("blemish")
+__version__ = "0.1.0"
 
 __all__ = [
     "Catalog",

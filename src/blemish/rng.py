@@ -80,7 +80,10 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
         store, k = np.empty(shape, np.int32), keys[:, :, None]
         store[:, 0] = np.arange(quarter, dtype=np.int32)
     else:
-        store, k = torch.empty(shape, dtype=torch.int32, device=device), torch.from_numpy(keys)[:, :, None].to(device)
+        store, k = (
+            torch.empty(shape, dtype=torch.int32, device=device),
+            torch.from_numpy(keys)[:, :, None].to(device, non_blocking=True),
+        )
         store[:, 0] = torch.arange(quarter, dtype=torch.int32, device=device)
     words = store.swapaxes(0, 1)
     # The first round written out, as only x varies along a row yet. An odd multiplier lets y visit every value.
@@ -110,7 +113,8 @@ def _normal_table(device: str) -> Tensor:
     zero = torch.zeros(1, dtype=torch.float64)
     padded = torch.cat([zero, density, zero])
     table = (padded[:-1] - padded[1:]) * cells
-    return (table / table.square().mean().sqrt()).to(torch.float32).to(device)
+    normalised: Tensor = table / table.square().mean().sqrt()
+    return normalised.to(torch.float32).to(device)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.ops import edges as module
 from blemish.ops.edges import canny, chamfer_distance, depth, equalise, relief
 
 Levels = NDArray[np.int64]
@@ -81,7 +83,7 @@ def picture(seed: int, height: int, width: int) -> Levels:
     y, x = np.mgrid[0:height, 0:width]
     waves = sum(np.sin(x * a + y * b + c) for a, b, c in rng.uniform(-1, 1, (4, 3)))
     levels = 40 * waves * (waves > rng.uniform(-1, 1)) + rng.integers(0, 1 + seed % 40, (height, width)) + 60
-    return levels.clip(0, 255).astype(np.int64)
+    return np.asarray(levels.clip(0, 255), np.int64)
 
 
 def looped_canny(levels: Levels, low: int = 50, high: int = 150) -> NDArray[np.bool_]:
@@ -229,16 +231,24 @@ def test_relief_is_the_embossed_image_smoothed(seed: int, size: tuple[int, int])
     np.testing.assert_array_equal(relief(batch(values))[0, 0].numpy(), expected)
 
 
-def test_images_of_a_batch_do_not_touch() -> None:
+def a_batch_for_each() -> dict[Callable[[Tensor], Tensor], Tensor]:
     levels = batch(*(picture(seed, 21, 34) for seed in range(5)))
     edges = canny(levels)
     edges[1:4] &= torch.rand(3, 1, 21, 34, generator=torch.Generator().manual_seed(0)) < 0.02
-    for function, images in (
-        (canny, levels),
-        (chamfer_distance, edges),
-        (depth, edges),
-        (equalise, levels),
-        (relief, levels),
-    ):
+    return {canny: levels, chamfer_distance: edges, depth: edges, equalise: levels, relief: levels}
+
+
+def test_images_of_a_batch_do_not_touch() -> None:
+    for function, images in a_batch_for_each().items():
         alone = torch.cat([function(image[None]) for image in images])
-        assert torch.equal(function(images), alone), function.__name__
+        assert torch.equal(function(images), alone), function
+
+
+def test_torch_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = a_batch_for_each()
+    in_numpy = [function(images) for function, images in batches.items()]
+    monkeypatch.setattr(module, "_in_numpy", lambda _: False)
+    for (function, images), expected in zip(batches.items(), in_numpy, strict=True):
+        found = function(images)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), function
+        assert torch.equal(found, expected), function

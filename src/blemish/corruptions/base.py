@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
+from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
@@ -29,17 +30,19 @@ _GPU_CHUNK = 2**28
 
 def column(values: Tensor, images: Tensor) -> Tensor:
     """One parameter per image as (B, 1, 1, 1) float32 beside the images."""
-    return values.to(images.device, torch.float32).view(-1, 1, 1, 1)
+    return send(values, images.device, torch.float32).view(-1, 1, 1, 1)
 
 
 def unit_range(levels: Tensor) -> Tensor:
     """Uint8 levels as float32 in [0, 1]."""
-    return levels.to(torch.float32).mul_(1 / 255)
+    if levels.device.type == "cpu":
+        return levels.to(torch.float32).mul_(1 / 255)
+    return levels * (1 / 255)  # one pass on a GPU; on a CPU the two above are twice as fast
 
 
 def quantise(images: Tensor) -> Tensor:
     """Float images in [0, 1] to uint8 by truncation, as the reference does; overwrites its input."""
-    slack = torch.tensor(_SLACK, device=images.device)
+    slack = torch.full((), _SLACK, device=images.device)
     levels = torch.add(slack, images, alpha=255, out=images).clamp_(0, 255)
     if levels.device.type == "cpu":
         return torch.from_numpy(levels.numpy().astype(np.uint8))  # five times as fast as torch's own cast
@@ -108,7 +111,7 @@ class Corruption:
             raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
         preset = preset or self.table.preset(*images.shape[-2:])
         params = self.table.at(levels, preset)
-        out = images.clone()
+        out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
         with _full_precision(images.device):
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}

@@ -16,6 +16,7 @@ from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.resample import centre_zoom
 from blemish.ops.shuffle import shuffle_sources
+from blemish.ops.transfer import send
 from blemish.rng import Words
 from blemish.types import Shape
 
@@ -49,7 +50,8 @@ def _disk(radius: float, alias_blur: float) -> Tensor:
 
 
 def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    disks = [_disk(r, a) for r, a in zip(params["radius"].tolist(), params["alias_blur"].tolist(), strict=True)]
+    settings = list(zip(params["radius"].tolist(), params["alias_blur"].tolist(), strict=True))
+    disks = [_disk(*setting) for setting in (settings[:1] if len(set(settings)) == 1 else settings)]
     kernels = torch.zeros(len(disks), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1)
     for kernel, disk in zip(kernels, disks, strict=True):
         start = _DISK_REACH - len(disk) // 2
@@ -66,7 +68,7 @@ class Offsets(NamedTuple):
 
 def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
     passes = max(1, int(params["iterations"].max()))
-    side = 2 * params["max_delta"].clamp(min=1).to(words.device, torch.float32).view(-1, 1, 1, 1)
+    side = 2 * send(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
     # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
     ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
     place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
@@ -74,7 +76,7 @@ def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
     right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
     if not bool(active.all()):
-        down, right = (torch.where(active.to(words.device), v, side / 2) for v in (down, right))
+        down, right = (torch.where(send(active, words.device), v, side / 2) for v in (down, right))
     return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from blemish.corruptions.base import Corruption, column
 from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur
+from blemish.ops.transfer import send
 from blemish.rng import Words
 from blemish.types import Shape
 
@@ -43,7 +45,7 @@ def _apply(images: Tensor, params: Params, draw: Draw) -> Tensor:
 
 def _water(images: Tensor, params: Params, field: Tensor) -> Tensor:
     """Adds pale turquoise in proportion to the layer's thickness times a relief seen around the drops' outlines."""
-    colour = _colour(_WATER, images) * column(params["strength"], images)
+    colour = _colour(_WATER, images.shape[1], images.device) * column(params["strength"], images)
     layer = _layer(field, params)
     water = relief(equalise(depth(canny(layer)))).mul_(layer)
     # An image without a drop has a maximum of 0 and stays as it is.
@@ -65,15 +67,15 @@ def _mud(images: Tensor, params: Params, field: Tensor) -> Tensor:
     cover = torch.gt(field, column(level, field), out=torch.empty_like(field))
     cover = gaussian_blur(cover, params["strength"])
     cover = cover.mul_(torch.ge(cover, _THIN, out=torch.empty_like(cover)))
-    return images.addcmul_(cover, _colour(_MUD, images) - images)
+    return images.addcmul_(cover, _colour(_MUD, images.shape[1], images.device) - images)
 
 
-def _colour(rgb: tuple[int, int, int], images: Tensor) -> Tensor:
+@lru_cache(maxsize=16)
+def _colour(rgb: tuple[int, int, int], channels: int, device: torch.device) -> Tensor:
     """A colour in [0, 1], (1, C, 1, 1): its luminance for grey images."""
-    colour = torch.tensor(rgb, dtype=torch.float32) / 255
-    if images.shape[1] == 1:
-        colour = colour @ torch.tensor(_LUMINANCE)
-    return colour.view(1, -1, 1, 1).to(images.device)
+    grey = sum(weight * value for weight, value in zip(_LUMINANCE, rgb, strict=True))
+    colour = torch.tensor(rgb if channels == 3 else [grey], dtype=torch.float32) / 255
+    return send(colour.view(1, -1, 1, 1), device)
 
 
 def _table() -> SeverityTable:

@@ -13,9 +13,9 @@ from blemish.corruptions.blur import motion_taps
 from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
-from blemish.ops.plasma import plasma, plasma_shapes
+from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import centre_zoom
-from blemish.ops.textures import frost_textures
+from blemish.ops.textures import cut, frost_textures
 from blemish.rng import Words
 from blemish.types import Shape
 
@@ -81,9 +81,7 @@ def _draw_frost(shape: Shape, params: Params, words: Words) -> Crop:
     textures = frost_textures(float(params["texture_scale"][0]), shape.height, shape.width, words.device)
     chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
     # One row and column fewer than fit, as in the reference.
-    room = torch.tensor([[t.shape[-2] - shape.height, t.shape[-1] - shape.width] for t in textures])[chosen].clamp(
-        min=1
-    )
+    room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
     start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
     return Crop(chosen, start[:, 0], start[:, 1])
 
@@ -91,30 +89,29 @@ def _draw_frost(shape: Shape, params: Params, words: Words) -> Crop:
 def _frost(images: Tensor, params: Params, draw: Crop) -> Tensor:
     height, width = images.shape[-2:]
     textures = frost_textures(float(params["texture_scale"][0]), height, width, images.device)
-    places = zip(draw.texture.tolist(), draw.top.tolist(), draw.left.tolist(), strict=True)
-    crops = unit_range(torch.stack([textures[i][:, y : y + height, x : x + width] for i, y, x in places]))
+    crops = unit_range(cut(textures, draw.texture, draw.top, draw.left, height, width))
     crops = crops if images.shape[1] == 3 else luminance(crops)
     return images.mul_(column(params["image_weight"], images)).addcmul_(crops, column(params["frost_weight"], images))
 
 
 class Wobble(NamedTuple):
-    """Uniform values in (−1, 1) for each level of the plasma map: squares, then the two sets of diamonds."""
+    """Uniform values in (−1, 1) for each level of the plasma map, (B, 3, n, n): see `plasma`."""
 
     levels: tuple[Tensor, ...]
 
 
 def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
     side = 1 << (max(shape.height, shape.width) - 1).bit_length()
-    sizes = plasma_shapes(side)
-    field = words.coarse_uniforms("plasma", sum(h * w for h, w in sizes)).mul_(2).sub_(1)
-    parts = torch.split(field, [h * w for h, w in sizes], dim=1)
-    return Wobble(tuple(part.reshape(-1, *size) for part, size in zip(parts, sizes, strict=True)))
+    sizes = plasma_sizes(side)
+    field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
+    return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
 
 
 def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
     height, width = images.shape[-2:]
     thickness = column(params["thickness"], images)
-    field = plasma(draw.levels, column(params["wibble_decay"], images)[:, 0])[..., :height, :width]
+    field = plasma(draw.levels, params["wibble_decay"])[..., :height, :width]
     brightest = images.amax((1, 2, 3), keepdim=True)
     return images.add_(field * thickness).mul_(brightest / (brightest + thickness))
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.linear import LinearMap
+from blemish.ops.transfer import send
 
 __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "pad"]
 
@@ -35,8 +36,8 @@ def pad(images: Tensor, top: int, bottom: int, left: int, right: int, border: Bo
         return F.pad(images, (left, right, top, bottom), mode="replicate")
     if border == "reflect101" and max(top, bottom) < height and max(left, right) < width:
         return F.pad(images, (left, right, top, bottom), mode="reflect")
-    rows = border_index(-top, height + bottom, height, border).to(images.device)
-    columns = border_index(-left, width + right, width, border).to(images.device)
+    rows = send(border_index(-top, height + bottom, height, border), images.device)
+    columns = send(border_index(-left, width + right, width, border), images.device)
     return images.index_select(-2, rows).index_select(-1, columns)
 
 
@@ -94,18 +95,20 @@ def _fast_size(size: int) -> int:
 
 
 def convolve(images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: Border) -> Tensor:
-    """Correlate image b with kernels[b] (B, kh, kw): out[y, x] = Σ k[i, j] · in[y + i − anchor, x + j − anchor].
+    """Correlate image b with kernels[b] (B, kh, kw), or all with one: out[y, x] = Σ k[i, j] · in[y + i − a, x + j − b].
 
-    By FFT: the cost hardly depends on the kernel's size.
+    (a, b) is the anchor. By FFT: the cost hardly depends on the kernel's size.
     """
     height, width = images.shape[-2:]
     tall, wide = kernels.shape[-2:]
-    padded = pad(images, anchor[0], tall - 1 - anchor[0], anchor[1], wide - 1 - anchor[1], border)
-    size = (_fast_size(padded.shape[-2]), _fast_size(padded.shape[-1]))
-    spectrum = torch.fft.rfft2(padded, s=size)
-    spectrum *= torch.fft.rfft2(kernels.to(images.device), s=size).conj().unsqueeze(1)
+    size = (_fast_size(height + tall - 1), _fast_size(width + wide - 1))
+    top, left = anchor
+    padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
+    spectrum = torch.fft.rfft2(padded)
+    # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
+    spectrum *= torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
     result: Tensor = torch.fft.irfft2(spectrum, s=size)
-    return result[..., :height, :width]
+    return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
 
 
 def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:
@@ -116,9 +119,11 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
     """
     if images.device.type != "cpu":
         side = 2 * reach + 1
-        flat = (shifts[..., 0] + reach) * side + shifts[..., 1] + reach
-        kernels = weights.new_zeros((len(images), side * side)).scatter_add_(1, flat, weights)
-        return convolve(images, kernels.view(-1, side, side).to(torch.float32), (reach, reach), "replicate")
+        flat = send((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)
+        kernels = torch.zeros((len(images), side * side), device=images.device)
+        # At most two taps of a line fall on one pixel, and a sum of two does not depend on their order.
+        kernels.scatter_add_(1, flat, send(weights, images.device, torch.float32))
+        return convolve(images, kernels.view(-1, side, side), (reach, reach), "replicate")
     height, width = images.shape[-2:]
     padded = pad(images, reach, reach, reach, reach, "replicate")
     out = torch.zeros_like(images)

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.ops.transfer import send
+
 __all__ = ["shuffle_sources"]
 
 # A chain of copies goes on with probability below one half, so 2⁶ links are never exceeded in practice: the chance is
@@ -24,32 +26,30 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     batch, _, height, width = dy.shape
     count = height * width
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
-    delta = max_delta.to(dy.device, torch.int64).view(-1, 1, 1)
+    delta = send(max_delta, dy.device, torch.int64).view(-1, 1, 1)
     inside = (rows > delta) & (rows <= height - delta) & (columns > delta) & (columns <= width - delta)
     offset = (dy.to(torch.int64) * width).add_(dx).mul_(inside[:, None]).transpose(0, 1).flatten(1)
     # One index space for the whole batch. On the CPU in NumPy, which indexes three times as fast as torch.
     on_cpu = dy.device.type == "cpu"
-    here, moves, visited = (
-        v.numpy() if on_cpu else v for v in (torch.arange(batch * count, device=dy.device), offset, inside.flatten())
-    )
+    places = torch.arange(batch * count, device=dy.device)
+    here, moves, visited = (v.numpy() if on_cpu else v for v in (places, offset, inside.flatten()))
+    ends = places + len(places)
     result = here
     for moved in moves:
         source = here + moved
         # The pass runs backwards, so a later index means an earlier visit, if it is visited at all.
         chained = (moved > 0) & visited[source]
-        result = result[_walk(source, chained) if on_cpu else _doubled(source, chained)]
+        result = result[_walk(source, chained) if on_cpu else _doubled(source, chained, ends)]
     return torch.as_tensor(result).view(batch, count) % count
 
 
-def _doubled(source: Tensor, chained: Tensor) -> Tensor:
+def _doubled(source: Tensor, chained: Tensor, ends: Tensor) -> Tensor:
     """Follow all chains at once by pointer doubling."""
     # The second half of the table holds the old values, where chains end.
-    count = len(source)
-    ends = torch.arange(count, 2 * count, device=source.device)
-    pointer = torch.cat([torch.where(chained, source, source + count), ends])
+    pointer = torch.cat([torch.where(chained, source, source + len(ends)), ends])
     for _ in range(_DOUBLINGS):
-        pointer = pointer[pointer]
-    return pointer[:count] - count
+        pointer = pointer.index_select(0, pointer)
+    return pointer[: len(ends)] - len(ends)
 
 
 def _walk(source: NDArray[np.int64], chained: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -7,10 +7,12 @@ Looked up in the directory named by the environment variable BLEMISH_FROST_DIR; 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,14 +21,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.filters import gaussian_blur
-from blemish.ops.plasma import plasma, plasma_shapes
+from blemish.ops.plasma import plasma, plasma_sizes
+from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError
 
-__all__ = ["FROST_VARIABLE", "frost_kind", "frost_textures"]
+__all__ = ["FROST_VARIABLE", "Textures", "cut", "frost_kind", "frost_textures"]
 
 FROST_VARIABLE = "BLEMISH_FROST_DIR"
 _NAMES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
+_SIDE = 512
 _REFERENCE_DIGEST = "1ccf9cdf7955d7fa"
 
 
@@ -79,25 +83,54 @@ def _load(folder: Path) -> tuple[Tensor, ...]:
 
 @lru_cache(maxsize=1)
 def _procedural() -> tuple[Tensor, ...]:
-    """Five sheets of ice: ridged clouds at two scales, sharpened into needles, in the blues and whites of frost."""
-    words = Words(0, as_ids(range(len(_NAMES))), "frost-texture")
-    layers = []
-    for name, decay in (("coarse", 2.0), ("fine", 1.35)):
-        wobble = [words.coarse_uniforms(f"{name}{i}", *size) * 2 - 1 for i, size in enumerate(plasma_shapes(512))]
-        layers.append(plasma(wobble, torch.full((len(_NAMES), 1, 1), decay)))
-    coarse, fine = layers
-    ridges = (1 - (2 * fine - 1).abs() * 4).clamp_(0, 1)
-    needles = ridges - gaussian_blur(ridges, torch.full((len(_NAMES),), 3.0, dtype=torch.float64))
-    cover = ((coarse - 0.3) * 2.2).clamp_(0, 1)
-    ice = (0.18 + 0.55 * cover + 0.9 * needles * (0.3 + cover)).clamp_(0, 1)
-    tint = torch.tensor([0.86, 0.95, 1.0]).view(1, 3, 1, 1)
-    sheets = (ice * tint + 0.06 * ice.square()).clamp_(0, 1).mul(255).to(torch.uint8)
-    return tuple(sheets)
+    """Five sheets of ice: fern crystals over a clouded film, in the blues and whites of frost."""
+    count = len(_NAMES)
+    words = Words(0, as_ids(range(count)), "frost-texture")
+    wobble = [words.coarse_uniforms(f"film {n}", 3, n, n).mul_(2).sub_(1) for n in plasma_sizes(_SIDE)]
+    film = plasma(wobble, torch.full((count,), 1.8, dtype=torch.float64))
+    ferns = _ferns(words)
+    glow = gaussian_blur(ferns, torch.full((count,), 4.0, dtype=torch.float64), border="reflect")
+    # Light from one side gives the crystals relief.
+    relief = ferns - ferns.roll((2, 2), (-2, -1))
+    ice = 0.3 + 0.3 * film + 0.26 * ferns + 0.3 * glow + 0.22 * relief
+    tint = torch.tensor([0.84, 0.95, 1.04]).view(1, 3, 1, 1)
+    return tuple((ice * tint).clamp_(0, 1).mul_(255).to(torch.uint8))
+
+
+def _ferns(words: Words) -> Tensor:
+    """How densely crystals cover each pixel, 0 … 1: stems with side needles at 60° that shorten towards the tip."""
+    count, stems = len(_NAMES), 460
+    heading, turn, size, x, y = words.uniforms("stems", 5, stems, 1, 1).to(torch.float64).unbind(1)
+    # Neighbouring stems grow in similar directions.
+    angle = 2 * math.pi * (x + y + 0.6 * heading) + 0.5 * turn
+    length = 16 + 74 * size**2
+    root = torch.arange(20, dtype=torch.float64).view(-1, 1) * 4.5  # where on the stem a pair of needles starts
+    needle = torch.arange(24, dtype=torch.float64)
+    extent = 0.42 * (length - root)
+    inside = (needle < extent) & (root < length)
+    bend = 0.004 * root * (turn - 0.5)
+    places = []
+    for side in (-math.pi / 3, math.pi / 3):
+        px = x * _SIDE + root * (angle + bend).cos() + needle * (angle + side + bend).cos()
+        py = y * _SIDE + root * (angle + bend).sin() + needle * (angle + side + bend).sin()
+        row, column = (p.floor().to(torch.int64) % _SIDE for p in (py, px))
+        places.append((row * _SIDE + column).flatten(1))
+    sheet = torch.zeros(count, _SIDE * _SIDE)
+    for place in places:
+        sheet.scatter_add_(1, place, inside.expand(count, -1, -1, -1).to(torch.float32).flatten(1))
+    return 1 - torch.exp(-1.1 * sheet.view(count, 1, _SIDE, _SIDE))
+
+
+class Textures(NamedTuple):
+    """Uint8 textures in the top left corners of one tensor (N, 3, h, w), and the (height, width) of each."""
+
+    sheets: Tensor
+    sizes: list[tuple[int, int]]
 
 
 @lru_cache(maxsize=16)
-def _scaled(folder: Path | None, scale: float, height: int, width: int, device: torch.device) -> tuple[Tensor, ...]:
-    result = []
+def _scaled(folder: Path | None, scale: float, height: int, width: int, device: torch.device) -> Textures:
+    scaled = []
     for texture in _procedural() if folder is None else _load(folder):
         tall, wide = texture.shape[-2:]
         # A texture must be larger than the image; the reference never met an image larger than its textures.
@@ -106,10 +139,28 @@ def _scaled(folder: Path | None, scale: float, height: int, width: int, device: 
             # The scale itself, not the ratio of rounded sizes, decides where to sample: so does OpenCV.
             floats = F.interpolate(texture.to(torch.float32)[None], scale_factor=factor, mode="bilinear")
             texture = floats[0].add_(0.5).to(torch.uint8)
-        result.append(texture.to(device))
-    return tuple(result)
+        scaled.append(texture)
+    sizes = [(texture.shape[-2], texture.shape[-1]) for texture in scaled]
+    sheets = torch.zeros((len(scaled), 3, max(h for h, _ in sizes), max(w for _, w in sizes)), dtype=torch.uint8)
+    for sheet, texture in zip(sheets, scaled, strict=True):
+        sheet[:, : texture.shape[-2], : texture.shape[-1]] = texture
+    return Textures(sheets.to(device), sizes)
 
 
-def frost_textures(scale: float, height: int, width: int, device: torch.device) -> tuple[Tensor, ...]:
-    """Uint8 textures (3, h, w), scaled, and enlarged where that is needed to exceed height × width."""
+def frost_textures(scale: float, height: int, width: int, device: torch.device) -> Textures:
+    """Frost textures, scaled, and enlarged where that is needed to exceed height × width."""
     return _scaled(_directory(), scale, height, width, device)
+
+
+def cut(textures: Textures, chosen: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:
+    """Crops (B, 3, height, width) of the chosen textures; the three (B,) tensors of places live on the CPU."""
+    sheets = textures.sheets
+    if sheets.device.type == "cpu":
+        places = zip(chosen.tolist(), top.tolist(), left.tolist(), strict=True)
+        return torch.stack([sheets[i, :, y : y + height, x : x + width] for i, y, x in places])
+    # One gather instead of a slice per image.
+    chosen, top, left = send(torch.stack([chosen, top, left]), sheets.device)
+    rows = (top[:, None] + torch.arange(height, device=sheets.device))[:, None, :, None]
+    columns = (left[:, None] + torch.arange(width, device=sheets.device))[:, None, None, :]
+    channels = torch.arange(3, device=sheets.device)[:, None, None]
+    return sheets[chosen[:, None, None, None], channels, rows, columns]

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.ops.transfer import send
+
 __all__ = ["affine_from_points", "displace", "warp_affine"]
 
 # OpenCV's warpAffine keeps coordinates in 1/1024 pixel and samples at multiples of 1/32.
@@ -30,10 +32,10 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     x, y = (torch.arange(n, dtype=torch.float64) for n in (width, height))
     per_column = (backward[:, :, 0, None] * x * _FINE).round()
     per_row = ((backward[:, :, 1, None] * y + backward[:, :, 2, None]) * _FINE).round()
-    per_column, per_row = (part.to(images.device, torch.int32) for part in (per_column, per_row))
+    per_column, per_row = (send(part, images.device, torch.int32) for part in (per_column, per_row))
     fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
     position = (fine >> _SHIFT).to(torch.float32)
-    scale = torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))], device=images.device)
+    scale = send(torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))]), images.device)
     grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
 
