@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from blemish.corruptions.catalog import catalog
 from blemish.rng import hash_id
 from blemish.transform import Corrupt, content_id, corrupt
 from blemish.types import InputError
+from numbered import Numbered
 
 NAMES = ("gaussian_noise", "fog", "jpeg_compression")
 
@@ -156,21 +157,6 @@ class TestKinds:
         assert result.shape == image.shape
         again = corrupt(Image.fromarray(image), "speckle_noise", severity=severity, seed=seed, ids=number)
         np.testing.assert_array_equal(np.array(again), result)
-
-
-class Numbered(Dataset[Tensor]):
-    """Images that know their id, as a user's dataset would."""
-
-    def __init__(self, with_ids: bool) -> None:
-        self.transform = Corrupt("fog", severity=3, seed=1)
-        self.with_ids = with_ids
-
-    def __len__(self) -> int:
-        return 7
-
-    def __getitem__(self, index: int) -> Tensor:
-        image = as_chw(levels(16, 16, 3, seed=index))
-        return self.transform(image, id=index) if self.with_ids else self.transform(image)
 
 
 class TestTransform:
