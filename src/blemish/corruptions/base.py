@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
+from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
-__all__ = ["MIN_SIDE", "Corruption", "column", "no_draw", "quantise", "unit_range"]
+__all__ = ["MIN_SIDE", "Corruption", "column", "no_draw", "quantise"]
 
 MIN_SIDE = 8
 
@@ -33,20 +33,10 @@ def column(values: Tensor, images: Tensor) -> Tensor:
     return send(values, images.device, torch.float32).view(-1, 1, 1, 1)
 
 
-def unit_range(levels: Tensor) -> Tensor:
-    """Uint8 levels as float32 in [0, 1]."""
-    if levels.device.type == "cpu":
-        return levels.to(torch.float32).mul_(1 / 255)
-    return levels * (1 / 255)  # one pass on a GPU; on a CPU the two above are twice as fast
-
-
 def quantise(images: Tensor) -> Tensor:
     """Float images in [0, 1] to uint8 by truncation, as the reference does; overwrites its input."""
     slack = torch.full((), _SLACK, device=images.device)
-    levels = torch.add(slack, images, alpha=255, out=images).clamp_(0, 255)
-    if levels.device.type == "cpu":
-        return torch.from_numpy(levels.numpy().astype(np.uint8))  # five times as fast as torch's own cast
-    return levels.to(torch.uint8)
+    return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
 def no_draw(shape: Shape, params: Params, words: Words) -> tuple[()]:

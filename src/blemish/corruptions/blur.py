@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption, quantise, unit_range
+from blemish.corruptions.base import Corruption, quantise
 from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
+from blemish.ops.levels import unit_range
 from blemish.ops.resample import centre_zoom
 from blemish.ops.shuffle import shuffle_sources
 from blemish.ops.transfer import send

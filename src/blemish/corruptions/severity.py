@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,18 +46,19 @@ class SeverityTable:
         """The parameters of each image for a severity per image."""
         if preset not in self.rows:
             raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(self.rows)}")
-        levels = torch.as_tensor(severity, dtype=torch.float64)
-        low = levels.floor().clamp(0, MAX_SEVERITY - 1)
-        table = torch.tensor(self.rows[preset], dtype=torch.float64)
-        params: dict[str, Tensor] = {}
-        for name, column in zip(self.names, table.unbind(1), strict=True):
-            column = 1 / column if name in self.reciprocal else column
-            below, above = column[low.long()], column[low.long() + 1]
-            # Published rows come out untouched: no rounding error is added where the severity is whole.
-            value = torch.where(levels == low + 1, above, below + (levels - low) * (above - below))
-            value = 1 / value if name in self.reciprocal else value
-            params[name] = value.round() if name in self.rounded else value
-        return params
+        levels = np.asarray(severity, dtype=np.float64)[:, None]  # NumPy, because so few numbers are all overhead
+        low = np.clip(np.floor(levels), 0, MAX_SEVERITY - 1)
+        table = np.array(self.rows[preset])
+        inverse = [name in self.reciprocal for name in self.names]
+        table[:, inverse] = 1 / table[:, inverse]
+        row = low[:, 0].astype(np.int64)
+        below, above = table[row], table[row + 1]
+        # Published rows come out untouched: no rounding error is added where the severity is whole.
+        values = np.where(levels == low + 1, above, below + (levels - low) * (above - below))
+        values[:, inverse] = 1 / values[:, inverse]
+        whole = [name in self.rounded for name in self.names]
+        values[:, whole] = np.rint(values[:, whole])
+        return dict(zip(self.names, torch.from_numpy(np.ascontiguousarray(values.T)), strict=True))
 
 
 @lru_cache(maxsize=1)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption, column, quantise, unit_range
+from blemish.corruptions.base import Corruption, column, quantise
 from blemish.corruptions.blur import motion_taps
 from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
+from blemish.ops.levels import unit_range
 from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import centre_zoom
 from blemish.ops.textures import cut, frost_textures

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.ops.linear import LinearMap
+from blemish.ops.levels import truncated
 
 __all__ = ["centre_zoom", "pixelated"]
 
@@ -33,17 +33,30 @@ def centre_zoom(images: Tensor, factor: float) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _box_map(source: int, target: int, device: torch.device) -> LinearMap:
-    """Pillow's BOX filter: a source pixel belongs to the target whose interval holds its centre, never in fractions."""
+def _box_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Pillow's BOX filter as (taps, target) source pixels and weights.
+
+    A source pixel belongs to the target whose interval holds its centre, never to two in fractions.
+    """
     scale = source / target
     support = 0.5 * max(scale, 1.0)
-    centres = ((torch.arange(target, dtype=torch.float64) + 0.5) * scale)[:, None]
+    centres = (torch.arange(target, dtype=torch.float64) + 0.5) * scale
     first, last = (centres - support + 0.5).floor(), (centres + support + 0.5).floor()
-    pixels = torch.arange(source, dtype=torch.float64)
+    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64)[:, None]
     position = (pixels - centres + 0.5) / max(scale, 1.0)
-    inside = (pixels >= first) & (pixels < last) & (position > -0.5) & (position <= 0.5)
-    weights = inside.to(torch.float64)
-    return LinearMap.of((weights / weights.sum(1, keepdim=True))[None, None], device, torch.float32)
+    inside = (pixels < last) & (pixels < source) & (position > -0.5) & (position <= 0.5)
+    weights = inside.to(torch.float32) / inside.sum(0)
+    return pixels.clamp(max=source - 1).to(device, torch.int64), weights.to(device)
+
+
+def _box(images: Tensor, target: int) -> Tensor:
+    """Shrink the middle dimension of (N, source, W) whole levels, held as float32, to whole levels."""
+    pixels, weights = _box_taps(images.shape[1], target, images.device)
+    total = images.index_select(1, pixels[0]).mul_(weights[0, :, None])
+    for pixel, weight in zip(pixels[1:], weights[1:], strict=True):
+        total.addcmul_(images.index_select(1, pixel), weight[:, None])
+    # Halves go up, as in Pillow's fixed-point arithmetic, float noise or not.
+    return total.add_(0.5 + 2.0**-12).floor_()
 
 
 def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
@@ -52,17 +65,10 @@ def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
     Pillow filters columns first, then rows, and rounds each time. Enlarging only repeats pixels.
     """
     tall, wide = levels.shape[-2:]
-    small = levels.to(torch.float32)
-    if width < wide:
-        small = _rounded(_box_map(wide, width, levels.device).across(small))
-    if height < tall:
-        small = _rounded(_box_map(tall, height, levels.device).down(small))
-    if width < wide:
-        small = _box_map(width, wide, levels.device).across(small)
-    rows = _box_map(height, tall, levels.device).matrix[0, 0].argmax(1)
-    return small.to(torch.uint8).index_select(-2, rows)
-
-
-def _rounded(levels: Tensor) -> Tensor:
-    # Halves go up, as in Pillow's fixed-point arithmetic, float noise or not.
-    return levels.add_(0.5 + 2.0**-12).floor_()
+    # Columns of all images are one matrix, the quickest thing to pick from.
+    floats = levels.contiguous().to(torch.float32)
+    small = _box(floats.view(-1, wide, 1), width) if width < wide else floats
+    small = _box(small.view(-1, tall, width), height)
+    columns, rows = _box_taps(width, wide, levels.device)[0][0], _box_taps(height, tall, levels.device)[0][0]
+    repeated = truncated(small.view(-1, width).index_select(1, columns)).view(-1, height, wide)
+    return repeated.index_select(1, rows).view(levels.shape)

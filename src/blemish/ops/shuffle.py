@@ -1,6 +1,8 @@
-"""The in-place neighbour copying of glass blur, without its sequential loop."""
+"""The in-place neighbour copying of glass blur, without its sequential loop over pixels."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +13,8 @@ from blemish.ops.transfer import send
 
 __all__ = ["shuffle_sources"]
 
-# A chain of copies goes on with probability below one half, so 2⁶ links are never exceeded in practice: the chance is
-# 2⁻⁶⁴ per pixel. Each round of doubling squares the links already resolved.
+# A chain of copies goes on with probability below one half, so that 2⁶ links are never exceeded: the chance is 2⁻⁶⁴ per
+# pixel. Each doubling squares the links already resolved.
 _DOUBLINGS = 6
 
 
@@ -21,30 +23,35 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
 
     Pass p visits rows H − d down to d + 1 and in each the columns W − d down to d + 1, and copies into the visited
     pixel the value that stands at (y + dy, x + dx) at that moment. That value is the source's *new* one if the source
-    was visited before, so the pixel points on to the source's own source. Such chains are resolved by pointer doubling.
+    was visited before, so the pixel points on to the source's own source. Chains of such pointers are followed for all
+    pixels at once.
     """
-    batch, _, height, width = dy.shape
-    count = height * width
+    batch, passes, height, width = dy.shape
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
     delta = send(max_delta, dy.device, torch.int64).view(-1, 1, 1)
     inside = (rows > delta) & (rows <= height - delta) & (columns > delta) & (columns <= width - delta)
-    offset = (dy.to(torch.int64) * width).add_(dx).mul_(inside[:, None]).transpose(0, 1).flatten(1)
-    # One index space for the whole batch. On the CPU in NumPy, which indexes three times as fast as torch.
+    # One index space for the whole batch.
+    here: Any = torch.arange(batch * height * width, device=dy.device)
+    visited: Any = inside.flatten()
+    ends = here + len(here)
     on_cpu = dy.device.type == "cpu"
-    places = torch.arange(batch * count, device=dy.device)
-    here, moves, visited = (v.numpy() if on_cpu else v for v in (places, offset, inside.flatten()))
-    ends = places + len(places)
+    if on_cpu:  # NumPy converts and picks out three times as fast as torch
+        here, visited = here.numpy(), visited.numpy()
     result = here
-    for moved in moves:
+    for step in range(passes):
+        down: Any = dy[:, step].flatten()
+        right: Any = dx[:, step].flatten()
+        down = down.numpy().astype(np.int64) if on_cpu else down.to(torch.int64)
+        moved = (down * width + (right.numpy() if on_cpu else right)) * visited
         source = here + moved
         # The pass runs backwards, so a later index means an earlier visit, if it is visited at all.
         chained = (moved > 0) & visited[source]
         result = result[_walk(source, chained) if on_cpu else _doubled(source, chained, ends)]
-    return torch.as_tensor(result).view(batch, count) % count
+    return torch.as_tensor(result).view(batch, -1) % (height * width)
 
 
 def _doubled(source: Tensor, chained: Tensor, ends: Tensor) -> Tensor:
-    """Follow all chains at once by pointer doubling."""
+    """Follow all chains by pointer doubling, without asking the device which are finished."""
     # The second half of the table holds the old values, where chains end.
     pointer = torch.cat([torch.where(chained, source, source + len(ends)), ends])
     for _ in range(_DOUBLINGS):
