@@ -55,7 +55,8 @@ class SeverityTable:
         below, above = table[row], table[row + 1]
         # Published rows come out untouched: no rounding error is added where the severity is whole.
         values = np.where(levels == low + 1, above, below + (levels - low) * (above - below))
-        values[:, inverse] = 1 / values[:, inverse]
+        with np.errstate(divide="ignore"):  # infinitely many photons at severity 0
+            values[:, inverse] = 1 / values[:, inverse]
         whole = [name in self.rounded for name in self.names]
         values[:, whole] = np.rint(values[:, whole])
         return dict(zip(self.names, torch.from_numpy(np.ascontiguousarray(values.T)), strict=True))
