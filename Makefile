@@ -25,9 +25,12 @@ test: $(READY)  ## lint, types, import direction and tests
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
-perf: $(READY)  ## time every corruption against the peer package, in one run
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt imagecorruptions-imaug
-	$(BIN)/python perf/cpu.py
+# In an environment of its own: the peer installs over the package that the frost photographs come from.
+perf:  ## time every corruption against the peer package, in one run
+	$(PYTHON) -m venv $(VENV)-perf
+	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . imagecorruptions-imaug
+	OMP_NUM_THREADS=1 $(VENV)-perf/bin/python perf/cpu.py
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(VENV)-perf demo

@@ -17,6 +17,7 @@ ROOT = Path(blemish.__file__).parent
 LAYERS = {
     "types": 0,
     "rng": 0,
+    "version": 0,
     "ops": 1,
     "corruptions": 2,
     "corruptions.catalog": 3,

@@ -14,7 +14,7 @@ from torch import Tensor
 import blemish
 import fingerprints
 from blemish.corruptions import base
-from blemish.ops.textures import FROST_VARIABLE, _installed
+from blemish.ops.textures import FROST_VARIABLE, PROCEDURAL
 from pictures import pictures
 
 NAMES = list(blemish.catalog)
@@ -34,9 +34,7 @@ def corruption(request: pytest.FixtureRequest) -> blemish.Corruption:
 @pytest.fixture(autouse=True)
 def _procedural_frost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same textures on every machine, installed photographs or not."""
-    monkeypatch.delenv(FROST_VARIABLE, raising=False)
-    monkeypatch.setattr("blemish.ops.textures._installed", lambda: None)
-    _installed.cache_clear()
+    monkeypatch.setenv(FROST_VARIABLE, PROCEDURAL)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -6,8 +6,9 @@ from blemish.corruptions.severity import SeverityTable, nearest_preset
 from blemish.rng import Words, hash_id
 from blemish.transform import Corrupt, corrupt
 from blemish.types import InputError, Shape
+from blemish.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Catalog",

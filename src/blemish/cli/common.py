@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import SeverityTable
+from blemish.ops.textures import FROST_VARIABLE, frost_kind
 from blemish.transform import preset_rule
 from blemish.types import InputError
 
-__all__ = ["BAD_INPUT", "chosen_names", "friendly", "parsed_severities", "preset_choice", "say", "stderr"]
+__all__ = [
+    "BAD_INPUT",
+    "Frost",
+    "chosen_names",
+    "friendly",
+    "note_frost",
+    "parsed_severities",
+    "preset_choice",
+    "say",
+    "stderr",
+]
 
 BAD_INPUT = 2
 
@@ -58,6 +72,31 @@ def chosen_names(text: str | None, catalog: Catalog) -> list[str]:
     if not names:
         raise InputError("no corruptions named; expected names such as fog,snow")
     return list(dict.fromkeys(names))
+
+
+def _remember_frost(folder: Path | None) -> Path | None:
+    # Through the environment, because worker processes inherit it.
+    if folder is not None:
+        os.environ[FROST_VARIABLE] = str(folder)
+    return folder
+
+
+Frost = Annotated[
+    Path | None,
+    typer.Option(
+        "--frost",
+        metavar="DIR",
+        callback=_remember_frost,
+        help=f"Folder of the reference's frost photographs. Default: ${FROST_VARIABLE}, then the installed package "
+        "imagecorruptions, then a procedural texture.",
+    ),
+]
+
+
+def note_frost(corruptions: Sequence[Corruption]) -> None:
+    """Say so where frost is not the reference's."""
+    if any(corruption.name == "frost" for corruption in corruptions) and (kind := frost_kind()) != "reference":
+        say(f"frost: {kind} texture, not comparable with published frost numbers", style="dim")
 
 
 def parsed_severities(text: str) -> list[float]:

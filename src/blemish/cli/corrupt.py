@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from blemish.cli.common import chosen_names, friendly, parsed_severities, preset_choice, say, stderr
+from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say, stderr
 from blemish.corruptions.catalog import catalog
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
@@ -58,6 +58,7 @@ def corrupt_command(
     ] = None,
     crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side (ImageNet-C: 224).")] = None,
     labels: Annotated[Path | None, typer.Option(help="A .npy file of labels, for an array file without them.")] = None,
+    frost: Frost = None,
 ) -> None:
     """Write corrupted copies of a picture, a class-folder tree or an array file.
 
@@ -90,6 +91,7 @@ def corrupt_command(
     if labels is not None and not is_array:
         raise InputError("--labels is for array files; the labels of a tree are its folders")
     say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
+    note_frost(recipe.corruptions)
     try:
         with _progress() as progress:
             task = progress.add_task("corrupting", total=None)

@@ -9,7 +9,7 @@ import typer
 from blemish.cli.corrupt import corrupt_command
 from blemish.cli.list import list_command
 from blemish.cli.show import show_command
-from blemish.storage.manifest import library_version
+from blemish.version import VERSION
 
 __all__ = ["app"]
 
@@ -24,7 +24,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"blemish {library_version('blemish')}")
+        typer.echo(f"blemish {VERSION}")
         raise typer.Exit
 
 

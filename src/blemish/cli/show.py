@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from PIL import Image, ImageOps
 
-from blemish.cli.common import chosen_names, friendly, parsed_severities, preset_choice, say
+from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import catalog
 from blemish.data.demo import demo_picture
@@ -36,6 +36,7 @@ def show_command(
     preset: Annotated[
         str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
     ] = None,
+    frost: Frost = None,
 ) -> None:
     """Draw a contact sheet: every corruption of a picture at every severity.
 
@@ -60,6 +61,7 @@ def show_command(
         raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     picture = reduced(picture, WORKING_SIDE)
     say(preset_choice(recipe.corruptions[0].table, preset, min(picture.size)), style="dim")
+    note_frost(recipe.corruptions)
     sheet = contact_sheet(picture, recipe.corruptions, severities=recipe.severities, seed=seed, preset=preset)
     try:
         sheet.save(output)

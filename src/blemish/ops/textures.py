@@ -1,7 +1,8 @@
 """Frost textures: the reference's photographs where they can be found, else a procedural ice texture.
 
-Looked up in the directory named by the environment variable BLEMISH_FROST_DIR; else in the installed distribution
-`imagecorruptions`, without importing it; else made here, which every record states as ``frost=procedural``.
+Looked up in the directory named by the environment variable BLEMISH_FROST_DIR (the word `procedural` asks for ours);
+else in the installed distribution `imagecorruptions`, without importing it; else made here, which every record states
+as ``frost=procedural``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError
 
-__all__ = ["FROST_VARIABLE", "Textures", "cut", "frost_kind", "frost_textures"]
+__all__ = ["FROST_VARIABLE", "PROCEDURAL", "Textures", "cut", "frost_kind", "frost_textures"]
 
 FROST_VARIABLE = "BLEMISH_FROST_DIR"
+PROCEDURAL = "procedural"
 _NAMES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 _SIDE = 512
 _REFERENCE_DIGEST = "1ccf9cdf7955d7fa"
@@ -36,6 +38,8 @@ _REFERENCE_DIGEST = "1ccf9cdf7955d7fa"
 
 def _directory() -> Path | None:
     named = os.environ.get(FROST_VARIABLE)
+    if named == PROCEDURAL:
+        return None
     return Path(named) if named else _installed()
 
 
@@ -60,7 +64,7 @@ def frost_kind() -> str:
     """Which textures frost uses now: `reference`, `procedural`, or `custom-…` with a digest of the user's files."""
     folder = _directory()
     if folder is None:
-        return "procedural"
+        return PROCEDURAL
     _load(folder)
     digest = _digest(folder)
     return "reference" if digest == _REFERENCE_DIGEST else f"custom-{digest}"

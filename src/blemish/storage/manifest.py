@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import PIL
+import torch
 
 from blemish.ops.textures import frost_kind
 from blemish.storage.files import write_bytes
 from blemish.storage.recipe import Recipe
 from blemish.types import InputError
+from blemish.version import VERSION
 
-__all__ = ["MANIFEST", "check_manifest", "library_version", "protocol", "write_manifest"]
+__all__ = ["MANIFEST", "check_manifest", "protocol", "write_manifest"]
 
 MANIFEST = "blemish.json"
 
@@ -96,14 +100,6 @@ def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
 
 def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
     """Write the manifest, with the versions of the libraries for the record; those are not compared."""
-    versions = {name: library_version(name) for name in ("blemish", "torch", "numpy", "pillow")}
+    versions = {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
     text = json.dumps({"protocol": entries, "made_with": versions}, indent=2, ensure_ascii=False)
     write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)
-
-
-def library_version(name: str) -> str:
-    """The version of an installed distribution, as far as it is known."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "unknown"
