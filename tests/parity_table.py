@@ -1,4 +1,4 @@
-"""Print the parity table of docs/corruptions.md: python tests/parity_table.py, with the recordings beside the checkout."""
+"""Print the parity table of docs/corruptions.md; needs the recordings beside the checkout."""
 
 from __future__ import annotations
 

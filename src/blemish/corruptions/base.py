@@ -67,7 +67,8 @@ class Corruption:
     ``draw(shape, params, words)`` makes the random part for a batch, ``apply(images, params, draw)`` is deterministic.
     Both see one parameter value per image. ``apply`` takes and returns float32 in [0, 1] (results may leave the range:
     quantising clips), or uint8 when ``on_levels`` is set; it must not write to its input unless ``on_levels`` is
-    unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call.
+    unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call. Where
+    lower severities have no meaning, ``only_severity`` names the one there is, besides 0.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Corruption:
     apply: Callable[[Tensor, Params, Any], Tensor]
     draw: Callable[[Shape, Params, Words], Any] = no_draw
     shared: tuple[str, ...] = ()
+    only_severity: float | None = None
     on_levels: bool = False
     version: int = 1
 
@@ -96,6 +98,9 @@ class Corruption:
         """
         _check_images(images)
         levels = _severities(severity, len(images))
+        if self.only_severity is not None and not bool(((levels == 0) | (levels == self.only_severity)).all()):
+            wrong = levels[(levels != 0) & (levels != self.only_severity)][0].item()
+            raise InputError(f"{self.name} at severity {wrong:g}; it exists at severity {self.only_severity:g} only")
         numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
         if len(numbers) != len(images):
             raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.transfer import send
 
-__all__ = ["affine_from_points", "displace", "warp_affine"]
+__all__ = ["Outside", "affine_from_points", "displace", "projected", "sample", "warp_affine"]
+
+Outside = Literal["zeros", "replicate", "reflect101"]
+"""What stands outside the image: black, the edge's values, or the mirror image without the edge."""
+
+_PADDING: dict[Outside, str] = {"zeros": "zeros", "replicate": "border", "reflect101": "reflection"}
 
 # OpenCV's warpAffine keeps coordinates in 1/1024 pixel and samples at multiples of 1/32.
 _FINE = 1024
@@ -38,6 +45,25 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     scale = send(torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))]), images.device)
     grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
+
+
+def projected(backward: Tensor, height: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where each pixel (x, y) comes from: x and y, (B, H, W) float32, of backward · (x, y, 1).
+
+    `backward` lives on the CPU, float64, (B, 2, 3) for affine maps or (B, 3, 3) for perspective ones.
+    """
+    x, y = torch.arange(width, device=device), torch.arange(height, device=device)[:, None]
+    coefficients = send(backward, device, torch.float32)[..., None, None]
+    rows = [c[:, 0] * x + c[:, 1] * y + c[:, 2] for c in coefficients.unbind(1)]
+    return (rows[0], rows[1]) if len(rows) == 2 else (rows[0] / rows[2], rows[1] / rows[2])
+
+
+def sample(images: Tensor, x: Tensor, y: Tensor, *, outside: Outside, nearest: bool = False) -> Tensor:
+    """The images at positions (x, y), float32 (B, H', W') in pixels from the first pixel's centre, bilinearly."""
+    height, width = images.shape[-2:]
+    grid = torch.stack([x * (2 / (width - 1)) - 1, y * (2 / (height - 1)) - 1], dim=-1)
+    mode = "nearest" if nearest else "bilinear"
+    return F.grid_sample(images, grid, mode=mode, padding_mode=_PADDING[outside], align_corners=True)
 
 
 def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
