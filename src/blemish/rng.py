@@ -4,8 +4,8 @@ Every word is a pure function of ``(seed, image id, stream name, index)``: nothi
 of images nor the way they are batched can change a draw, and CPU and GPU give the same words bit for bit.
 
 The hash is a relative of pcg4d (Jarzynski and Olano, JCGT 9(3), 2020): two rounds of multiply-adds over four 32-bit
-words, each followed by a fold of the high half into the low half. The fold adds an *arithmetic* shift, because signed
-integers have no logical one in torch; unlike an xor with it, an addition keeps the sign bit's information.
+words, each followed by an xor of the high half into the low half. Every step is a bijection, so that no word is likelier
+than another.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
     return torch.tensor([((int(i) + 2**63) % 2**64) - 2**63 for i in ids], dtype=torch.int64)
 
 
+def _fold(words: Any) -> None:
+    """Xor high halves into low ones; the mask makes the arithmetic shift of signed words a logical one."""
+    words ^= (words >> 16) & 0xFFFF
+
+
 def _mix(words: Any) -> None:
     """One round in place over four rows of words, NumPy or torch: multiply-adds, then high bits into low ones."""
     x, y, z, w = words
@@ -52,7 +57,7 @@ def _mix(words: Any) -> None:
     y += z * x
     z += x * y
     w += y * z
-    words += words >> 16
+    _fold(words)
 
 
 def _keys(ids: Tensor, name: str) -> NDArray[np.int32]:
@@ -95,7 +100,7 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     z += k[2]
     w[...] = y * z
     w += k[3]
-    words += words >> 16
+    _fold(words)
     _mix(words)
     result: Tensor = torch.as_tensor(store)
     return result.view(keys.shape[1], -1)[:, :count]
@@ -130,6 +135,10 @@ class Words:
     ids: Tensor
     scope: str = ""
     device: torch.device = _CPU
+
+    def scoped(self, scope: str) -> Words:
+        """The streams of another scope."""
+        return replace(self, scope=scope)
 
     def on_cpu(self) -> Words:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""

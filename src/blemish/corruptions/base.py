@@ -68,7 +68,8 @@ class Corruption:
     Both see one parameter value per image. ``apply`` takes and returns float32 in [0, 1] (results may leave the range:
     quantising clips), or uint8 when ``on_levels`` is set; it must not write to its input unless ``on_levels`` is
     unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call. Where
-    lower severities have no meaning, ``only_severity`` names the one there is, besides 0.
+    lower severities have no meaning, ``only_severity`` names the one there is, besides 0. ``stream`` names the random
+    streams if they are another corruption's.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Corruption:
     only_severity: float | None = None
     on_levels: bool = False
     version: int = 1
+    stream: str | None = None
 
     def __call__(
         self,
@@ -110,7 +112,7 @@ class Corruption:
         with _full_precision(images.device):
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
-                words = Words(seed, numbers[rows], self.name, images.device)
+                words = Words(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, words))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
