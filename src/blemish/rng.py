@@ -4,8 +4,8 @@ Every word is a pure function of ``(seed, image id, stream name, index)``: nothi
 of images nor the way they are batched can change a draw, and CPU and GPU give the same words bit for bit.
 
 The hash is a relative of pcg4d (Jarzynski and Olano, JCGT 9(3), 2020): two rounds of multiply-adds over four 32-bit
-words, each followed by an xor of the high half into the low half. Every step is a bijection, so that no word is likelier
-than another.
+words, each followed by an xor of the high half into the low half. Every step is a bijection, so that no word is
+likelier than another.
 """
 
 from __future__ import annotations

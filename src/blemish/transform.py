@@ -15,7 +15,7 @@ from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import MAX_SEVERITY, SeverityTable
+from blemish.corruptions.severity import SeverityTable, check_severity
 from blemish.rng import as_ids
 from blemish.types import InputError
 
@@ -84,7 +84,8 @@ class Corrupt:
     ) -> None:
         """Check the settings once, here, rather than in a worker."""
         self.corruption = _find(name, catalog)
-        self.severity = _one_severity(severity)
+        self.severity = check_severity(severity)
+        self.corruption.require(self.severity)
         self.seed = _whole(seed, "seed")
         self.preset = preset
         if preset is not None:
@@ -163,16 +164,6 @@ def _per_image(severity: float | Sequence[float] | Tensor, count: int) -> float 
     if levels.ndim and levels.shape != (count,):
         raise InputError(f"severities of shape {tuple(levels.shape)} for {count} images; expected one per image")
     return levels
-
-
-def _one_severity(severity: float) -> float:
-    try:
-        level = float(severity)
-    except (TypeError, ValueError):
-        raise InputError(f"severity {severity!r}; expected a number in 0 … {MAX_SEVERITY}") from None
-    if not 0 <= level <= MAX_SEVERITY:
-        raise InputError(f"severity {level:g}; expected a number in 0 … {MAX_SEVERITY}")
-    return level
 
 
 def _whole(value: Any, what: str) -> int:

@@ -99,7 +99,7 @@ class TestShow:
         assert code == 0
         assert "preset: cifar (nearest to the shorter side: cifar 32" in output
         assert f"wrote {sheet}" in output
-        assert "10 corrupted images" in output
+        assert "5 corruptions" in output
         with Image.open(sheet) as made:
             assert made.width > 400
 

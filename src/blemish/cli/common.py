@@ -62,9 +62,9 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:
-    """Names separated by commas; a family stands for its members, and nothing or ``all`` for the whole catalog."""
+    """Names separated by commas; a family stands for its members, ``all`` for the catalog, nothing for ImageNet-C."""
     if text is None:
-        return list(catalog)
+        return [name for name in catalog if ":" not in name]
     names: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         members = [name for name, corruption in catalog.items() if item in (corruption.family, "all")]

@@ -38,7 +38,12 @@ def corrupt_command(
     ],
     destination: Annotated[Path, typer.Argument(metavar="DST", help="A folder; for one picture also a file name.")],
     corruptions: Annotated[
-        str | None, typer.Option("--corruptions", "-c", help="Names or families, separated by commas. Default: all.")
+        str | None,
+        typer.Option(
+            "--corruptions",
+            "-c",
+            help="Names or families, separated by commas, or all. Default: ImageNet-C's nineteen.",
+        ),
     ] = None,
     severities: Annotated[
         str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")

@@ -11,10 +11,10 @@ from PIL import Image, ImageOps
 from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import catalog
+from blemish.corruptions.severity import check_severity
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
-from blemish.storage import make_recipe
 from blemish.types import InputError
 
 __all__ = ["show_command"]
@@ -27,7 +27,12 @@ def show_command(
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the sheet.")] = Path("sheet.png"),
     corruptions: Annotated[
-        str | None, typer.Option("--corruptions", "-c", help="Names or families, separated by commas. Default: all.")
+        str | None,
+        typer.Option(
+            "--corruptions",
+            "-c",
+            help="Names or families, separated by commas, or all. Default: ImageNet-C's nineteen.",
+        ),
     ] = None,
     severities: Annotated[
         str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")
@@ -50,7 +55,10 @@ def show_command(
 
       blemish show cat.jpg -c fog,snow,blur -s 1,3,5
     """
-    recipe = make_recipe(chosen_names(corruptions, catalog), parsed_severities(severities), seed=seed, preset=preset)
+    chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
+    levels = [check_severity(level) for level in parsed_severities(severities)]
+    for corruption in chosen:
+        corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
     if output.suffix.lower() not in Image.registered_extensions():
         raise InputError(f"{output}: expected a file name that ends in .png or .jpg")
     if not output.absolute().parent.is_dir():
@@ -60,11 +68,11 @@ def show_command(
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     picture = reduced(picture, WORKING_SIDE)
-    say(preset_choice(recipe.corruptions[0].table, preset, min(picture.size)), style="dim")
-    note_frost(recipe.corruptions)
-    sheet = contact_sheet(picture, recipe.corruptions, severities=recipe.severities, seed=seed, preset=preset)
+    say(preset_choice(chosen[0].table, preset, min(picture.size)), style="dim")
+    note_frost(chosen)
+    sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     try:
         sheet.save(output)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror or error}") from error
-    say(f"wrote {output} ({sheet.width}×{sheet.height} px, {recipe.copies} corrupted images)")
+    say(f"wrote {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")

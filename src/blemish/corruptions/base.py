@@ -100,9 +100,9 @@ class Corruption:
         """
         _check_images(images)
         levels = _severities(severity, len(images))
-        if self.only_severity is not None and not bool(((levels == 0) | (levels == self.only_severity)).all()):
-            wrong = levels[(levels != 0) & (levels != self.only_severity)][0].item()
-            raise InputError(f"{self.name} at severity {wrong:g}; it exists at severity {self.only_severity:g} only")
+        if self.only_severity is not None:
+            for level in levels.tolist():
+                self.require(level)
         numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
         if len(numbers) != len(images):
             raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
@@ -116,6 +116,15 @@ class Corruption:
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, words))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
+
+    def supports(self, severity: float) -> bool:
+        """Whether the corruption exists at this severity."""
+        return self.only_severity in (None, severity) or severity == 0
+
+    def require(self, severity: float) -> None:
+        """Refuse a severity at which the corruption does not exist."""
+        if not self.supports(severity):
+            raise InputError(f"{self.name} at severity {severity:g}; it exists at severity {self.only_severity:g} only")
 
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""

@@ -35,15 +35,10 @@ class _ChainTable(SeverityTable):
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
         """The parameters of each image: a link's severity is its own, times that of the chain over 5."""
-        if preset not in self.rows:
-            raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(self.rows)}")
         levels = torch.as_tensor(severity, dtype=torch.float64)
         params: dict[str, Tensor] = {}
         for number, link in enumerate(self.links):
-            table = link.corruption.table
-            # A table without presets has one entry.
-            known = preset if preset in table.rows else next(iter(table.rows))
-            share = table.at(levels * (link.severity / MAX_SEVERITY), known)
+            share = link.corruption.table.at(levels * (link.severity / MAX_SEVERITY), preset)
             params |= {f"{number} {name}": values for name, values in share.items()}
         return params
 

@@ -15,12 +15,32 @@ from torch import Tensor
 
 from blemish.types import InputError
 
-__all__ = ["MAX_SEVERITY", "Params", "SeverityTable", "imagenet_c_table", "nearest_preset"]
+__all__ = [
+    "MAX_SEVERITY",
+    "Params",
+    "SeverityTable",
+    "check_severity",
+    "imagenet_c_table",
+    "nearest_preset",
+    "preset_sizes",
+]
 
 MAX_SEVERITY = 5
 
 Params = Mapping[str, Tensor]
 """Parameter name to one float64 value per image, on the CPU."""
+
+
+def check_severity(value: object) -> float:
+    """A severity as a number; anything but a number in 0 … 5 is refused."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = float("nan")
+    if isinstance(value, (bool, str)) or not 0 <= number <= MAX_SEVERITY:
+        shown = f"{number:g}" if number == number and not isinstance(value, (bool, str)) else repr(value)
+        raise InputError(f"severity {shown}; expected a number in 0 … {MAX_SEVERITY}")
+    return number
 
 
 @dataclass(frozen=True)
@@ -43,9 +63,12 @@ class SeverityTable:
         return min(self.rows, key=lambda name: (abs(self.sizes[name] - side), self.sizes[name]))
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
-        """The parameters of each image for a severity per image."""
+        """The parameters of each image for a severity per image. A table without presets serves for all of them."""
         if preset not in self.rows:
-            raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(self.rows)}")
+            if len(self.rows) > 1 or preset not in preset_sizes():
+                known = self.rows if len(self.rows) > 1 else preset_sizes()
+                raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(known)}")
+            (preset,) = self.rows
         levels = np.asarray(severity, dtype=np.float64)[:, None]  # NumPy, because so few numbers are all overhead
         low = np.clip(np.floor(levels), 0, MAX_SEVERITY - 1)
         table = np.array(self.rows[preset])
@@ -73,8 +96,7 @@ def imagenet_c_table(
     name: str, identity: Sequence[float], *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = ()
 ) -> SeverityTable:
     """The published rows of an ImageNet-C corruption in all four presets, on top of an identity row."""
-    published = _published()
-    sizes: dict[str, int] = published["_image_size"]
+    published, sizes = _published(), preset_sizes()
     rows = {
         preset: (tuple(map(float, identity)), *(tuple(map(float, row)) for row in published[preset][name]))
         for preset in sizes
@@ -83,12 +105,18 @@ def imagenet_c_table(
     return SeverityTable(names, rows, sizes, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
 
 
+def preset_sizes() -> Mapping[str, int]:
+    """The presets of ImageNet-C and the image side each was made for."""
+    sizes: dict[str, int] = _published()["_image_size"]
+    return sizes
+
+
 def nearest_preset(height: int, width: int) -> str:
     """The ImageNet-C preset used for images of this size unless another is named.
 
     >>> nearest_preset(224, 224), nearest_preset(32, 32), nearest_preset(480, 640)
     ('imagenet', 'cifar', 'inception')
     """
-    sizes: dict[str, int] = _published()["_image_size"]
+    sizes = preset_sizes()
     side = min(height, width)
     return min(sizes, key=lambda name: (abs(sizes[name] - side), sizes[name]))

@@ -55,15 +55,15 @@ def contact_sheet(
     for family in dict.fromkeys(corruption.family for corruption in corruptions):
         sheet.heading(family)
         for corruption in (member for member in corruptions if member.family == family):
+            known = [level for level in severities if corruption.supports(level)]
+            if not known:
+                sheet.row(corruption.name, [image])
+                continue
             copies = corrupt(
-                [image] * len(severities),
-                corruption,
-                severity=severities,
-                seed=seed,
-                ids=[number] * len(severities),
-                preset=preset,
+                [image] * len(known), corruption, severity=known, seed=seed, ids=[number] * len(known), preset=preset
             )
-            sheet.row(corruption.name, [image, *copies])
+            found = dict(zip(known, copies, strict=True))
+            sheet.row(corruption.name, [image, *(found.get(level) for level in severities)])
     return sheet.finished()
 
 
@@ -146,10 +146,12 @@ class _Sheet:
         self.pen.line((start, line, self.layout.width - _MARGIN, line), fill=_RULE)
         self.top += _HEADING_HEIGHT
 
-    def row(self, name: str, pictures: list[Image.Image]) -> None:
+    def row(self, name: str, pictures: Sequence[Image.Image | None]) -> None:
         middle = self.top + self.layout.thumbnail[1] // 2
         self.pen.text((_MARGIN, middle), name, _INK, _font(_LABEL), anchor="lm")
         for column, picture in enumerate(pictures):
+            if picture is None:
+                continue
             self.paper.paste(self._thumbnail(picture), (self.layout.left(column), self.top))
         self.top += self.layout.thumbnail[1] + _GAP
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import MAX_SEVERITY
+from blemish.corruptions.severity import check_severity
 from blemish.types import InputError
 
 __all__ = ["FORMATS", "Recipe", "make_recipe"]
@@ -49,7 +49,7 @@ def make_recipe(
     chosen = tuple(catalog[name] for name in dict.fromkeys(catalog if names is None else names))
     if not chosen:
         raise InputError("no corruptions; expected at least one name")
-    levels = tuple(dict.fromkeys(_severity(level) for level in severities))
+    levels = tuple(dict.fromkeys(check_severity(level) for level in severities))
     if not levels:
         raise InputError("no severities; expected at least one")
     if file_format not in FORMATS:
@@ -57,18 +57,10 @@ def make_recipe(
     for corruption in chosen:
         if preset is not None:
             corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
+        for level in levels:
+            corruption.require(level)
     _check_sizes(resize, crop)
     return Recipe(chosen, levels, seed, preset, file_format, resize, crop)
-
-
-def _severity(level: float) -> float:
-    try:
-        number = float(level)
-    except (TypeError, ValueError):
-        raise InputError(f"severity {level!r}; expected a number in 0 … {MAX_SEVERITY}") from None
-    if not 0 <= number <= MAX_SEVERITY:
-        raise InputError(f"severity {number:g}; expected a number in 0 … {MAX_SEVERITY}")
-    return number
 
 
 def _check_sizes(resize: int | None, crop: int | None) -> None:
