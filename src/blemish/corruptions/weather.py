@@ -102,8 +102,7 @@ class Wobble(NamedTuple):
 
 
 def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
-    side = 1 << (max(shape.height, shape.width) - 1).bit_length()
-    sizes = plasma_sizes(side)
+    sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
     field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ __all__ = ["plasma", "plasma_sizes"]
 
 # Half the range of the first level's noise is the square of this, in the reference's units.
 _WIDTH = 100.0
+_COARSE = 5
 
 
 def plasma_sizes(side: int) -> list[int]:
@@ -30,19 +32,42 @@ def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
     """
     device = wobble[0].device
     powers = decay[:, None] ** torch.arange(len(wobble), dtype=torch.float64)
-    noise = send((_WIDTH / powers) ** 2, device, torch.float32)[..., None, None]
+    noise = send((_WIDTH / powers) ** 2, device, torch.float32)[:, :, None, None, None]
+    steps = [noise[:, level] * random for level, random in enumerate(wobble)]
     field = torch.zeros((len(decay), 1, 1), device=device)
-    for level, random in enumerate(wobble):
-        scale = noise[:, level]
-        below = field.roll(-1, 1)
-        edges = field + below
-        centres = edges.add_(edges.roll(-1, 2)).mul_(0.25).addcmul_(random[:, 0], scale)
-        # Each diamond has two old points and two new centres as neighbours.
-        diamonds = torch.stack([centres.roll(1, 1), centres.roll(1, 2)], dim=1)
-        diamonds += torch.stack([field.roll(-1, 2), below], dim=1)
-        diamonds += (centres + field).unsqueeze(1)
-        diamonds.mul_(0.25).addcmul_(random[:, 1:], scale.unsqueeze(1))
-        parts = torch.cat([field.unsqueeze(1), diamonds, centres.unsqueeze(1)], dim=1)
-        field = F.pixel_shuffle(parts, 2).squeeze(1)
+    if device.type != "cpu":
+        # Small levels cost a GPU more to launch than to compute, and all of this is linear: one product does them.
+        coarse = steps[:_COARSE]
+        side = 1 << len(coarse)
+        flat = torch.cat([step.flatten(1) for step in coarse], dim=1)
+        field = (flat @ _coarse_map(len(coarse), device)).view(-1, side, side)
+        steps = steps[_COARSE:]
+    for step in steps:
+        field = _finer(field, step)
     low = field.amin((1, 2), keepdim=True)
     return field.sub_(low).div_(field.amax((1, 2), keepdim=True)).unsqueeze(1)
+
+
+def _finer(field: Tensor, step: Tensor) -> Tensor:
+    """The map (B, n, n) at twice the resolution, with the noise (B, 3, n, n) of its new points."""
+    below = field.roll(-1, 1)
+    edges = field + below
+    centres = edges.add_(edges.roll(-1, 2)).mul_(0.25).add_(step[:, 0])
+    # Each diamond has two old points and two new centres as neighbours.
+    diamonds = torch.stack([centres.roll(1, 1), centres.roll(1, 2)], dim=1)
+    diamonds += torch.stack([field.roll(-1, 2), below], dim=1)
+    diamonds += (centres + field).unsqueeze(1)
+    diamonds.mul_(0.25).add_(step[:, 1:])
+    parts = torch.cat([field.unsqueeze(1), diamonds, centres.unsqueeze(1)], dim=1)
+    return F.pixel_shuffle(parts, 2).squeeze(1)
+
+
+@lru_cache(maxsize=8)
+def _coarse_map(levels: int, device: torch.device) -> Tensor:
+    """The map after so many levels for each single unit of noise, (inputs, side²)."""
+    sizes = [1 << level for level in range(levels)]
+    inputs = sum(3 * n * n for n in sizes)
+    field = torch.zeros(inputs, 1, 1)
+    for part, n in zip(torch.split(torch.eye(inputs), [3 * n * n for n in sizes], dim=1), sizes, strict=True):
+        field = _finer(field, part.reshape(-1, 3, n, n))
+    return field.flatten(1).to(device)
