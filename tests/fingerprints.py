@@ -30,7 +30,13 @@ def fingerprint(corruption: blemish.Corruption) -> list[float]:
     """Means of the 12 × 12 blocks of three corrupted pictures, in levels."""
     images = pictures(3, 3, 48, 48)
     rows = [
-        corruption(images[i : i + 1], severity=severity, seed=11, ids=[i], preset=preset)
+        corruption(
+            images[i : i + 1],
+            severity=severity if corruption.supports(severity) else corruption.only_severity or 0,
+            seed=11,
+            ids=[i],
+            preset=preset,
+        )
         for i, (severity, preset) in enumerate(SETTINGS)
     ]
     means = F.avg_pool2d(torch.cat(rows).double(), 12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say, stderr
+from blemish.cli.sequence import corrupt_sequence
 from blemish.corruptions.catalog import catalog
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
@@ -53,8 +55,12 @@ def corrupt_command(
         str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
     ] = None,
     file_format: Annotated[
-        Format, typer.Option("--format", help="JPEG of quality 85, as ImageNet-C was published, or lossless PNG.")
-    ] = Format.jpeg,
+        Format | None,
+        typer.Option(
+            "--format",
+            help="JPEG of quality 85, as ImageNet-C was published, or lossless PNG. Default: jpeg; png for sequences.",
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Worker processes. The result does not depend on it.")
     ] = 1,
@@ -64,6 +70,17 @@ def corrupt_command(
     crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side (ImageNet-C: 224).")] = None,
     labels: Annotated[Path | None, typer.Option(help="A .npy file of labels, for an array file without them.")] = None,
     frost: Frost = None,
+    sequence: Annotated[
+        str | None,
+        typer.Option(
+            "--sequence",
+            help="Instead of corruptions, ImageNet-P sequences such as p:tilt,p:snow; or: benchmark, all. "
+            "Frames become <sequence>/<class>/<file stem>/<frame>.",
+        ),
+    ] = None,
+    difficulty: Annotated[
+        int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise; other sequences are strided.")
+    ] = 1,
 ) -> None:
     """Write corrupted copies of a picture, a class-folder tree or an array file.
 
@@ -80,13 +97,32 @@ def corrupt_command(
       blemish corrupt cifar10_test.npz cifar-10-c -j 4
 
       blemish corrupt photos out -c weather,motion_blur -s 1.5,3 --format png
+
+      blemish corrupt imagenet/val imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
+    if sequence is not None:
+        if corruptions is not None or labels is not None:
+            raise InputError("--sequence stands alone; expected no --corruptions and no --labels with it")
+        work = corrupt_sequence(
+            source,
+            destination,
+            sequence,
+            difficulty=difficulty,
+            seed=seed,
+            preset=preset,
+            file_format=None if file_format is None else file_format.value,
+            resize=resize,
+            crop=crop,
+            jobs=jobs,
+        )
+        _summarise(_with_progress(work), destination)
+        return
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         parsed_severities(severities),
         seed=seed,
         preset=preset,
-        file_format=file_format.value,
+        file_format=(file_format or Format.jpeg).value,
         resize=resize,
         crop=crop,
     )
@@ -97,6 +133,15 @@ def corrupt_command(
         raise InputError("--labels is for array files; the labels of a tree are its folders")
     say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
     note_frost(recipe.corruptions)
+
+    def work_on_copies(report: Report) -> Outcome:
+        return _run(source, destination, recipe, labels if is_array else None, is_array, jobs, report)
+
+    _summarise(_with_progress(work_on_copies), destination)
+
+
+def _with_progress(work: Callable[[Report], Outcome]) -> Outcome:
+    """Do the work under a progress bar; Ctrl-C ends it in peace."""
     try:
         with _progress() as progress:
             task = progress.add_task("corrupting", total=None)
@@ -104,11 +149,10 @@ def corrupt_command(
             def report(done: int, total: int) -> None:
                 progress.update(task, completed=done, total=total)
 
-            outcome = _run(source, destination, recipe, labels if is_array else None, is_array, jobs, report)
+            return work(report)
     except KeyboardInterrupt:
         stderr().print("stopped; finished files are kept. Run the same command again to continue.", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
-    _summarise(outcome, destination)
 
 
 def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:

@@ -9,6 +9,7 @@ import typer
 from PIL import Image, ImageOps
 
 from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say
+from blemish.cli.sequence import show_sequence
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.severity import check_severity
@@ -25,7 +26,10 @@ def show_command(
     image: Annotated[
         Path | None, typer.Argument(metavar="[IMAGE]", help="A picture file. Without one, a built-in demo picture.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the sheet.")] = Path("sheet.png"),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the sheet (sheet.png) or the animation (.gif or .webp)."),
+    ] = None,
     corruptions: Annotated[
         str | None,
         typer.Option(
@@ -42,6 +46,11 @@ def show_command(
         str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
     ] = None,
     frost: Frost = None,
+    sequence: Annotated[
+        str | None,
+        typer.Option("--sequence", help="Instead of a sheet, animate an ImageNet-P sequence such as p:tilt."),
+    ] = None,
+    difficulty: Annotated[int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise.")] = 1,
 ) -> None:
     """Draw a contact sheet: every corruption of a picture at every severity.
 
@@ -54,7 +63,15 @@ def show_command(
       blemish show cat.jpg -o cat-sheet.png
 
       blemish show cat.jpg -c fog,snow,blur -s 1,3,5
+
+      blemish show cat.jpg --sequence p:tilt -o tilt.webp
     """
+    if sequence is not None:
+        if corruptions is not None:
+            raise InputError("--sequence stands alone; expected no --corruptions with it")
+        show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset)
+        return
+    output = output or Path("sheet.png")
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
     levels = [check_severity(level) for level in parsed_severities(severities)]
     for corruption in chosen:

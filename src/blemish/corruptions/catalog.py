@@ -8,6 +8,9 @@ from types import MappingProxyType
 
 from blemish.corruptions import blur, digital, noise, weather
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.candidates_shape import SHAPE_CANDIDATES
+from blemish.corruptions.lp import LP
+from blemish.corruptions.noc import NOC
 from blemish.corruptions.spatter import spatter
 from blemish.types import InputError
 
@@ -76,4 +79,7 @@ catalog = Catalog(
     blur.gaussian_blur,
     spatter,
     digital.saturate,
+    *NOC,
+    *SHAPE_CANDIDATES,
+    *LP,
 )

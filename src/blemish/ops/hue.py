@@ -1,0 +1,28 @@
+"""Turning the hue of colours."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from blemish.ops.transfer import send
+
+__all__ = ["turn_hue"]
+
+
+def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
+    """Add to HSV's H, in turns of the colour circle, cyclically. One channel has no hue and stays as it is.
+
+    Every channel runs along the same trapezium of the hue, a third of a turn apart, between V − chroma and V.
+    """
+    if images.shape[1] == 1:
+        return images
+    red, green, blue = images[:, :1], images[:, 1:2], images[:, 2:]
+    value = images.amax(1, keepdim=True)
+    chroma = value - images.amin(1, keepdim=True)
+    sixths = torch.where(value == green, blue - red + 2 * chroma, red - green + 4 * chroma)
+    sixths = torch.where(value == red, green - blue, sixths).div_(chroma + (chroma <= 0)).add_(6 * turns)
+    start = send(torch.tensor([5.0, 3.0, 1.0]).view(1, 3, 1, 1), images.device)
+    place = (sixths + start).remainder_(6)
+    ramp = torch.minimum(place, 4 - place).clamp_(0, 1)
+    return value - ramp.mul_(chroma)
