@@ -268,6 +268,12 @@ def test_a_users_table_follows_the_same_rules() -> None:
         table.at([1], "unused")
 
 
+def test_the_last_row_is_not_a_sum() -> None:
+    """10¹⁷ + (1 − 10¹⁷) is 0 in floating point."""
+    table = SeverityTable(("a",), {"any": ((0.0,), (0.0,), (0.0,), (0.0,), (1e17,), (1.0,))}, {"any": 32})
+    assert table.at([5], "any")["a"].tolist() == [1.0]
+
+
 def test_a_table_without_presets_serves_for_all_of_them() -> None:
     """But not for a name that is nobody's."""
     table = replace(own_table(), rows={"any": own_table().rows["small"]}, sizes={"any": 0})

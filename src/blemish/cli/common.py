@@ -64,7 +64,7 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:
     """Names separated by commas; a family stands for its members, ``all`` for the catalog, nothing for ImageNet-C."""
     if text is None:
-        return [name for name in catalog if ":" not in name]
+        return catalog.plain()
     names: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         members = [name for name, corruption in catalog.items() if item in (corruption.family, "all")]

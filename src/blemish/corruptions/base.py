@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
-from blemish.ops.levels import truncated, unit_range
+from blemish.ops.levels import nearest_levels, truncated, unit_range
 from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
-__all__ = ["MIN_SIDE", "Corruption", "column", "no_draw", "quantise"]
+__all__ = ["MIN_SIDE", "Corruption", "check_images", "column", "full_precision", "no_draw", "quantise"]
 
 MIN_SIDE = 8
 
@@ -45,7 +45,7 @@ def no_draw(shape: Shape, params: Params, words: Words) -> tuple[()]:
 
 
 @contextlib.contextmanager
-def _full_precision(device: torch.device) -> Iterator[None]:
+def full_precision(device: torch.device) -> Iterator[None]:
     """Plain float32 without gradients, whatever the caller has switched on: pixels may not depend on it."""
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         if device.type != "cuda":
@@ -98,7 +98,7 @@ class Corruption:
         Results lie on the 256 grey levels, as published sets do. Severity 0 returns the image unchanged, bit for bit.
         ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
         """
-        _check_images(images)
+        check_images(images)
         levels = _severities(severity, len(images))
         if self.only_severity is not None:
             for level in levels.tolist():
@@ -109,7 +109,7 @@ class Corruption:
         preset = preset or self.table.preset(*images.shape[-2:])
         params = self.table.at(levels, preset)
         out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
-        with _full_precision(images.device):
+        with full_precision(images.device):
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
                 words = Words(seed, numbers[rows], self.stream or self.name, images.device)
@@ -129,7 +129,7 @@ class Corruption:
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
         if self.on_levels:
-            return self.apply(images if images.dtype == torch.uint8 else _nearest_levels(images), params, draw)
+            return self.apply(images if images.dtype == torch.uint8 else nearest_levels(images), params, draw)
         unit = unit_range(images) if images.dtype == torch.uint8 else images.to(torch.float32, copy=True)
         return quantise(self.apply(unit, params, draw))
 
@@ -148,11 +148,8 @@ class Corruption:
             yield from (torch.tensor(members[i : i + size]) for i in range(0, len(members), size))
 
 
-def _nearest_levels(images: Tensor) -> Tensor:
-    return images.to(torch.float32).mul(255).round_().clamp_(0, 255).to(torch.uint8)
-
-
-def _check_images(images: Tensor) -> None:
+def check_images(images: Tensor) -> None:
+    """Refuse anything but a batch of images that can be corrupted."""
     if images.ndim != 4:
         raise InputError(f"images of shape {tuple(images.shape)}; expected (batch, channels, height, width)")
     batch, channels, height, width = images.shape

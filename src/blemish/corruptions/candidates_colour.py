@@ -21,6 +21,7 @@ from blemish.corruptions.severity import Params
 from blemish.ops.colour import luminance
 from blemish.ops.filters import pad
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room, shift_hsv
+from blemish.ops.hue import turn_hue
 from blemish.ops.poisson import poisson_quantile
 from blemish.ops.transfer import send
 from blemish.rng import Words
@@ -102,8 +103,7 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
         if images.shape[1] == 3 and len(turned):
             place = send(turned, images.device)
             some = images.index_select(0, place)
-            zero = torch.zeros((), device=images.device)
-            images.index_copy_(0, place, shift_hsv(some, column(strength[turned, 3] * 6, images), zero, zero))
+            images.index_copy_(0, place, turn_hue(some, column(strength[turned, 3], images)))
     return images
 
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from blemish.corruptions.base import Corruption, column
 from blemish.corruptions.candidate import HALF_LEVEL, candidate, span, towards
 from blemish.corruptions.severity import Params
+from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
-from blemish.ops.filters import pad
 from blemish.ops.hsv import lightness, with_lightness
 from blemish.ops.transfer import send
 from blemish.rng import Words
@@ -32,28 +32,6 @@ def _side(height: int, width: int) -> float:
 
 def _scale(height: int, width: int) -> float:
     return _side(height, width) / 224
-
-
-def _box_blur(images: Tensor, widths: Tensor, widest: float) -> Tensor:
-    """The mean over a square of a real width per image, (B,) on the CPU and at least 1; none above `widest`.
-
-    Pixels at the rim count by the part of them that is covered.
-    """
-    reach = math.ceil((widest - 1) / 2)
-    if reach <= 0:
-        return images
-    height, width = images.shape[-2:]
-    steps = torch.arange(-reach, reach + 1, dtype=torch.float64)
-    covered = ((widths[:, None] + 1) / 2 - steps.abs()).clamp(0, 1) / widths[:, None]
-    weights = send(covered, images.device, torch.float32)[..., None, None, None].unbind(1)
-    around = pad(images, reach, reach, reach, reach, "reflect101")
-    rows = around[..., :width] * weights[0]
-    for i, weight in enumerate(weights[1:], 1):
-        rows.addcmul_(around[..., i : i + width], weight)
-    out = rows[..., :height, :] * weights[0]
-    for i, weight in enumerate(weights[1:], 1):
-        out.addcmul_(rows[..., i : i + height, :], weight)
-    return out
 
 
 def _on_levels(images: Tensor) -> Tensor:
@@ -108,8 +86,8 @@ def _fog(images: Tensor, params: Params, draw: Haze) -> Tensor:
     covers = disc_counts(send(centres, device, torch.float32), send(radii, device, torch.float32), height, width)
     clear = torch.pow(1 - column(params["opacity"] * density, images), covers)
     images = images.sub_(1).mul_(clear).add_(1)
-    blur = 1 + ((count * scale).clamp(min=1) - 1) * params["blur"]
-    return _box_blur(images, blur, max(1.0, _MOST * scale)).add_(HALF_LEVEL)
+    radius = (count * scale - 1).clamp(min=0) / 2 * params["blur"]
+    return box_blur(images, radius, largest=max(0.0, _MOST * scale - 1) / 2).add_(HALF_LEVEL)
 
 
 class Drops(NamedTuple):
@@ -147,8 +125,8 @@ def _rain(images: Tensor, params: Params, draw: Drops) -> Tensor:
     drawn = torch.arange(count, device=images.device) < column(params["drops"] * count, images).view(-1, 1)
     mask = stroke_mask(torch.stack([x, y], dim=-1), _DROP_SLANT * scale, drawn, length, thickness, (height, width))
     images = images.sub_(_DROP_LEVEL).mul_(1 - mask).add_(_DROP_LEVEL)
-    widest = max(1.0, _DROP_BLUR * scale)
-    images = _box_blur(images, 1 + (widest - 1) * params["blur"], widest)
+    largest = max(0.0, _DROP_BLUR * scale - 1) / 2
+    images = box_blur(images, largest * params["blur"], largest=largest)
     return _relit(_on_levels(images), column(params["light"], images)).add_(HALF_LEVEL)
 
 

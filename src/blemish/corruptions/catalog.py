@@ -54,6 +54,10 @@ class Catalog(Mapping[str, Corruption]):
     def __reduce__(self) -> tuple[type[Catalog], tuple[Corruption, ...]]:
         return Catalog, tuple(self._entries.values())
 
+    def plain(self) -> list[str]:
+        """The names without a namespace: ImageNet-C's, and those that users add without one."""
+        return [name for name in self if ":" not in name]
+
     def extended(self, *corruptions: Corruption) -> Catalog:
         """A new catalog with further corruptions; a name that is already taken is refused."""
         return Catalog(*self._entries.values(), *corruptions)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import MIN_SIDE, _check_images, _full_precision, _nearest_levels, quantise
+from blemish.corruptions.base import MIN_SIDE, check_images, full_precision, quantise
 from blemish.corruptions.severity import Params
-from blemish.ops.levels import unit_range
+from blemish.ops.levels import nearest_levels, unit_range
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
@@ -220,7 +220,7 @@ class Sequence:
         crop: Crop | None,
     ) -> _Plan:
         """Checks everything and cuts the batch into parts that suit the device."""
-        _check_images(images)
+        check_images(images)
         _check_difficulty(difficulty)
         height, width = images.shape[-2:]
         row = self._row(preset or self.preset(height, width))
@@ -228,7 +228,7 @@ class Sequence:
         numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
         if len(numbers) != len(images):
             raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
-        levels = images if images.dtype == torch.uint8 else _nearest_levels(images.detach())
+        levels = images if images.dtype == torch.uint8 else nearest_levels(images.detach())
         levels = levels.contiguous()
         room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
         size = max(1, room // images[0].numel())
@@ -240,13 +240,13 @@ class Sequence:
         state: Any = None
         for index in range(length):
             # Never around the yield: what the caller does between two frames is not ours to switch off.
-            with _full_precision(words.device):
+            with full_precision(words.device):
                 state = self._state(scene, values, words, index, state)
                 frame = self._rendered(scene, values, state, index)
             yield frame
 
     def _single(self, scene: Scene, values: Settings, words: Words, index: int) -> Tensor:
-        with _full_precision(words.device):
+        with full_precision(words.device):
             state: Any = None
             for step in [index] if self.noise else range(index + 1):
                 state = self._state(scene, values, words, step, state)

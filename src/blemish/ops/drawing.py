@@ -6,8 +6,6 @@ that neither the batch nor the device changes them.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -54,10 +52,10 @@ def polygon_union(vertices: Tensor, drawn: Tensor, height: int, width: int, devi
     rise = end[..., 1:] - start[..., 1:]
     slope = (end[..., :1] - start[..., :1]) / rise.masked_fill(rise == 0, 1)
     crossing = start[..., :1] + (y - start[..., 1:]) * slope
-    crossing = crossing.masked_fill_(~(meets & drawn[..., None, None]), math.inf)
-    # A pixel is inside if an odd number of edges lies to its left.
-    edges = send(crossing, device, torch.float32).unsqueeze(-1)
-    x = torch.arange(width, device=device)
+    crossing = crossing.masked_fill_(~(meets & drawn[..., None, None]), width)
+    # A pixel is inside if an odd number of edges lies to its left. Short whole numbers are compared fastest.
+    edges = send(crossing.ceil().clamp(-1, width), device, torch.int16).unsqueeze(-1)
+    x = torch.arange(width, dtype=torch.int16, device=device)
     inside = torch.zeros((*vertices.shape[:2], height, width), dtype=torch.bool, device=device)
     for edge in edges.unbind(2):
         inside ^= edge <= x
@@ -79,7 +77,7 @@ def stroke_mask(
     y = (start[..., 1:] + steps)[..., None]
     seen = (x >= 0) & (x < width) & (y >= 0) & (y < height) & drawn[..., None, None]
     # What is not seen goes to a place behind the image.
-    places = torch.where(seen, y * width + x, height * width).to(torch.int64)
+    places = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
     plane = torch.zeros((len(start), height * width + 1), device=start.device)
     return plane.scatter_(1, places.flatten(1), 1.0)[:, :-1].view(-1, 1, height, width)
 
@@ -96,7 +94,7 @@ def paint_discs(images: Tensor, centres: Tensor, radii: Tensor, colours: Tensor,
     x = centres[..., :1] + step.repeat(len(step))
     y = centres[..., 1:] + step.repeat_interleave(len(step))
     seen = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-    places = torch.where(seen, y * width + x, height * width).to(torch.int64)
+    places = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
     weights = (square <= (radii * radii)[..., None]) * opacity[..., None]
     # What is not seen goes to a place behind the image.
     flat = F.pad(images.flatten(2), (0, 1))

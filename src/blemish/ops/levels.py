@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["truncated", "unit_range"]
+__all__ = ["nearest_levels", "truncated", "unit_range"]
 
 
 def unit_range(levels: Tensor) -> Tensor:
@@ -14,6 +14,11 @@ def unit_range(levels: Tensor) -> Tensor:
     if levels.device.type == "cpu":
         return levels.to(torch.float32).mul_(1 / 255)
     return levels * (1 / 255)  # one pass on a GPU; on a CPU the two above are twice as fast
+
+
+def nearest_levels(images: Tensor) -> Tensor:
+    """Floats in [0, 1] as the nearest levels, uint8."""
+    return images.to(torch.float32).mul(255).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def truncated(levels: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity
 from blemish.types import InputError
 
-__all__ = ["FORMATS", "Recipe", "make_recipe"]
+__all__ = ["FORMATS", "Recipe", "check_sizes", "make_recipe"]
 
 FORMATS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",)}
 """Formats of stored pictures, and the file suffixes that say so; the first is given to files that need a new one."""
@@ -45,8 +45,8 @@ def make_recipe(
     crop: int | None = None,
     catalog: Catalog = catalog,
 ) -> Recipe:
-    """A checked recipe; without names it holds the whole catalog. Names and severities given twice count once."""
-    chosen = tuple(catalog[name] for name in dict.fromkeys(catalog if names is None else names))
+    """A checked recipe; without names it holds ImageNet-C's. Names and severities given twice count once."""
+    chosen = tuple(catalog[name] for name in dict.fromkeys(catalog.plain() if names is None else names))
     if not chosen:
         raise InputError("no corruptions; expected at least one name")
     levels = tuple(dict.fromkeys(check_severity(level) for level in severities))
@@ -59,11 +59,12 @@ def make_recipe(
             corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
         for level in levels:
             corruption.require(level)
-    _check_sizes(resize, crop)
+    check_sizes(resize, crop)
     return Recipe(chosen, levels, seed, preset, file_format, resize, crop)
 
 
-def _check_sizes(resize: int | None, crop: int | None) -> None:
+def check_sizes(resize: int | None, crop: int | None) -> None:
+    """Refuse sizes that leave no picture to corrupt."""
     for what, side in (("resize", resize), ("crop", crop)):
         if side is not None and side < MIN_SIDE:
             raise InputError(f"{what} to {side} pixels; expected at least {MIN_SIDE}")

@@ -18,9 +18,9 @@ from blemish.corruptions.sequences import DIFFICULTIES, Sequence, sequences
 from blemish.data.pictures import list_pictures, picture_id, read_picture, resize_and_crop
 from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
 from blemish.storage.manifest import check_manifest, write_manifest
-from blemish.storage.recipe import FORMATS, _check_sizes
+from blemish.storage.recipe import FORMATS, check_sizes
 from blemish.storage.results import Failure, Outcome, Progress
-from blemish.storage.trees import _check_apart, _to_picture
+from blemish.storage.trees import check_apart, to_picture
 from blemish.storage.workers import Stopped, check_jobs, run_tasks
 from blemish.types import InputError
 
@@ -73,7 +73,7 @@ def make_sequence_recipe(
     if preset is not None:
         for sequence in chosen:
             sequence.length(preset)  # refuses an unknown preset, and names the known ones
-    _check_sizes(resize, crop)
+    check_sizes(resize, crop)
     return SequenceRecipe(chosen, difficulty, seed, preset, file_format, resize, crop)
 
 
@@ -95,7 +95,7 @@ def corrupt_sequences(
         root, names = root.parent, [root.name]
     else:
         names = list_pictures(root)
-        _check_apart(root, target)
+        check_apart(root, target)
     _check_stems(names)
     check_jobs(jobs)
     check_folder(target)
@@ -204,7 +204,7 @@ class _PictureWork:
             if stopped():
                 break
             if output not in finished:
-                content = encode_picture(_to_picture(frame[0]), self.recipe.file_format, orientation=orientation)
+                content = encode_picture(to_picture(frame[0]), self.recipe.file_format, orientation=orientation)
                 write_bytes(output, content, destination=self.target)
                 outcome.written += 1
         return outcome

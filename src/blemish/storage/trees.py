@@ -22,7 +22,7 @@ from blemish.storage.results import Failure, Outcome, Progress
 from blemish.storage.workers import Stopped, check_jobs, run_tasks
 from blemish.types import InputError
 
-__all__ = ["corrupt_picture", "corrupt_tree"]
+__all__ = ["check_apart", "corrupt_picture", "corrupt_tree", "to_picture"]
 
 
 def corrupt_tree(
@@ -40,7 +40,7 @@ def corrupt_tree(
     """
     root, target = Path(source), Path(destination)
     names = list_pictures(root)
-    _check_apart(root, target)
+    check_apart(root, target)
     _check_unique(names, recipe.file_format)
     return _write(root, target, names, recipe, jobs=jobs, progress=progress)
 
@@ -74,7 +74,7 @@ def corrupt_picture(
     if target.exists() and target.samefile(path):
         raise InputError(f"{target} is the source itself; choose another destination")
     result = _corrupted(picture, recipe.corruptions[0], recipe, path.name)[0]
-    write_bytes(target, encode_picture(_to_picture(result), file_format, orientation=orientation))
+    write_bytes(target, encode_picture(to_picture(result), file_format, orientation=orientation))
     return Outcome(written=1, presets=Counter([_preset(recipe.corruptions[0], recipe, picture)]))
 
 
@@ -100,7 +100,8 @@ def _write(
     return outcome
 
 
-def _check_apart(root: Path, target: Path) -> None:
+def check_apart(root: Path, target: Path) -> None:
+    """Refuse to write into the source, or to read from the destination."""
     source, destination = root.resolve(), target.resolve()
     if source == destination or source in destination.parents or destination in source.parents:
         raise InputError(f"source {root} and destination {target} lie inside each other; choose another destination")
@@ -151,7 +152,7 @@ class _PictureWork:
             copies = _corrupted(picture, corruption, recipe, name)
             for output, copy in zip(outputs, copies, strict=True):
                 if output not in finished:
-                    content = encode_picture(_to_picture(copy), recipe.file_format, orientation=orientation)
+                    content = encode_picture(to_picture(copy), recipe.file_format, orientation=orientation)
                     write_bytes(output, content, destination=self.target)
                     outcome.written += 1
         return outcome
@@ -187,7 +188,8 @@ def _corrupted(picture: Image.Image, corruption: Corruption, recipe: Recipe, nam
     return corruption(copies, severity=recipe.severities, seed=recipe.seed, ids=ids, preset=recipe.preset)
 
 
-def _to_picture(image: Tensor) -> Image.Image:
+def to_picture(image: Tensor) -> Image.Image:
+    """A (C, H, W) uint8 tensor as a picture."""
     levels = image.permute(1, 2, 0).contiguous().numpy()
     return Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)
 
