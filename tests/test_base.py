@@ -110,6 +110,27 @@ def test_severities_of_every_kind_pass(severity: Sequence[float] | Tensor) -> No
     assert torch.equal(NOISE(images, severity=severity), NOISE(images, severity=3))
 
 
+BLACK = pytest.mark.xfail(strict=True, reason="1/severity or severity² leaves the range of floats: images turn black")
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("shot_noise", 1e-9),
+        ("shot_noise", 1e-30),
+        pytest.param("shot_noise", 1e-37, marks=BLACK),
+        pytest.param("shot_noise", 1e-310, marks=BLACK),
+        ("defocus_blur", 1e-9),
+        ("defocus_blur", 1e-100),
+        pytest.param("defocus_blur", 1e-200, marks=BLACK),
+    ],
+)
+def test_next_to_nothing_changes_next_to_nothing(name: str, severity: float) -> None:
+    """The two whose parameters are divisors, which severity 0 makes infinite or 0."""
+    images = pictures(1, 3, 32, 32)
+    assert (catalog[name](images, severity=severity).int() - images.int()).abs().max() <= 1
+
+
 @pytest.mark.parametrize(
     ("ids", "count"), [([1, 2], 2), ([1, 2, 3, 4], 4), ([], 0), (torch.arange(2), 2), (range(4), 4), (iter([1]), 1)]
 )
@@ -242,6 +263,12 @@ class TestQuantise:
         levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
         assert torch.equal(quantise(levels.float() / 255), levels)
         assert torch.equal(quantise(levels.float() * (1 / 255)), levels)
+
+    def test_float_noise_below_a_level_does_not_cost_it(self) -> None:
+        """A ten-thousandth of a level is noise, a thousandth is not."""
+        levels = torch.arange(1, 256, dtype=torch.float64)
+        assert quantise(((levels - 1e-4) / 255).float()).tolist() == levels.tolist()
+        assert quantise(((levels - 1e-3) / 255).float()).tolist() == (levels - 1).tolist()
 
     def test_values_are_cut_off_and_clipped(self) -> None:
         values = torch.tensor([-3.0, -0.001, 0.0, 0.999 / 255, 1.5 / 255, 99.99 / 255, 254.99 / 255, 1.0, 1.01, 40.0])

@@ -2,6 +2,8 @@
 
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.chain import chain, random_severity
+from blemish.corruptions.sequences import Sequence, sequences
 from blemish.corruptions.severity import SeverityTable, nearest_preset
 from blemish.rng import Words, hash_id
 from blemish.transform import Corrupt, corrupt
@@ -15,11 +17,15 @@ __all__ = [
     "Corrupt",
     "Corruption",
     "InputError",
+    "Sequence",
     "SeverityTable",
     "Shape",
     "Words",
     "catalog",
+    "chain",
     "corrupt",
     "hash_id",
     "nearest_preset",
+    "random_severity",
+    "sequences",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,15 @@ from blemish.rng import Words, _normal_table, as_ids
 SUMMED = [0.01, 0.02, 0.1, 0.3, 0.5, 1.0, 1.3, 1.7, 1.999]
 EXPANDED = [2.0, 2.3, 2.5, 3.0, 4.0, 5.0, 7.5, 12.0, 20.0, 25.0, 60.0, 100.0, 250.0, 500.0]
 LIMIT = 500.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Arrays this small are no work for several threads, which wait for each other when the machine is busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,9 @@ from blemish.types import Shape
 __all__ = ["WEATHER_CANDIDATES"]
 
 
-def _side(height: int, width: int) -> float:
-    return math.sqrt(height * width)
-
-
 def _scale(height: int, width: int) -> float:
-    return _side(height, width) / 224
+    """How many pixels a pixel of the published settings is."""
+    return math.sqrt(height * width) / 224
 
 
 def _on_levels(images: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 from blemish.corruptions import blur, digital, noise, weather
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.candidates_colour import COLOUR_CANDIDATES
 from blemish.corruptions.candidates_shape import SHAPE_CANDIDATES
+from blemish.corruptions.candidates_weather import WEATHER_CANDIDATES
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.spatter import spatter
@@ -84,6 +86,6 @@ catalog = Catalog(
     spatter,
     digital.saturate,
     *NOC,
-    *SHAPE_CANDIDATES,
+    *sorted((*SHAPE_CANDIDATES, *COLOUR_CANDIDATES, *WEATHER_CANDIDATES), key=lambda candidate: candidate.name),
     *LP,
 )
