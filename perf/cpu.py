@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import blemish
+from cpu_settings import settle
 from images import scenes
 
 SIDE, BATCH, SINGLES = 224, 32, 8
@@ -34,24 +35,15 @@ def seconds(rivals: Sequence[Callable[[], object]], repetitions: int) -> list[fl
     return [min(taken[1:]) for taken in times]  # the first round warms up
 
 
-def settle() -> None:
-    """One thread each; and a large block freed once, after which the C library stops returning memory all the time.
-
-    Any long-running process has got there by itself. Both libraries profit.
-    """
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    np.ones(31 * 2**20, np.uint8)
-
-
 def main() -> None:
     """Print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--severity", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--only", nargs="*", default=list(blemish.catalog))
+    parser.add_argument("--only", nargs="*", default=blemish.catalog.plain())
     options = parser.parse_args()
     settle()
+    cv2.setNumThreads(1)
     pictures = scenes(BATCH, SIDE)
     tensors = torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous()
     print(f"blemish {blemish.__version__}, imagecorruptions-imaug {metadata.version('imagecorruptions-imaug')},")
