@@ -110,19 +110,16 @@ def test_severities_of_every_kind_pass(severity: Sequence[float] | Tensor) -> No
     assert torch.equal(NOISE(images, severity=severity), NOISE(images, severity=3))
 
 
-BLACK = pytest.mark.xfail(strict=True, reason="1/severity or severity² leaves the range of floats: images turn black")
-
-
 @pytest.mark.parametrize(
     ("name", "severity"),
     [
         ("shot_noise", 1e-9),
         ("shot_noise", 1e-30),
-        pytest.param("shot_noise", 1e-37, marks=BLACK),
-        pytest.param("shot_noise", 1e-310, marks=BLACK),
+        ("shot_noise", 1e-37),
+        ("shot_noise", 1e-310),
         ("defocus_blur", 1e-9),
         ("defocus_blur", 1e-100),
-        pytest.param("defocus_blur", 1e-200, marks=BLACK),
+        ("defocus_blur", 1e-200),
     ],
 )
 def test_next_to_nothing_changes_next_to_nothing(name: str, severity: float) -> None:
@@ -147,7 +144,6 @@ def test_ids_of_every_kind_pass() -> None:
         assert torch.equal(NOISE(images, severity=3, ids=ids), expected)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="NumPy cannot view strided ids as pairs of 32-bit words")
 def test_every_other_id_of_a_tensor_passes() -> None:
     images = pictures(3, 3, 16, 16)
     expected = NOISE(images, severity=3, ids=[5, 7, 9])
@@ -301,9 +297,14 @@ class TestCatalog:
 
     @pytest.mark.parametrize("name", ["zzz", "", 7, None])
     def test_far_names_are_answered_with_all(self, name: Any) -> None:
-        with pytest.raises(InputError, match=f"unknown corruption {name!r}; known: ") as error:
+        """A short catalog lists its names, a long one says where to find them."""
+        with pytest.raises(
+            InputError, match=f"unknown corruption {name!r}; there are {len(catalog)}; see blemish list"
+        ):
             catalog[name]
-        assert all(known in str(error.value) for known in catalog)
+        small = Catalog(NOISE, catalog["fog"])
+        with pytest.raises(InputError, match=f"unknown corruption {name!r}; known: gaussian_noise, fog"):
+            small[name]
 
     def test_the_whole_benchmark_is_there_under_its_names(self) -> None:
         assert len(catalog) == len(list(catalog)) >= 19
@@ -314,7 +315,6 @@ class TestCatalog:
         assert "gaussian" not in catalog
         assert repr(catalog).startswith("Catalog(gaussian_noise, shot_noise, ")
 
-    @pytest.mark.xfail(strict=True, raises=InputError, reason="Mapping.get only answers to KeyError")
     def test_get_has_a_default(self) -> None:
         assert catalog.get("nothing like it") is None
         assert catalog.get("nothing like it", NOISE) is NOISE

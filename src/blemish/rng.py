@@ -41,7 +41,7 @@ def hash_id(name: str) -> int:
 def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
     """Image ids as a CPU int64 tensor; unsigned 64-bit ids wrap to their signed twins."""
     if isinstance(ids, Tensor):
-        return ids.detach().to("cpu", torch.int64)
+        return ids.detach().to("cpu", torch.int64).contiguous()
     return torch.tensor([((int(i) + 2**63) % 2**64) - 2**63 for i in ids], dtype=torch.int64)
 
 

@@ -6,11 +6,18 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Shape"]
+__all__ = ["InputError", "Shape", "UnknownNameError"]
 
 
 class InputError(ValueError):
     """Input that cannot be used. The message names it, and says what was expected."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that a mapping does not hold."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would quote it
 
 
 class Shape(NamedTuple):

@@ -146,7 +146,6 @@ class TestLookup:
             assert frost_kind() == f"custom-{digest(folder)}"
             assert_pixels_of(folder)
 
-    @pytest.mark.xfail(strict=True, reason="files are read once, but their digest each time")
     def test_files_that_change_change_pixels_and_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(FROST_VARIABLE, str(draw_pictures(tmp_path, seed=1)))
         assert_pixels_of(tmp_path)

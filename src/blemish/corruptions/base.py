@@ -23,6 +23,9 @@ MIN_SIDE = 8
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
 
+# Severities below this count as 0: parameters such as photons per image would leave the range of floats.
+_NEGLIGIBLE = 1e-6
+
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
@@ -181,4 +184,4 @@ def _severities(severity: float | Sequence[float] | Tensor, count: int) -> Tenso
     wrong = ~((levels >= 0) & (levels <= MAX_SEVERITY))
     if bool(wrong.any()):
         raise InputError(f"severity {levels[wrong][0].item():g}; expected a number in 0 … {MAX_SEVERITY}")
-    return levels
+    return torch.where(levels < _NEGLIGIBLE, 0.0, levels)

@@ -14,9 +14,18 @@ from blemish.corruptions.candidates_weather import WEATHER_CANDIDATES
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.spatter import spatter
-from blemish.types import InputError
+from blemish.types import InputError, UnknownNameError
 
 __all__ = ["Catalog", "catalog"]
+
+
+def hint(name: str, known: list[str]) -> str:
+    """The known names nearest to one that is not known."""
+    near = [item for item in known if len(name) > 2 and name in item][:3]
+    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    return f"known: {', '.join(known)}" if len(known) < 30 else f"there are {len(known)}; see blemish list"
 
 
 class Catalog(Mapping[str, Corruption]):
@@ -37,9 +46,7 @@ class Catalog(Mapping[str, Corruption]):
         try:
             return self._entries[name]
         except KeyError:
-            near = difflib.get_close_matches(str(name), self._entries, n=3, cutoff=0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(self._entries)}"
-            raise InputError(f"unknown corruption {name!r}; {hint}") from None
+            raise UnknownNameError(f"unknown corruption {name!r}; {hint(str(name), list(self._entries))}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

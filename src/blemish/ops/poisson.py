@@ -11,8 +11,8 @@ __all__ = ["poisson_quantile"]
 
 # Below this mean the quantile is found by summing probabilities, above it by an expansion that is wrong by one count on
 # at most 0.25 % of ranks. With 16-bit ranks no count above _LAST can occur at a smaller mean.
-_SWITCH = 2.0
-_LAST = 11
+_SWITCH = 2.5
+_LAST = 12
 
 
 def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:

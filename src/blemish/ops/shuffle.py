@@ -44,8 +44,8 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
         down = down.numpy().astype(np.int64) if on_cpu else down.to(torch.int64)
         moved = (down * width + (right.numpy() if on_cpu else right)) * visited
         source = here + moved
-        # The pass runs backwards, so a later index means an earlier visit, if it is visited at all.
-        chained = (moved > 0) & visited[source]
+        # The pass runs backwards, so a later index means an earlier visit; a pixel never visited points to itself.
+        chained = moved > 0
         result = result[_walk(source, chained) if on_cpu else _doubled(source, chained, ends)]
     return torch.as_tensor(result).view(batch, -1) % (height * width)
 

@@ -53,7 +53,24 @@ def _installed() -> Path | None:
     return next((folder for folder in folders if all((folder / name).is_file() for name in _NAMES)), None)
 
 
-def _digest(folder: Path) -> str:
+def _stamp(folder: Path) -> tuple[int, ...]:
+    """Changes when the files do, so that what was read of them is not used for others."""
+    try:
+        states = [(folder / name).stat() for name in _NAMES]
+    except OSError as error:
+        raise _unusable(folder, Path(str(error.filename)).name, error) from error
+    return tuple(number for state in states for number in (state.st_mtime_ns, state.st_size))
+
+
+def _unusable(folder: Path, name: str, error: Exception) -> InputError:
+    return InputError(
+        f"no readable frost texture {folder / name} ({error}); expected {', '.join(_NAMES)} in {folder}, "
+        f"or unset {FROST_VARIABLE}"
+    )
+
+
+@lru_cache(maxsize=4)
+def _digest(folder: Path, stamp: tuple[int, ...]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name in _NAMES:
         digest.update((folder / name).read_bytes())
@@ -65,23 +82,20 @@ def frost_kind() -> str:
     folder = _directory()
     if folder is None:
         return PROCEDURAL
-    _load(folder)
-    digest = _digest(folder)
+    _load(folder, _stamp(folder))
+    digest = _digest(folder, _stamp(folder))
     return "reference" if digest == _REFERENCE_DIGEST else f"custom-{digest}"
 
 
 @lru_cache(maxsize=4)
-def _load(folder: Path) -> tuple[Tensor, ...]:
+def _load(folder: Path, stamp: tuple[int, ...]) -> tuple[Tensor, ...]:
     textures = []
     for name in _NAMES:
         try:
             with Image.open(folder / name) as picture:
                 textures.append(torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1).contiguous())
         except (OSError, UnidentifiedImageError) as error:
-            raise InputError(
-                f"no readable frost texture {folder / name} ({error}); expected {', '.join(_NAMES)} in {folder}, "
-                f"or unset {FROST_VARIABLE}"
-            ) from error
+            raise _unusable(folder, name, error) from error
     return tuple(textures)
 
 
@@ -133,9 +147,11 @@ class Textures(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _scaled(folder: Path | None, scale: float, height: int, width: int, device: torch.device) -> Textures:
+def _scaled(
+    folder: Path | None, stamp: tuple[int, ...], scale: float, height: int, width: int, device: torch.device
+) -> Textures:
     scaled = []
-    for texture in _procedural() if folder is None else _load(folder):
+    for texture in _procedural() if folder is None else _load(folder, stamp):
         tall, wide = texture.shape[-2:]
         # A texture must be larger than the image; the reference never met an image larger than its textures.
         factor = max(scale, (height + 2) / tall, (width + 2) / wide)
@@ -153,7 +169,8 @@ def _scaled(folder: Path | None, scale: float, height: int, width: int, device: 
 
 def frost_textures(scale: float, height: int, width: int, device: torch.device) -> Textures:
     """Frost textures, scaled, and enlarged where that is needed to exceed height × width."""
-    return _scaled(_directory(), scale, height, width, device)
+    folder = _directory()
+    return _scaled(folder, () if folder is None else _stamp(folder), scale, height, width, device)
 
 
 def cut(textures: Textures, chosen: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:
