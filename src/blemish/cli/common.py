@@ -112,6 +112,8 @@ def parsed_severities(text: str) -> list[float]:
 
 def preset_choice(table: SeverityTable, preset: str | None, side: int | None) -> str:
     """Which severity table is used and why; ``side`` is the images' shorter side, unless they differ."""
+    if len(table.rows) == 1:
+        return "severities: one table for all image sizes"
     if preset is not None:
         return f"preset: {preset} (as asked)"
     if side is None:

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.severity import SeverityTable
 from blemish.data.pictures import resize_and_crop
 from blemish.transform import content_id, corrupt
 from blemish.types import InputError
@@ -46,9 +47,7 @@ def contact_sheet(
     if image.mode not in ("L", "RGB"):
         image = image.convert("RGB")
     image = reduced(image, working_side)
-    used = preset or corruptions[0].table.preset(image.height, image.width)
-    why = "as asked" if preset else f"nearest to a shorter side of {min(image.size)} px"
-    settings = f"preset {used} ({why})  ·  seed {seed}"
+    settings = f"{_preset(corruptions[0].table, preset, image)}  ·  seed {seed}"
     sheet = _Sheet(_Layout.of(image, corruptions, len(severities), settings))
     sheet.header(settings, [f"{level:g}" for level in severities])
     number = content_id(image)
@@ -70,6 +69,14 @@ def contact_sheet(
 def reduced(image: Image.Image, side: int) -> Image.Image:
     """The picture with its shorter side brought down to ``side``; a smaller one as it is."""
     return resize_and_crop(image, resize=side) if min(image.size) > side else image
+
+
+def _preset(table: SeverityTable, preset: str | None, image: Image.Image) -> str:
+    if len(table.rows) == 1:
+        return "severities for all image sizes"
+    if preset:
+        return f"preset {preset} (as asked)"
+    return f"preset {table.preset(image.height, image.width)} (nearest to a shorter side of {min(image.size)} px)"
 
 
 def _find(item: str | Corruption) -> Corruption:
