@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+# Tests run in parallel processes; more threads than cores would only wait for each other.
+torch.set_num_threads(1)
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -135,6 +135,13 @@ def test_seeds_and_ids_decide(corruption: blemish.Corruption) -> None:
 def test_thread_count_and_caller_settings_do_not_matter(corruption: blemish.Corruption) -> None:
     images = pictures(2, 3, 64, 64)
     expected = corruption(images, severity=usual(corruption))
+    photo = pictures(2, 3, 224, 224)
+    alone = corruption(photo, severity=usual(corruption))
+    torch.set_num_threads(2)
+    try:
+        assert torch.equal(corruption(photo, severity=usual(corruption)), alone)
+    finally:
+        torch.set_num_threads(1)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(corruption(images, severity=usual(corruption)), expected)
     torch.manual_seed(0)

@@ -133,13 +133,10 @@ def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
 def _zoom(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """The mean of the image and its enlargements; np.arange decides, as in the reference, how many there are."""
     factors = np.arange(1, float(params["stop"][0]), float(params["step"][0])).tolist()
-    # On a CPU, torch enlarges interleaved channels twice as fast.
-    layout = torch.channels_last if images.device.type == "cpu" else torch.contiguous_format
-    images = images.contiguous(memory_format=layout)
     total = images.clone()
     for factor in factors:
         total += centre_zoom(images, factor)
-    return total.div_(len(factors) + 1).contiguous()
+    return total.div_(len(factors) + 1)
 
 
 gaussian_blur = Corruption(

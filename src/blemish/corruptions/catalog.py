@@ -45,7 +45,7 @@ class Catalog(Mapping[str, Corruption]):
     def __getitem__(self, name: str) -> Corruption:
         try:
             return self._entries[name]
-        except KeyError:
+        except (KeyError, TypeError):
             raise UnknownNameError(f"unknown corruption {name!r}; {hint(str(name), list(self._entries))}") from None
 
     def __contains__(self, name: object) -> bool:

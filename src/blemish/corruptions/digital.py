@@ -22,7 +22,8 @@ __all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "sat
 
 def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     factor = column(params["factor"], images)
-    mean = images.mean((2, 3), keepdim=True)
+    # In double precision, because the order of a sum depends on the number of threads.
+    mean = images.mean((2, 3), keepdim=True, dtype=torch.float64).to(torch.float32)
     return images.mul_(factor).add_(mean * (1 - factor))
 
 

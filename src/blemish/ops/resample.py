@@ -27,9 +27,22 @@ def centre_zoom(images: Tensor, factor: float) -> Tensor:
     top, crop_height, tall, trim_top = _zoom_extent(height, factor)
     left, crop_width, wide, trim_left = _zoom_extent(width, factor)
     crop = images[..., top : top + crop_height, left : left + crop_width]
-    if (crop_height, crop_width) != (tall, wide):
+    if images.device.type != "cpu":
         crop = F.interpolate(crop, size=(tall, wide), mode="bilinear", align_corners=True)
-    return crop[..., trim_top : trim_top + height, trim_left : trim_left + width]
+        return crop[..., trim_top : trim_top + height, trim_left : trim_left + width]
+    # On a CPU, torch's own rounds differently with one thread and with several.
+    rows = _enlarged(crop.flatten(0, 1), tall, trim_top, height)
+    return _enlarged(rows.view(-1, crop_width, 1), wide, trim_left, width).view(*images.shape[:-2], height, width)
+
+
+def _enlarged(images: Tensor, size: int, start: int, count: int) -> Tensor:
+    """Positions start … start + count − 1 of the middle dimension of (N, n, W), stretched to `size`."""
+    length = images.shape[1]
+    place = torch.arange(start, start + count, dtype=torch.float64) * ((length - 1) / max(1, size - 1))
+    lower = place.floor().clamp(max=max(0, length - 2)).to(torch.int64)
+    share = (place - lower).to(torch.float32)[:, None]
+    first = images.index_select(1, lower)
+    return torch.lerp(first, images.index_select(1, (lower + 1).clamp(max=length - 1)), share)
 
 
 @lru_cache(maxsize=64)
