@@ -40,7 +40,7 @@ def _enlarged(images: Tensor, size: int, start: int, count: int) -> Tensor:
     length = images.shape[1]
     place = torch.arange(start, start + count, dtype=torch.float64) * ((length - 1) / max(1, size - 1))
     lower = place.floor().clamp(max=max(0, length - 2)).to(torch.int64)
-    share = (place - lower).to(torch.float32)[:, None]
+    share = (place - lower).to(images.dtype)[:, None]
     first = images.index_select(1, lower)
     return torch.lerp(first, images.index_select(1, (lower + 1).clamp(max=length - 1)), share)
 
