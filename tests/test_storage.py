@@ -145,6 +145,11 @@ class TestTrees:
         assert set(entries["corruptions"]) == {"fog", "contrast"}
         assert entries["severities"] == [1, 3]
 
+    def test_pictures_of_another_folder_are_not_taken_for_these(self, tmp_path: Path) -> None:
+        corrupt_tree(make_tree(tmp_path / "one", count=1), tmp_path / "dst", make_recipe(["contrast"], [1]))
+        with pytest.raises(InputError, match=r"source was one \(.*\), now two"):
+            corrupt_tree(make_tree(tmp_path / "two", count=1), tmp_path / "dst", make_recipe(["contrast"], [1]))
+
     def test_manifest(self, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "src", count=1, side=40)
         corrupt_tree(source, tmp_path / "dst", make_recipe(["frost"], [1], seed=5, resize=36, crop=32))
@@ -153,6 +158,7 @@ class TestTrees:
         frost = entries["protocol"].pop("corruptions")["frost"]
         assert frost["version"] == catalog["frost"].version
         assert frost["textures"]
+        assert entries["protocol"].pop("source").startswith("src (")
         assert entries["protocol"] == {
             "layout": "tree",
             "seed": 5,

@@ -219,6 +219,7 @@ def _unpack_tensor(images: Tensor) -> tuple[list[_Part], Rebuild, bool]:
 
 
 def _unpack_array(images: NDArray[Any]) -> tuple[list[_Part], Rebuild, bool]:
+    images = np.asarray(images)  # np.matrix and the like reshape themselves in unexpected ways
     shape = images.shape
     if images.dtype.name not in _NUMPY_TYPES:
         raise InputError(f"an array of type {images.dtype}; expected uint8, or float in [0, 1]")

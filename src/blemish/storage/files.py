@@ -82,7 +82,8 @@ def write_bytes(final: Path, content: bytes, *, destination: Path | None = None)
     except OSError as error:
         raise InputError(f"cannot write {final}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the reason why it could not be written may also keep it from being removed
+            temporary.unlink(missing_ok=True)
 
 
 def place(temporary: Path, final: Path) -> None:

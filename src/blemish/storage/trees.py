@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _write(
     root: Path, target: Path, names: list[str], recipe: Recipe, *, jobs: int, progress: Progress | None
 ) -> Outcome:
     sizes = {"resize": recipe.resize, "crop": recipe.crop}
-    wanted = protocol(recipe, layout="tree", format=recipe.file_format, **sizes)
+    wanted = protocol(recipe, layout="tree", format=recipe.file_format, source=_folder_mark(root), **sizes)
     check_jobs(jobs)
     check_folder(target)
     entries = check_manifest(target, wanted, [target / corruption.name for corruption in recipe.corruptions])
@@ -98,6 +99,12 @@ def _write(
                     progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
     outcome.failures.sort(key=lambda failure: failure.name)
     return outcome
+
+
+def _folder_mark(root: Path) -> str:
+    """A folder's name and a digest of its place: another folder's pictures of the same name are not these."""
+    place = hashlib.blake2b(root.resolve().as_posix().encode(), digest_size=4).hexdigest()
+    return f"{root.resolve().name} ({place})"
 
 
 def check_apart(root: Path, target: Path) -> None:
