@@ -80,7 +80,10 @@ def _check_labels(path: Path, labels: NDArray[Any] | None, blocks: int) -> bytes
     tiled = np.tile(labels, blocks)
     if not path.exists():
         return _npy_bytes(tiled)
-    present = np.load(path, allow_pickle=False)
+    try:
+        present = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); remove it, or choose another destination") from error
     if not np.array_equal(present, tiled):
         raise InputError(f"{path} holds other labels; choose another destination")
     return None
