@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import importlib
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Shape", "UnknownNameError"]
+__all__ = ["InputError", "Shape", "UnknownNameError", "optional_import"]
 
 
 class InputError(ValueError):
@@ -31,3 +32,21 @@ class Shape(NamedTuple):
     def of(cls, images: Tensor) -> Shape:
         """The shape shared by a (B, C, H, W) batch."""
         return cls(*images.shape[-3:])
+
+
+_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+_EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
+_OWN = ("timm", "torchvision", "ai_edge_litert")
+
+
+def optional_import(module: str) -> Any:
+    """A module of an optional library; where it is missing, an error that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        library = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != library:
+            raise
+        name = _DISTRIBUTIONS.get(library, library.replace("_", "-"))
+        what = name if library in _OWN else f"'blemish[{_EXTRAS.get(library, 'full')}]'"
+        raise InputError(f"this needs {name}; install it with: pip install {what}") from error
