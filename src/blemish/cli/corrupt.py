@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,7 @@ SOME_FAILED = 1
 INTERRUPTED = 130
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How pictures are stored."""
 
     jpeg = "jpeg"
