@@ -1,0 +1,81 @@
+"""What is classified: labelled images, each with a name and with the id that fixes its random draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from blemish.rng import hash_id
+from blemish.types import InputError
+
+__all__ = ["Source", "stratified_order"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Labelled images that are decoded one at a time.
+
+    ``read(i)`` decodes image ``i`` as a picture of mode RGB, or L where ``channels`` is 1. ``labels`` number the
+    classes a model is asked for. ``groups`` names, for each label, the model's classes that count as it, where they are
+    not the model's own classes in order: sets that cover part of them, or merge some.
+    """
+
+    name: str
+    names: Sequence[str]
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    read: Callable[[int], Image.Image]
+    classes: tuple[str, ...] | None = None
+    groups: tuple[tuple[int, ...], ...] | None = None
+    channels: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse a source that contradicts itself."""
+        count = len(self.names)
+        if count == 0:
+            raise InputError(f"{self.name}: no images in it")
+        for what, values in (("ids", self.ids), ("labels", self.labels)):
+            if values.shape != (count,):
+                raise InputError(f"{self.name}: {what} of shape {values.shape} for {count} images; expected one each")
+        if int(self.labels.min()) < 0:
+            raise InputError(f"{self.name}: label {int(self.labels.min())}; expected 0 or more")
+        known = len(self.groups) if self.groups is not None else None if self.classes is None else len(self.classes)
+        if known is not None and int(self.labels.max()) >= known:
+            raise InputError(
+                f"{self.name}: label {int(self.labels.max())} of {known} classes; expected 0 … {known - 1}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Source:
+        """The images at these positions, with their names, ids and labels."""
+        index = np.asarray(rows, dtype=np.int64)
+        read = self.read
+        return replace(
+            self,
+            names=tuple(self.names[i] for i in index),
+            ids=self.ids[index],
+            labels=self.labels[index],
+            read=lambda i: read(int(index[i])),
+        )
+
+
+def stratified_order(labels: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An order of the images in which every beginning holds the classes in their proportions, as nearly as it can.
+
+    Within a class the order is a hash of the ids: it depends neither on the order of the files nor on other classes.
+    """
+    shuffled = np.array([hash_id(f"stratum {number}") for number in ids.tolist()], dtype=np.int64)
+    rank = np.empty(len(labels))
+    for label in np.unique(labels).tolist():
+        members = np.flatnonzero(labels == label)
+        members = members[np.argsort(shuffled[members], kind="stable")]
+        # Classes take turns at their own phase, or every beginning would prefer the same ones.
+        phase = (hash_id(f"class {label}") % 2**32) / 2**32
+        rank[members] = (np.arange(len(members)) + phase) / len(members)
+    return np.lexsort((shuffled, rank)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Running models on benchmarks, and the records that come of it."""

@@ -1,0 +1,168 @@
+"""Records: what a model said of every image under one condition, with a header that states how it was measured.
+
+One Parquet file per model and condition. They are the only interface between running and understanding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.types import InputError
+
+__all__ = ["TOP", "Records", "join", "read_header", "read_records", "records_bytes"]
+
+TOP = 5
+"""How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
+
+FORMAT = 1
+_HEADER = b"blemish"
+_COLUMNS = ("image", "label", "top5", "confidence", "label_confidence")
+
+
+@dataclass(frozen=True)
+class Records:
+    """Predictions of one model under one condition, a row per image, or per image and frame for sequences.
+
+    ``top5`` holds the five most probable classes, best first; ``confidence`` is the probability of the first and
+    ``label_confidence`` that of the label. ``frames`` numbers the frames of sequences; ``zipf`` is the distance of a
+    frame's whole ranking from that of the frame it is compared with, where it was asked for.
+    """
+
+    header: dict[str, Any]
+    images: NDArray[np.str_]
+    labels: NDArray[np.int32]
+    top5: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    label_confidence: NDArray[np.float32]
+    frames: NDArray[np.int16] | None = None
+    zipf: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse columns that do not belong together."""
+        count = len(self.images)
+        if self.top5.shape != (count, TOP):
+            raise InputError(f"top5 of shape {self.top5.shape} for {count} rows; expected ({count}, {TOP})")
+        for name in ("labels", "confidence", "label_confidence", "frames", "zipf"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (count,):
+                raise InputError(f"{name} of shape {values.shape} for {count} rows; expected one per row")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def condition(self) -> str:
+        """The condition, as text."""
+        return str(self.header["condition"])
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the first class is the label."""
+        return np.asarray(self.top5[:, 0] == self.labels)
+
+    def take(self, rows: NDArray[Any]) -> Records:
+        """Some of the rows, by position or mask."""
+        columns = ("images", "labels", "top5", "confidence", "label_confidence", "frames", "zipf")
+        values = {name: getattr(self, name) for name in columns}
+        return replace(self, **{name: value[rows] for name, value in values.items() if value is not None})
+
+
+def join(parts: Sequence[Records]) -> Records:
+    """Records of the same condition on further images, one after the other, under the first one's header."""
+    if len(parts) == 1:
+        return parts[0]
+    names = ["images", "labels", "top5", "confidence", "label_confidence"]
+    names += [name for name in ("frames", "zipf") if getattr(parts[0], name) is not None]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return replace(parts[0], **columns)
+
+
+def records_bytes(records: Records) -> bytes:
+    """The content of a Parquet file; equal records give equal bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {
+        "image": pa.array(records.images.tolist(), pa.string()),
+        "label": pa.array(records.labels, pa.int32()),
+        "top5": pa.FixedSizeListArray.from_arrays(pa.array(records.top5.reshape(-1), pa.int32()), TOP),
+        "confidence": pa.array(records.confidence, pa.float32()),
+        "label_confidence": pa.array(records.label_confidence, pa.float32()),
+    }
+    if records.frames is not None:
+        columns["frame"] = pa.array(records.frames, pa.int16())
+    if records.zipf is not None:
+        columns["zipf"] = pa.array(records.zipf, pa.float32())
+    header = json.dumps({"format": FORMAT, **records.header}, ensure_ascii=False, sort_keys=True)
+    table = pa.table(columns).replace_schema_metadata({_HEADER: header.encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header of a file of records alone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not Path(path).is_file():
+        raise InputError(f"{os.fspath(path)}: no such file")
+    try:
+        found = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{os.fspath(path)}: not a readable file of records ({_first_line(error)})") from error
+    return _header(os.fspath(path), found)
+
+
+def _header(name: str, metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    try:
+        header = dict(json.loads(metadata[_HEADER]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{name}: a Parquet file, but not of blemish records (it has no header)") from error
+    if header.get("format") != FORMAT:
+        raise InputError(f"{name}: records of format {header.get('format')}; this version reads format {FORMAT}")
+    del header["format"]
+    return header
+
+
+def read_records(path: str | os.PathLike[str]) -> Records:
+    """Records as they were written; a damaged file is refused with its name."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = os.fspath(path)
+    header = read_header(path)
+    try:
+        table = pq.read_table(path).combine_chunks()
+        missing = [column for column in _COLUMNS if column not in table.column_names]
+        if missing:
+            raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")
+        top5 = table["top5"].combine_chunks()
+        flat = top5.values if isinstance(top5, pa.FixedSizeListArray) else top5.chunk(0).values
+        extra = {column: table[column].to_numpy() for column in ("frame", "zipf") if column in table.column_names}
+        return Records(
+            header=header,
+            images=np.asarray(table["image"].to_pylist(), dtype=np.str_),
+            labels=table["label"].to_numpy().astype(np.int32, copy=False),
+            top5=np.asarray(flat).reshape(-1, TOP).astype(np.int32, copy=False),
+            confidence=table["confidence"].to_numpy().astype(np.float32, copy=False),
+            label_confidence=table["label_confidence"].to_numpy().astype(np.float32, copy=False),
+            frames=extra.get("frame"),
+            zipf=extra.get("zipf"),
+        )
+    except (OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

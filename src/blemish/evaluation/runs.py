@@ -1,0 +1,114 @@
+"""Folders of results: one per model, with a file that says how everything in it was measured, and the records.
+
+::
+
+    OUT/<model>/run.json                  the protocol, the data, the model, and the conditions of the benchmark
+    OUT/<model>/records/<condition>.parquet
+    OUT/<model>/records/<condition>.1.parquet    further images, where a run went on until it was precise enough
+    OUT/<model>/pictures.npz              a few of the images, for the report
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.evaluation.records import Records, join, read_header, read_records
+from blemish.types import InputError
+
+__all__ = ["PICTURES", "RECORDS", "RUN_FILE", "Run", "find_runs", "open_run", "record_path"]
+
+RUN_FILE = "run.json"
+RECORDS = "records"
+PICTURES = "pictures.npz"
+
+
+def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
+    """Where the records of a condition stand; later stages hold further images."""
+    return folder / RECORDS / (f"{condition.slug}.parquet" if stage == 0 else f"{condition.slug}.{stage}.parquet")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of one model on one benchmark. ``info`` is the content of its run file.
+
+    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions), ``protocol``, ``data``,
+    ``model``, ``made_with`` and ``stages``; the headers of records repeat the middle three.
+    """
+
+    folder: Path
+    info: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return str(self.info["model"]["name"])
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All conditions of the benchmark, measured or not, in its order; clean images come first."""
+        return tuple(parse_condition(text) for text in self.info["benchmark"]["conditions"])
+
+    def finished(self, condition: Condition) -> bool:
+        """Whether all records of a condition are there."""
+        return all(record_path(self.folder, condition, stage).is_file() for stage in range(self.stages))
+
+    @property
+    def stages(self) -> int:
+        """How many files each condition has."""
+        return int(self.info.get("stages", 1))
+
+    def records(self, condition: Condition) -> Records:
+        """The records of a condition; an error that names it where they are missing or are another run's."""
+        parts = []
+        for stage in range(self.stages):
+            path = record_path(self.folder, condition, stage)
+            if not path.is_file():
+                raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
+            self._check(path, condition)
+            parts.append(read_records(path))
+        return join(parts)
+
+    def _check(self, path: Path, condition: Condition) -> None:
+        header = read_header(path)
+        if header.get("condition") != str(condition):
+            raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
+        for part in ("protocol", "data", "model"):
+            if header.get(part) != self.info[part]:
+                raise InputError(f"{path}: its {part} is not that of {self.folder / RUN_FILE}; was it copied here?")
+
+
+def open_run(folder: str | os.PathLike[str]) -> Run:
+    """The run in a folder."""
+    path = Path(folder) / RUN_FILE
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(info, dict):
+            raise TypeError("not an object")
+        run = Run(Path(folder), info)
+        _ = run.name, run.conditions, info["protocol"], info["data"]
+    except FileNotFoundError:
+        raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a readable run file ({error})") from error
+    return run
+
+
+def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
+    """The runs in folders, or in the folders directly below them, in the order given; each once."""
+    found: dict[Path, Run] = {}
+    for folder in folders:
+        root = Path(folder)
+        if not root.is_dir():
+            raise InputError(f"{root}: no such folder; expected one that blemish run made")
+        places = [root] if (root / RUN_FILE).is_file() else sorted(path.parent for path in root.glob(f"*/{RUN_FILE}"))
+        if not places:
+            raise InputError(f"{root}: no results in it; expected a folder that blemish run made")
+        for place in places:
+            found.setdefault(place.resolve(), open_run(place))
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""Classifiers of every kind behind one call, and the small networks that come with the library."""
