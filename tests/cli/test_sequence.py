@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from blemish.cli.main import app
 from blemish.cli.sequence import chosen_sequences, corrupt_sequence, show_sequence
 from blemish.corruptions.sequences import sequences
 from blemish.data.demo import demo_picture
@@ -88,3 +90,16 @@ class TestCorrupt:
             with pytest.raises(InputError, match=message):
                 corrupt_sequence(source, tmp_path / "dst", names)
         assert not (tmp_path / "dst").exists()
+
+
+@pytest.mark.parametrize("options", [["-s", "1,3"], ["-c", "fog"]])
+@pytest.mark.parametrize("command", ["show", "corrupt"])
+def test_options_that_sequences_do_not_have_are_refused(
+    command: str, options: list[str], picture: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.gif"
+    places = [str(picture), "-o", str(target)] if command == "show" else [str(picture), str(target)]
+    result = CliRunner().invoke(app, [command, *places, "--sequence", "p:tilt", *options])
+    assert result.exit_code == 2
+    assert "--sequence stands alone" in result.output
+    assert not target.exists()

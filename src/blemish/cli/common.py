@@ -21,6 +21,7 @@ from blemish.types import InputError
 
 __all__ = [
     "BAD_INPUT",
+    "DEFAULT_SEVERITIES",
     "Frost",
     "chosen_names",
     "friendly",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 BAD_INPUT = 2
+DEFAULT_SEVERITIES = "1,2,3,4,5"
 
 P = ParamSpec("P")
 R = TypeVar("R")

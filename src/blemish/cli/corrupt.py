@@ -8,10 +8,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say, stderr
+from blemish.cli.common import (
+    DEFAULT_SEVERITIES,
+    Frost,
+    chosen_names,
+    friendly,
+    note_frost,
+    parsed_severities,
+    preset_choice,
+    say,
+    stderr,
+)
+from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.sequence import corrupt_sequence
 from blemish.corruptions.catalog import catalog
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
@@ -23,7 +33,6 @@ from blemish.types import InputError
 __all__ = ["corrupt_command"]
 
 SOME_FAILED = 1
-INTERRUPTED = 130
 
 
 class Format(StrEnum):
@@ -48,8 +57,9 @@ def corrupt_command(
         ),
     ] = None,
     severities: Annotated[
-        str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")
-    ] = "1,2,3,4,5",
+        str | None,
+        typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas. Default: 1,2,3,4,5."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
     preset: Annotated[
         str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
@@ -101,8 +111,8 @@ def corrupt_command(
       blemish corrupt imagenet/val imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
     if sequence is not None:
-        if corruptions is not None or labels is not None:
-            raise InputError("--sequence stands alone; expected no --corruptions and no --labels with it")
+        if corruptions is not None or severities is not None or labels is not None:
+            raise InputError("--sequence stands alone; expected no --corruptions, --severities or --labels with it")
         work = corrupt_sequence(
             source,
             destination,
@@ -119,7 +129,7 @@ def corrupt_command(
         return
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
-        parsed_severities(severities),
+        parsed_severities(DEFAULT_SEVERITIES if severities is None else severities),
         seed=seed,
         preset=preset,
         file_format=(file_format or Format.jpeg).value,
@@ -143,7 +153,7 @@ def corrupt_command(
 def _with_progress(work: Callable[[Report], Outcome]) -> Outcome:
     """Do the work under a progress bar; Ctrl-C ends it in peace."""
     try:
-        with _progress() as progress:
+        with progress_bar() as progress:
             task = progress.add_task("corrupting", total=None)
 
             def report(done: int, total: int) -> None:
@@ -171,19 +181,6 @@ def _run(
     if is_array:
         return corrupt_arrays(source, destination, recipe, labels=labels, jobs=jobs, progress=report)
     return corrupt_picture(source, destination, recipe, progress=report)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.0f} images/s", style="cyan")
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-    # A log file has no use for a bar.
-    console = stderr()
-    return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 from PIL import Image, ImageOps
 
-from blemish.cli.common import Frost, chosen_names, friendly, note_frost, parsed_severities, preset_choice, say
+from blemish.cli.common import (
+    DEFAULT_SEVERITIES,
+    Frost,
+    chosen_names,
+    friendly,
+    note_frost,
+    parsed_severities,
+    preset_choice,
+    say,
+)
 from blemish.cli.sequence import show_sequence
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import catalog
@@ -39,8 +48,9 @@ def show_command(
         ),
     ] = None,
     severities: Annotated[
-        str, typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas.")
-    ] = "1,2,3,4,5",
+        str | None,
+        typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas. Default: 1,2,3,4,5."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
     preset: Annotated[
         str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
@@ -67,13 +77,15 @@ def show_command(
       blemish show cat.jpg --sequence p:tilt -o tilt.webp
     """
     if sequence is not None:
-        if corruptions is not None:
-            raise InputError("--sequence stands alone; expected no --corruptions with it")
+        if corruptions is not None or severities is not None:
+            raise InputError("--sequence stands alone; expected no --corruptions and no --severities with it")
         show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset)
         return
     output = output or Path("sheet.png")
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
-    levels = [check_severity(level) for level in parsed_severities(severities)]
+    levels = [
+        check_severity(level) for level in parsed_severities(DEFAULT_SEVERITIES if severities is None else severities)
+    ]
     for corruption in chosen:
         corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
     if output.suffix.lower() not in Image.registered_extensions():

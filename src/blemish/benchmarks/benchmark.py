@@ -1,0 +1,112 @@
+"""A benchmark: conditions, the protocol under which they are measured, a headline metric and its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.corruptions.base import MIN_SIDE
+from blemish.corruptions.catalog import hint
+from blemish.corruptions.severity import preset_sizes
+from blemish.types import InputError
+
+__all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only"]
+
+STORAGES = ("raw", "jpeg85")
+"""How corrupted images reach the model: as they are, or through a JPEG file of quality 85, as ImageNet-C was published."""
+
+METRICS = {
+    "error": "mean error over all conditions",
+    "mce": "mean corruption error: errors relative to a baseline's",
+    "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
+    "robustness": "mean robustness score: accuracy relative to the clean accuracy",
+    "residual": "mean residual robustness: clean accuracy less accuracy",
+    "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
+    "flips": "mean flip probability over perturbation sequences",
+    "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
+}
+"""What a benchmark may be headed by."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What decides the pixels besides the condition; equal protocols and data make numbers comparable.
+
+    ``resize`` and ``crop`` are the shorter side before and the square after a centre crop, both before corrupting;
+    sequences are rendered from the uncropped image and cropped last.
+    """
+
+    preset: str | None = None
+    seed: int = 0
+    storage: str = "raw"
+    resize: int | None = None
+    crop: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        if self.preset is not None and self.preset not in preset_sizes():
+            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(preset_sizes())}")
+        if self.storage not in STORAGES:
+            raise InputError(f"unknown storage {self.storage!r}; expected {' or '.join(STORAGES)}")
+        for what, side in (("resize", self.resize), ("crop", self.crop)):
+            if side is not None and side < MIN_SIDE:
+                raise InputError(f"{what} to {side} pixels; expected at least {MIN_SIDE}")
+        if self.resize is not None and self.crop is not None and self.crop > self.resize:
+            raise InputError(f"a crop of {self.crop} out of images resized to {self.resize}; expected a smaller crop")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named list of conditions; clean images always come first."""
+
+    name: str
+    title: str
+    metric: str
+    conditions: tuple[Condition, ...]
+    protocol: Protocol = Protocol()
+    baseline: str | None = None
+    paper: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse doubled conditions and unknown metrics; put the clean images first."""
+        if self.metric not in METRICS:
+            raise InputError(f"benchmark {self.name}: unknown metric {self.metric!r}; {hint(self.metric, [*METRICS])}")
+        rest = [condition for condition in self.conditions if condition != CLEAN]
+        if not rest:
+            raise InputError(f"benchmark {self.name}: no conditions; expected at least one besides the clean images")
+        twice = sorted({str(condition) for condition in rest if rest.count(condition) > 1})
+        if twice:
+            raise InputError(f"benchmark {self.name}: {', '.join(twice)} given twice; expected each condition once")
+        object.__setattr__(self, "conditions", (CLEAN, *rest))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of its corruptions, sequences and other sets, in order."""
+        return tuple(dict.fromkeys(condition.group for condition in self.conditions[1:]))
+
+    @property
+    def has_sequences(self) -> bool:
+        """Whether some images become many frames."""
+        return any(condition.is_sequence for condition in self.conditions)
+
+
+def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
+    """The part of a benchmark whose conditions or corruptions match a name or a pattern such as ``*_noise``.
+
+    >>> from blemish.benchmarks.files import load_benchmark
+    >>> [str(condition) for condition in only(load_benchmark("imagenet-c"), ["fog@1", "clean"]).conditions]
+    ['clean', 'fog@1']
+    """
+    chosen: dict[Condition, None] = {}
+    for pattern in patterns:
+        found = [
+            condition
+            for condition in benchmark.conditions
+            if fnmatchcase(str(condition), pattern) or fnmatchcase(condition.group, pattern)
+        ]
+        if not found:
+            raise InputError(f"nothing in {benchmark.name} is called {pattern!r}; {hint(pattern, [*benchmark.groups])}")
+        chosen |= dict.fromkeys(found)
+    return replace(benchmark, conditions=tuple(c for c in benchmark.conditions if c in chosen))

@@ -1,0 +1,208 @@
+"""Benchmark files: small TOML texts that people read and write, and the published benchmarks as such files."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from blemish.benchmarks.benchmark import Benchmark, Protocol
+from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.corruptions.catalog import hint
+from blemish.types import InputError
+
+__all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
+
+_SUFFIX = ".toml"
+_KEYS = ("name", "title", "paper", "metric", "baseline", "protocol", "conditions")
+_PROTOCOL_KEYS: Mapping[str, type] = {"preset": str, "seed": int, "storage": str, "resize": int, "crop": int}
+
+
+def built_in() -> list[str]:
+    """The names of the benchmarks that come with the library."""
+    files = resources.files("blemish.benchmarks").iterdir()
+    return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
+
+
+def load_benchmark(name: str | os.PathLike[str]) -> Benchmark:
+    """A built-in benchmark by name, or one from a file."""
+    text = os.fspath(name)
+    if text in built_in():
+        content = resources.files("blemish.benchmarks").joinpath(text + _SUFFIX).read_text(encoding="utf-8")
+        return parse_benchmark(content, where=text)
+    path = Path(text)
+    if path.is_file():
+        try:
+            return parse_benchmark(path.read_text(encoding="utf-8"), where=text)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{text}: not a text file; expected a benchmark in TOML") from error
+    if text.endswith(_SUFFIX) or os.sep in text:
+        raise InputError(f"{text}: no such benchmark file")
+    raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
+
+
+def parse_benchmark(content: str, *, where: str) -> Benchmark:
+    """The benchmark that a TOML text describes; ``where`` is named in errors."""
+    try:
+        found = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where}: not readable as TOML ({error})") from error
+    try:
+        return _benchmark(found)
+    except InputError as error:
+        message = str(error)
+        raise InputError(message if message.startswith(f"benchmark {where}:") else f"{where}: {message}") from error
+
+
+def _benchmark(found: dict[str, Any]) -> Benchmark:
+    _known_keys(found, _KEYS, "the file")
+    blocks = found.get("conditions")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise InputError("no conditions; expected at least one [[conditions]] block")
+    protocol = found.get("protocol", {})
+    if not isinstance(protocol, dict):
+        raise InputError(f"protocol {protocol!r}; expected a [protocol] block")
+    _known_keys(protocol, tuple(_PROTOCOL_KEYS), "[protocol]")
+    for key, value in protocol.items():
+        if not isinstance(value, _PROTOCOL_KEYS[key]) or isinstance(value, bool):
+            raise InputError(f"{key} = {value!r} in [protocol]; expected {_PROTOCOL_KEYS[key].__name__}")
+    return Benchmark(
+        name=_text(found, "name"),
+        title=_text(found, "title", ""),
+        paper=_text(found, "paper", ""),
+        metric=_text(found, "metric", "error"),
+        baseline=_text(found, "baseline", "") or None,
+        protocol=Protocol(**protocol),
+        conditions=tuple(condition for block in blocks for condition in _conditions(block)),
+    )
+
+
+def _text(found: dict[str, Any], key: str, default: str | None = None) -> str:
+    value = found.get(key, default)
+    if value is None:
+        raise InputError(f'no {key}; expected {key} = "…"')
+    if not isinstance(value, str):
+        raise InputError(f"{key} = {value!r}; expected a text")
+    return value
+
+
+def _known_keys(found: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    for key in found:
+        if key not in known:
+            raise InputError(f"unknown key {key!r} in {place}; {hint(key, list(known))}")
+
+
+def _list(block: dict[str, Any], key: str, kinds: tuple[type, ...]) -> list[Any]:
+    values = block.get(key)
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{key} = {values!r} in [[conditions]]; expected a list")
+    for value in values:
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise InputError(f"{value!r} among {key} in [[conditions]]; expected {kinds[-1].__name__}")
+    return values
+
+
+def _corruptions(block: dict[str, Any]) -> Iterator[str]:
+    names = _list(block, "corruptions", (str,))
+    if "severity_range" in block:
+        low_high = _list(block, "severity_range", (int, float))
+        if len(low_high) != 2:
+            raise InputError(f"severity_range = {low_high} in [[conditions]]; expected [low, high]")
+        return (f"{name}@{low_high[0]:g}-{low_high[1]:g}" for name in names)
+    levels = _list(block, "severities", (int, float))
+    return (f"{name}@{level:g}" for name in names for level in levels)
+
+
+def _sequences(block: dict[str, Any]) -> Iterator[str]:
+    levels = _list(block, "difficulties", (int,)) if "difficulties" in block else [1]
+    return (f"{name}@{level}" for name in _list(block, "sequences", (str,)) for level in levels)
+
+
+def _chains(block: dict[str, Any]) -> Iterator[str]:
+    return iter(_list(block, "chains", (str,)))
+
+
+def _natural(block: dict[str, Any]) -> Iterator[str]:
+    return (f"{kind}:{name}" for name in _list(block, "natural", (str,)) for kind in ("clean", "natural"))
+
+
+_BLOCKS: dict[str, tuple[Callable[[dict[str, Any]], Iterator[str]], tuple[str, ...]]] = {
+    "corruptions": (_corruptions, ("corruptions", "severities", "severity_range")),
+    "sequences": (_sequences, ("sequences", "difficulties")),
+    "chains": (_chains, ("chains",)),
+    "natural": (_natural, ("natural",)),
+}
+
+
+def _conditions(block: dict[str, Any]) -> Iterator[Condition]:
+    kinds = [key for key in _BLOCKS if key in block]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "none"
+        raise InputError(f"a [[conditions]] block with {found} of {', '.join(_BLOCKS)}; expected exactly one of them")
+    read, keys = _BLOCKS[kinds[0]]
+    _known_keys(block, keys, "[[conditions]]")
+    if "severities" in block and "severity_range" in block:
+        raise InputError("a [[conditions]] block with severities and severity_range; expected one of them")
+    return (parse_condition(text) for text in read(block))
+
+
+def benchmark_toml(benchmark: Benchmark) -> str:
+    """The text of a file that `load_benchmark` reads as this benchmark again."""
+    import tomli_w
+
+    protocol = {key: getattr(benchmark.protocol, key) for key in _PROTOCOL_KEYS}
+    content: dict[str, Any] = {
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "paper": benchmark.paper,
+        "metric": benchmark.metric,
+        "baseline": benchmark.baseline or "",
+        "protocol": {key: value for key, value in protocol.items() if value is not None},
+        "conditions": list(_blocks(benchmark.conditions[1:])),
+    }
+    return tomli_w.dumps({key: value for key, value in content.items() if value != ""})
+
+
+def _blocks(conditions: tuple[Condition, ...]) -> Iterator[dict[str, Any]]:
+    """Blocks that list the conditions in their order; neighbours that share a shape share a block."""
+    merged: list[tuple[dict[str, Any], str]] = []
+    for name, members in _by_group(conditions):
+        block, list_key = _block(name, members)
+        settings = {key: value for key, value in block.items() if key != list_key}
+        if merged and merged[-1][1] == list_key:
+            last = merged[-1][0]
+            if {key: value for key, value in last.items() if key != list_key} == settings:
+                last[list_key] = [*last[list_key], *block[list_key]]
+                continue
+        merged.append((block, list_key))
+    return (block for block, _ in merged)
+
+
+def _by_group(conditions: tuple[Condition, ...]) -> Iterator[tuple[str, list[Condition]]]:
+    run: list[Condition] = []
+    for condition in conditions:
+        if run and (condition.group != run[0].group or condition.severity is None):
+            yield run[0].group, run
+            run = []
+        run.append(condition)
+    if run:
+        yield run[0].group, run
+
+
+def _block(name: str, members: list[Condition]) -> tuple[dict[str, Any], str]:
+    first = members[0]
+    if first.other is not None:
+        # The clean half comes with the natural one.
+        natural = [name.removeprefix("natural:")] if name.startswith("natural:") else []
+        return {"natural": natural}, "natural"
+    if len(first.steps) > 1:
+        return {"chains": [str(first)]}, "chains"
+    step = first.steps[0]
+    if first.is_sequence:
+        return {"sequences": [name], "difficulties": [int(step.low)]}, "sequences"
+    if step.low != step.high:
+        return {"corruptions": [name], "severity_range": [step.low, step.high]}, "corruptions"
+    return {"corruptions": [name], "severities": [member.steps[0].low for member in members]}, "corruptions"

@@ -1,0 +1,103 @@
+"""``blemish benchmarks``: what can be run, and what is in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from blemish.benchmarks.benchmark import METRICS, Benchmark
+from blemish.benchmarks.condition import Step
+from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
+from blemish.cli.common import friendly, say
+
+__all__ = ["benchmarks_command"]
+
+
+@friendly
+def benchmarks_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[BENCHMARK]", help="Show this one: a built-in name or a .toml file.")
+    ] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print it as a benchmark file, to start your own from.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+) -> None:
+    """List the benchmarks, or show what one of them measures and how.
+
+    Examples:
+
+      blemish benchmarks
+
+      blemish benchmarks imagenet-c
+
+      blemish benchmarks cifar10-c --toml > mine.toml
+    """
+    if name is None:
+        found = [load_benchmark(known) for known in built_in()]
+        if as_json:
+            typer.echo(json.dumps([_entry(benchmark) for benchmark in found], indent=2, ensure_ascii=False))
+            return
+        Console().print(_table(found))
+        say("blemish benchmarks NAME shows one; blemish run NAME --model … --data … --out … runs it", style="dim")
+        return
+    benchmark = load_benchmark(name)
+    if toml:
+        typer.echo(benchmark_toml(benchmark), nl=False)
+    elif as_json:
+        typer.echo(json.dumps(_entry(benchmark), indent=2, ensure_ascii=False))
+    else:
+        _show(benchmark)
+
+
+def _entry(benchmark: Benchmark) -> dict[str, object]:
+    protocol = benchmark.protocol
+    return {
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "paper": benchmark.paper,
+        "metric": benchmark.metric,
+        "baseline": benchmark.baseline,
+        "protocol": {key: getattr(protocol, key) for key in ("preset", "seed", "storage", "resize", "crop")},
+        "conditions": [str(condition) for condition in benchmark.conditions],
+    }
+
+
+def _table(benchmarks: list[Benchmark]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("name", style="cyan", no_wrap=True)
+    table.add_column("conditions", justify="right")
+    table.add_column("headline", no_wrap=True)
+    table.add_column("what it is", ratio=1)
+    for benchmark in benchmarks:
+        table.add_row(benchmark.name, str(len(benchmark.conditions) - 1), benchmark.metric, benchmark.title)
+    return table
+
+
+def _show(benchmark: Benchmark) -> None:
+    protocol = benchmark.protocol
+    say(benchmark.title or benchmark.name, style="bold")
+    if benchmark.paper:
+        say(benchmark.paper, style="dim")
+    say("")
+    baseline = f", baseline {benchmark.baseline}" if benchmark.baseline else ""
+    say(f"headline   {METRICS[benchmark.metric]} ({benchmark.metric}){baseline}")
+    sizes = f"resize {protocol.resize}, centre crop {protocol.crop}" if protocol.resize or protocol.crop else "as given"
+    say(f"images     {sizes}; preset {protocol.preset or 'by image size'}; seed {protocol.seed}")
+    stored = "as they are (raw)" if protocol.storage == "raw" else "through JPEG of quality 85, as published (jpeg85)"
+    say(f"pixels     reach the model {stored}")
+    say(f"conditions {len(benchmark.conditions) - 1}, and the clean images")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("corruption", style="cyan", no_wrap=True)
+    table.add_column("severities")
+    for group in benchmark.groups:
+        members = [condition for condition in benchmark.conditions if condition.group == group]
+        table.add_row(group, " ".join("+".join(_level(step) for step in member.steps) for member in members))
+    Console().print(table)
+
+
+def _level(step: Step) -> str:
+    return str(step).rpartition("@")[2]

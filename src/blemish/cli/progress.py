@@ -1,0 +1,26 @@
+"""Progress of long work: a bar with a rate and the time that is left, and a quiet log where there is no terminal."""
+
+from __future__ import annotations
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from blemish.cli.common import stderr
+
+__all__ = ["INTERRUPTED", "progress_bar"]
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.0f} images/s", style="cyan")
+
+
+def progress_bar() -> Progress:
+    """A progress bar on stderr; nothing where stderr is a file, which has no use for a bar."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    console = stderr()
+    return Progress(*columns, console=console, disable=not console.is_terminal)
