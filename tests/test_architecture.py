@@ -23,6 +23,7 @@ LAYERS = {
     "corruptions.catalog": 3,
     "data": 3,
     "models": 3,
+    "models.open": 4,
     "transform": 4,
     "storage": 4,
     "benchmarks": 4,

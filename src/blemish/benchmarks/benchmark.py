@@ -15,7 +15,7 @@ from blemish.types import InputError
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only"]
 
 STORAGES = ("raw", "jpeg85")
-"""How corrupted images reach the model: as they are, or through a JPEG file of quality 85, as ImageNet-C was published."""
+"""How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
 
 METRICS = {
     "error": "mean error over all conditions",

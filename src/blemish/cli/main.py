@@ -6,8 +6,15 @@ from typing import Annotated
 
 import typer
 
+from blemish.cli.benchmarks import benchmarks_command
+from blemish.cli.ccc import ccc_app
+from blemish.cli.compare import compare_command
 from blemish.cli.corrupt import corrupt_command
+from blemish.cli.demo import demo_command
 from blemish.cli.list import list_command
+from blemish.cli.report import report_command
+from blemish.cli.run import run_command
+from blemish.cli.score import score_command
 from blemish.cli.show import show_command
 from blemish.version import VERSION
 
@@ -34,15 +41,27 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Corrupt images as the robustness benchmarks do: seeded, batched, at any severity from 0 to 5.
+    """Measure, build and understand corruption-robustness benchmarks for image classifiers.
 
-    Start with "blemish show": it draws every corruption of a demo picture on one sheet.
+    Start with "blemish demo": it measures two small networks and writes a report. "blemish show" draws every corruption
+    of a picture on one sheet.
     """
 
 
-app.command("list")(list_command)
-app.command("show")(show_command)
-app.command("corrupt")(corrupt_command)
+_MEASURE = "Measure a classifier"
+_CORRUPT = "Corrupt images"
+_STREAMS = "Streams and adaptation"
+
+app.command("demo", rich_help_panel=_MEASURE)(demo_command)
+app.command("benchmarks", rich_help_panel=_MEASURE)(benchmarks_command)
+app.command("run", rich_help_panel=_MEASURE)(run_command)
+app.command("score", rich_help_panel=_MEASURE)(score_command)
+app.command("compare", rich_help_panel=_MEASURE)(compare_command)
+app.command("report", rich_help_panel=_MEASURE)(report_command)
+app.command("list", rich_help_panel=_CORRUPT)(list_command)
+app.command("show", rich_help_panel=_CORRUPT)(show_command)
+app.command("corrupt", rich_help_panel=_CORRUPT)(corrupt_command)
+app.add_typer(ccc_app, name="ccc", rich_help_panel=_STREAMS)
 
 if __name__ == "__main__":
     app()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from blemish.corruptions.base import MIN_SIDE
+from blemish.data.memory import check_fits
 from blemish.types import InputError
 
-__all__ = ["ARRAY_SUFFIXES", "ImageArray", "read_arrays"]
+__all__ = ["ARRAY_SUFFIXES", "ImageArray", "check_labels", "read_arrays", "read_labels", "read_members", "read_npy"]
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 
@@ -40,45 +42,123 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
     Labels come from ``labels`` or ``y`` of the ``.npz``, or from a ``.npy`` file of their own.
     """
     name = os.fspath(path)
-    found = _load(name)
     own_labels = None
-    if isinstance(found, dict):
+    if _is_archive(name):
+        found = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
         images = _pick(found, _IMAGE_KEYS)
         if images is None:
-            raise InputError(f"{name}: holds {', '.join(found) or 'nothing'}; expected one of {', '.join(_IMAGE_KEYS)}")
+            there = ", ".join(_member_names(name)) or "nothing"
+            raise InputError(f"{name}: holds {there}; expected one of {', '.join(_IMAGE_KEYS)}")
         own_labels = _pick(found, _LABEL_KEYS)
     else:
-        images = found
+        images = read_npy(name)
     _check_images(name, images)
     if labels is not None:
-        other = _load(os.fspath(labels))
-        own_labels = _pick(other, _LABEL_KEYS) if isinstance(other, dict) else other
-        if own_labels is None:
-            raise InputError(f"{os.fspath(labels)}: no labels; expected one of {', '.join(_LABEL_KEYS)}")
+        own_labels = read_labels(labels)
     if own_labels is not None:
-        own_labels = _check_labels(os.fspath(labels if labels is not None else path), own_labels, len(images))
+        own_labels = check_labels(os.fspath(labels if labels is not None else path), own_labels, len(images))
     return ImageArray(images, own_labels)
 
 
-def _load(name: str) -> NDArray[Any] | dict[str, NDArray[Any]]:
+def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Labels from a file of their own; they are still to be checked."""
+    name = os.fspath(path)
+    if not _is_archive(name):
+        return read_npy(name)
+    found = _pick(read_members(name, _LABEL_KEYS), _LABEL_KEYS)
+    if found is None:
+        raise InputError(f"{name}: no labels; expected one of {', '.join(_LABEL_KEYS)}")
+    return found
+
+
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # encrypted members, unknown compression
+    MemoryError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def _unreadable(name: str, error: BaseException) -> InputError:
+    return error if isinstance(error, InputError) else InputError(f"{name}: not a readable array file ({error})")
+
+
+def _is_archive(name: str) -> bool:
+    """Whether a file is an archive of arrays; its beginning says so, whatever its name."""
     if not Path(name).is_file():
         raise InputError(f"{name}: no such file")
     try:
-        if not name.lower().endswith(".npz"):
-            return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
         with Path(name).open("rb") as stream:
-            found = np.load(stream, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            return _read_members(found)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise InputError(f"{name}: not a readable array file ({error})") from error
+            return stream.read(2) == b"PK"
+    except OSError as error:
+        raise _unreadable(name, error) from error
 
 
-def _read_members(found: NpzFile) -> dict[str, NDArray[Any]]:
-    """The arrays we know; of files without any, the names alone, for the message."""
-    wanted = [key for key in found.files if key in (*_IMAGE_KEYS, *_LABEL_KEYS)]
-    return {key: found[key] for key in wanted} or dict.fromkeys(found.files, np.empty(0))
+def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array of a ``.npy`` file, mapped, not read."""
+    name = os.fspath(path)
+    if _is_archive(name):
+        raise InputError(f"{name}: an archive of arrays; expected a single array")
+    try:
+        with Path(name).open("rb") as stream:
+            _claimed_bytes(name, stream, Path(name).stat().st_size)
+        return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
+    except _UNREADABLE as error:
+        raise _unreadable(name, error) from error
+
+
+def read_members(path: str | os.PathLike[str], keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """Those of the named arrays that a ``.npz`` file holds."""
+    name = os.fspath(path)
+    if not _is_archive(name):
+        return {}
+    try:
+        with zipfile.ZipFile(name) as archive:
+            members = {key: f"{key}.npy" for key in keys if f"{key}.npy" in archive.namelist()}
+            claimed = 0
+            # The headers come first: what would not fit must be known before anything is unpacked.
+            for member in members.values():
+                with archive.open(member) as stream:
+                    claimed += _claimed_bytes(f"{name}: {member}", stream, archive.getinfo(member).file_size)
+            check_fits(name, claimed)
+            found = {}
+            for key, member in members.items():
+                with archive.open(member) as stream:
+                    found[key] = np.lib.format.read_array(stream, allow_pickle=False)
+            return found
+    except _UNREADABLE as error:
+        raise _unreadable(name, error) from error
+
+
+def _member_names(name: str) -> list[str]:
+    try:
+        with zipfile.ZipFile(name) as archive:
+            return [member.removesuffix(".npy") for member in archive.namelist()]
+    except _UNREADABLE as error:
+        raise _unreadable(name, error) from error
+
+
+def _claimed_bytes(name: str, stream: IO[bytes], available: int) -> int:
+    """The size of an array by its header, if there are as many bytes as that."""
+    shape, dtype = _header(stream)
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or (not dtype.hasobject and stream.tell() + size > available):
+        raise ValueError(f"{name} claims an array of shape {shape}, which is more than it holds")
+    return size
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"array format {version}; expected 1.0 or 2.0")
+    shape, _, dtype = readers[version](stream)
+    return shape, dtype
 
 
 def _pick(found: dict[str, NDArray[Any]], keys: tuple[str, ...]) -> NDArray[Any] | None:
@@ -99,7 +179,8 @@ def _check_images(name: str, images: NDArray[Any]) -> None:
         raise InputError(f"{name}: images of {shape[1]}×{shape[2]} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
 
 
-def _check_labels(name: str, labels: NDArray[Any], count: int) -> NDArray[Any]:
+def check_labels(name: str, labels: NDArray[Any], count: int) -> NDArray[Any]:
+    """Labels as one whole number per image; a column of them is one, too."""
     if not np.issubdtype(labels.dtype, np.integer):
         raise InputError(f"{name}: labels of type {labels.dtype}; expected whole numbers")
     flat = np.array(labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels)

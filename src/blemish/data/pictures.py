@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import threading
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -14,9 +16,29 @@ from PIL import Image, UnidentifiedImageError
 from blemish.rng import hash_id
 from blemish.types import InputError
 
-__all__ = ["PICTURE_SUFFIXES", "list_pictures", "picture_id", "read_picture", "resize_and_crop"]
+__all__ = [
+    "MAX_PIXELS",
+    "PICTURE_SUFFIXES",
+    "decode_picture",
+    "list_pictures",
+    "picture_id",
+    "read_picture",
+    "resize_and_crop",
+    "rgb_or_gray",
+]
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
+
+MAX_PIXELS = 178_956_970
+"""The largest picture that is decoded: twice Pillow's own warning level, which programs often switch off.
+
+A file of a few kilobytes can claim billions of pixels; decoding it would exhaust the memory.
+"""
+
+# Formats with plain decoders only. Pillow knows others by their content, whatever the suffix says, and hands some of
+# them (PostScript) to a program that runs what it finds in them.
+_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+_MAX_BYTES = 2**31
 
 _GRAY_MODES = ("1", "L", "LA", "La")
 _WIDE_MODES = ("I", "F")
@@ -33,22 +55,53 @@ def read_picture(path: str | os.PathLike[str]) -> Image.Image:
         raise InputError(f"{name}: no such file")
     if Path(name).is_dir():
         raise InputError(f"{name}: is a folder; expected a picture file")
+    if not Path(name).is_file():  # reading from a pipe would wait for ever
+        raise InputError(f"{name}: not a regular file; expected a picture file")
     try:
-        with warnings.catch_warnings(), Image.open(name) as picture:
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        if Path(name).stat().st_size > _MAX_BYTES:
+            raise InputError(f"{name}: a file of more than {_MAX_BYTES:,} bytes; not read")
+        content = Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name}: not a readable picture ({error.strerror or error})") from error
+    return decode_picture(content, name)
+
+
+def decode_picture(content: bytes, name: str) -> Image.Image:
+    """The bytes of a picture file as `read_picture` gives it; ``name`` is for messages."""
+    try:
+        with _open(content) as picture:
+            _check_pixels(*picture.size)
             picture.load()
-            return _to_rgb_or_gray(picture)
+            return rgb_or_gray(picture)
     except Exception as error:  # decoders of damaged files raise almost anything
         raise InputError(f"{name}: not a readable picture ({_reason(error)})") from error
+
+
+_opening = threading.Lock()
+
+
+def _open(content: bytes) -> Image.Image:
+    # Filters of warnings belong to the whole process, and pictures are decoded in many threads.
+    with _opening, warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        return Image.open(io.BytesIO(content), formats=_FORMATS)
+
+
+def _check_pixels(width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise InputError(f"{width}×{height} pixels; more than {MAX_PIXELS:,} are refused, as decompression bombs are")
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "unknown or damaged format"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"more pixels than a picture may have, as decompression bombs do: {error}"
     return str(error) or type(error).__name__
 
 
-def _to_rgb_or_gray(picture: Image.Image) -> Image.Image:
+def rgb_or_gray(picture: Image.Image) -> Image.Image:
+    """A picture as mode RGB, or L where it is gray."""
     if picture.mode.startswith("I;16"):
         # Pillow's own conversion clips at 255 in some versions and shifts in others.
         return Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
@@ -106,6 +159,7 @@ def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: in
     shorter = min(width, height)
     if resize is not None and shorter != resize:
         width, height = resize * width // shorter, resize * height // shorter
+        _check_pixels(width, height)  # of a thin strip, a small resize makes a huge picture
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     if crop is None:
         return picture

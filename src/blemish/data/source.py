@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from PIL import Image
 from blemish.rng import hash_id
 from blemish.types import InputError
 
-__all__ = ["Source", "stratified_order"]
+__all__ = ["Source", "file_stamp", "stratified_order"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,10 @@ class Source:
     ``read(i)`` decodes image ``i`` as a picture of mode RGB, or L where ``channels`` is 1. ``labels`` number the
     classes a model is asked for. ``groups`` names, for each label, the model's classes that count as it, where they are
     not the model's own classes in order: sets that cover part of them, or merge some.
+
+    ``read`` may be called from several threads at a time. ``stamp(i)`` says, without decoding it, which image that is:
+    the file, the place in it, its size and time of change; a source without it is never read from a cache of another
+    run. ``note`` is for people: what was left out, for instance.
     """
 
     name: str
@@ -32,6 +38,8 @@ class Source:
     classes: tuple[str, ...] | None = None
     groups: tuple[tuple[int, ...], ...] | None = None
     channels: int = 3
+    stamp: Callable[[int], str] | None = None
+    note: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a source that contradicts itself."""
@@ -55,14 +63,25 @@ class Source:
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Source:
         """The images at these positions, with their names, ids and labels."""
         index = np.asarray(rows, dtype=np.int64)
-        read = self.read
+        read, stamp = self.read, self.stamp
         return replace(
             self,
             names=tuple(self.names[i] for i in index),
             ids=self.ids[index],
             labels=self.labels[index],
             read=lambda i: read(int(index[i])),
+            stamp=None if stamp is None else lambda i: stamp(int(index[i])),
         )
+
+
+def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
+    """A file's path, size and time of change, and a place in it."""
+    name = os.fspath(path)
+    try:
+        found = Path(name).stat()
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+    return f"{Path(name).absolute()}|{found.st_size}|{found.st_mtime_ns}|{place}"
 
 
 def stratified_order(labels: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -37,8 +37,10 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
 class Run:
     """The results of one model on one benchmark. ``info`` is the content of its run file.
 
-    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions), ``protocol``, ``data``,
-    ``model``, ``made_with`` and ``stages``; the headers of records repeat the middle three.
+    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions), ``protocol``, ``model``,
+    ``data``, ``stages`` (the data of each part of a run that went on until it was precise enough; one as a rule),
+    ``until`` (whether it did), ``classes`` (their names, if known) and ``made_with``. Headers of records repeat the
+    protocol, the model and their stage's data.
     """
 
     folder: Path
@@ -61,7 +63,7 @@ class Run:
     @property
     def stages(self) -> int:
         """How many files each condition has."""
-        return int(self.info.get("stages", 1))
+        return len(self.info["stages"])
 
     def records(self, condition: Condition) -> Records:
         """The records of a condition; an error that names it where they are missing or are another run's."""
@@ -70,16 +72,17 @@ class Run:
             path = record_path(self.folder, condition, stage)
             if not path.is_file():
                 raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
-            self._check(path, condition)
+            self._check(path, condition, stage)
             parts.append(read_records(path))
         return join(parts)
 
-    def _check(self, path: Path, condition: Condition) -> None:
+    def _check(self, path: Path, condition: Condition, stage: int) -> None:
         header = read_header(path)
         if header.get("condition") != str(condition):
             raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
-        for part in ("protocol", "data", "model"):
-            if header.get(part) != self.info[part]:
+        expected = {"protocol": self.info["protocol"], "model": self.info["model"], "data": self.info["stages"][stage]}
+        for part, entry in expected.items():
+            if header.get(part) != entry:
                 raise InputError(f"{path}: its {part} is not that of {self.folder / RUN_FILE}; was it copied here?")
 
 
@@ -91,7 +94,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         if not isinstance(info, dict):
             raise TypeError("not an object")
         run = Run(Path(folder), info)
-        _ = run.name, run.conditions, info["protocol"], info["data"]
+        _ = run.name, run.conditions, info["protocol"], info["data"], run.stages
     except FileNotFoundError:
         raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made") from None
     except (OSError, ValueError, KeyError, TypeError) as error:

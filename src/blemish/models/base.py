@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from blemish.types import InputError
@@ -15,7 +15,7 @@ from blemish.types import InputError
 __all__ = ["Classifier", "Preprocessing", "Training"]
 
 Channels = Literal["rgb", "bgr", "gray"]
-Layout = Literal["nchw", "nhwc", "flat"]
+Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
 Output = Literal["logits", "probabilities"]
 
 _LUMA = (0.299, 0.587, 0.114)
@@ -26,6 +26,8 @@ class Preprocessing:
     """What a model does to images before its first layer: size, channel order, mean and standard deviation.
 
     ``mean`` and ``std`` are on the scale where white is 1; ``size`` is (height, width), by default that of the images.
+    Layout ``flat`` is one row of numbers per image, in the order of a NumPy picture (height, width, channels);
+    ``flat-chw`` has one channel after the other. With ``levels`` the model takes the 8-bit levels themselves, as uint8.
     """
 
     size: tuple[int, int] | None = None
@@ -33,9 +35,13 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
     channels: Channels = "rgb"
     layout: Layout = "nchw"
+    levels: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no model means."""
+        """Refuse settings that no model means."""
+        for what, value, known in (("channels", self.channels, Channels), ("layout", self.layout, Layout)):
+            if value not in get_args(known):
+                raise InputError(f"{what} {value!r}; expected {', '.join(get_args(known))}")
         count = 1 if self.channels == "gray" else 3
         for what, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (1, count):
@@ -44,21 +50,32 @@ class Preprocessing:
             raise InputError(f"std {self.std}; expected positive numbers")
         if self.size is not None and min(self.size) < 1:
             raise InputError(f"input size {self.size}; expected positive numbers")
+        if self.levels and self._scales:
+            raise InputError(f"mean {self.mean}, std {self.std} of a model that takes 8-bit levels; expected neither")
 
     def __call__(self, images: Tensor) -> Tensor:
-        """(B, C, H, W) of uint8 to what the model takes, float32, on the same device."""
-        values = self._channels(images.to(torch.float32).div_(255))
-        if self.size is not None and tuple(values.shape[-2:]) != self.size:
-            smaller = self.size[0] < values.shape[-2]
-            values = functional.interpolate(
-                values, size=self.size, mode="bilinear", align_corners=False, antialias=smaller
-            )
-        mean = torch.tensor(self.mean, device=values.device).view(1, -1, 1, 1)
-        std = torch.tensor(self.std, device=values.device).view(1, -1, 1, 1)
-        values = (values - mean) / std
-        if self.layout == "flat":
-            return values.flatten(1)
-        return values.permute(0, 2, 3, 1).contiguous() if self.layout == "nhwc" else values
+        """(B, C, H, W) of uint8 to what the model takes, float32 or uint8, on the same device."""
+        values = self._resized(self._channels(images.to(torch.float32).div_(255)))
+        if self.levels:
+            values = values.mul(255).round_().to(torch.uint8)
+        elif self._scales:
+            mean = torch.tensor(self.mean, device=values.device).view(1, -1, 1, 1)
+            std = torch.tensor(self.std, device=values.device).view(1, -1, 1, 1)
+            values = (values - mean).div_(std)
+        if self.layout in ("nhwc", "flat"):
+            values = values.permute(0, 2, 3, 1).contiguous()
+        return values.flatten(1) if self.layout.startswith("flat") else values
+
+    @property
+    def _scales(self) -> bool:
+        return any(self.mean) or any(value != 1 for value in self.std)
+
+    def _resized(self, values: Tensor) -> Tensor:
+        here = values.shape[-2:]
+        if self.size is None or tuple(here) == self.size:
+            return values
+        smaller = self.size[0] < here[0] or self.size[1] < here[1]
+        return functional.interpolate(values, size=self.size, mode="bilinear", align_corners=False, antialias=smaller)
 
     def _channels(self, values: Tensor) -> Tensor:
         if self.channels == "gray":
@@ -82,6 +99,7 @@ class Classifier:
 
     ``forward`` takes what ``preprocessing`` makes and gives (B, classes) logits or probabilities. Of outputs with
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
+    ``module`` is the torch module behind it, where there is one that can be trained on.
     """
 
     name: str
@@ -93,18 +111,51 @@ class Classifier:
     skip_classes: int = 0
     training: Training = field(default_factory=Training)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    module: nn.Module | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no model means."""
+        if self.output not in get_args(Output):
+            raise InputError(f"model {self.name}: output {self.output!r}; expected {' or '.join(get_args(Output))}")
+        if self.skip_classes < 0:
+            raise InputError(f"model {self.name}: skip_classes {self.skip_classes}; expected 0 or more")
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
         """Probabilities, float32 (B, classes), of a uint8 batch (B, C, H, W)."""
-        scores = self.forward(self.preprocessing(images.to(self.device, non_blocking=True))).to(torch.float32)
+        scores = self.forward(self.preprocessing(images.to(self.device, non_blocking=True)))
+        if not isinstance(scores, Tensor):
+            raise InputError(
+                f"model {self.name}: output of type {type(scores).__name__}; expected a tensor of class scores"
+            )
+        return self._probabilities(scores.to(torch.float32), images)
+
+    def _probabilities(self, scores: Tensor, images: Tensor) -> Tensor:
         if scores.ndim != 2 or len(scores) != len(images):
             raise InputError(
                 f"model {self.name}: output of shape {tuple(scores.shape)} for {len(images)} images; "
                 "expected one row of class scores per image"
             )
+        if scores.shape[1] <= self.skip_classes:
+            raise InputError(f"model {self.name}: skip_classes {self.skip_classes} of {scores.shape[1]} classes")
+        if not bool(scores.isfinite().all()):
+            raise InputError(f"model {self.name}: scores that are infinite or not a number; expected finite ones")
+        self._check_output(scores)
         scores = scores[:, self.skip_classes :]
-        return scores.softmax(1) if self.output == "logits" else scores
+        if self.output == "logits":
+            return scores.softmax(1)
+        # What is left after the background classes, as if they did not exist: the same as for logits.
+        return scores / scores.sum(1, keepdim=True).clamp_min(1e-12) if self.skip_classes else scores
+
+    def _check_output(self, scores: Tensor) -> None:
+        """Refuse scores of the other kind: their confidences would be wrong, and nothing else would show it."""
+        in_range = float(scores.min()) >= -1e-3 and float(scores.max()) <= 1 + 1e-3
+        if self.output == "probabilities" and not in_range:
+            raise InputError(f"model {self.name}: scores outside 0 … 1; they are logits: set output to logits")
+        if self.output == "logits" and in_range and float((scores.sum(1) - 1).abs().max()) < 1e-3:
+            raise InputError(
+                f"model {self.name}: scores in 0 … 1 that sum to 1; they are probabilities: set output to probabilities"
+            )
 
     def describe(self) -> dict[str, Any]:
         """What the header of records says of the model."""

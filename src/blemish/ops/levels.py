@@ -13,6 +13,8 @@ def unit_range(levels: Tensor) -> Tensor:
     """Levels 0 … 255 as float32 in [0, 1]."""
     if levels.device.type == "cpu":
         return levels.to(torch.float32).mul_(1 / 255)
+    if levels.dtype == torch.float64:
+        levels = levels.to(torch.float32)
     return levels * (1 / 255)  # one pass on a GPU; on a CPU the two above are twice as fast
 
 

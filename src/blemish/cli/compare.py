@@ -1,0 +1,89 @@
+"""``blemish compare``: two models on the same images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from blemish.cli.common import friendly, stderr
+from blemish.cli.score import (
+    AsCsv,
+    AsJson,
+    AsLatex,
+    AsMarkdown,
+    BaselineOption,
+    Level,
+    Output,
+    Replicates,
+    Shape,
+    chosen_baseline,
+    chosen_shape,
+    deliver,
+    text_of,
+)
+from blemish.evaluation.runs import Run, find_runs
+from blemish.metrics.compare import compare, protocol_differences
+from blemish.reports.compare_tables import comparison_tables
+from blemish.reports.machine import comparison_csv, comparison_json
+from blemish.reports.reading import check_level, labels
+from blemish.types import InputError
+
+__all__ = ["compare_command"]
+
+
+def _single(folder: Path) -> Run:
+    runs = find_runs([folder])
+    if len(runs) > 1:
+        names = ", ".join(run.folder.name for run in runs)
+        raise InputError(f"{folder}: holds {len(runs)} runs ({names}); expected the folder of one")
+    return runs[0]
+
+
+@friendly
+def compare_command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run, measured in the same way.")],
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Go on although the two were not measured in the same way.")
+    ] = False,
+    baseline: BaselineOption = None,
+    level: Level = 0.95,
+    replicates: Replicates = 1000,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_markdown: AsMarkdown = False,
+    as_latex: AsLatex = False,
+    output: Output = None,
+) -> None:
+    """Print the difference between two models, B less A, with intervals and paired tests.
+
+    Results whose protocols differ in a way that changes the numbers are refused, and the fields named.
+
+    Examples:
+
+      blemish compare results/resnet50 results/vit
+
+      blemish compare results/resnet50 other/resnet50 --anyway --json
+    """
+    shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
+    check_level(level)
+    one, other = _single(first), _single(second)
+    differences = protocol_differences(one, other)
+    if differences and not anyway:
+        raise InputError(
+            f"{first} and {second} were not measured in the same way: {'; '.join(differences)}; "
+            "--anyway compares them all the same"
+        )
+    for line in differences:
+        stderr().print(Text(f"differs: {line}", style="yellow"), soft_wrap=True)
+    chosen = chosen_baseline(baseline)
+    found = compare(one, other, baseline=chosen, level=level, replicates=replicates, anyway=anyway)
+    if shape is Shape.JSON:
+        deliver(comparison_json(found), output)
+    elif shape is Shape.CSV:
+        deliver(comparison_csv(found), output)
+    else:
+        deliver(text_of(comparison_tables(found, *labels([one, other])), shape), output)

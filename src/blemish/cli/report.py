@@ -1,0 +1,40 @@
+"""``blemish report``: one page about one or several models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blemish.cli.common import friendly, say
+from blemish.cli.score import BaselineOption, Level, Replicates, chosen_baseline
+from blemish.evaluation.runs import find_runs
+from blemish.reports.html import check_report_path, write_report
+
+__all__ = ["report_command"]
+
+
+@friendly
+def report_command(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR…", help="Folders that blemish run made, of one model or of several.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    baseline: BaselineOption = None,
+    level: Level = 0.95,
+    replicates: Replicates = 1000,
+) -> None:
+    """Write a page with every number, chart, example and setting; it works offline and needs no other file.
+
+    Examples:
+
+      blemish report results -o report.html
+
+      blemish report results/resnet50 results/vit -o two.html
+    """
+    check_report_path(output)
+    runs = find_runs(folders)
+    written = write_report(runs, output, baseline=chosen_baseline(baseline), level=level, replicates=replicates)
+    models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
+    say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")

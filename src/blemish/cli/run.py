@@ -1,0 +1,259 @@
+"""``blemish run``: a model on a benchmark, measured and kept as records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from blemish.benchmarks.benchmark import Benchmark, only
+from blemish.benchmarks.files import load_benchmark
+from blemish.cli.common import Frost, friendly, note_frost, say, stderr
+from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.cli.score import deliver
+from blemish.corruptions.catalog import catalog
+from blemish.data.natural import natural_source
+from blemish.data.open import open_source, open_stored
+from blemish.data.source import Source
+from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runs import Run
+from blemish.metrics.sequential import precise_enough
+from blemish.models.open import open_model
+from blemish.reports.reading import read_all
+from blemish.reports.score_tables import summary_table
+from blemish.types import InputError
+
+__all__ = ["numbers", "run_command", "run_with_progress"]
+
+_MODEL = "Model"
+_IMAGES = "Images"
+_PROTOCOL = "Protocol"
+
+
+@friendly
+def run_command(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help='A name from "blemish benchmarks", or a file.')],
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            rich_help_panel=_MODEL,
+            help="timm:NAME, torchvision:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx, .pt, .pt2, .tflite, "
+            ".joblib), or a .toml file that describes one.",
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", "-d", rich_help_panel=_IMAGES, help="Clean images: class folders, .npy or .npz, or .tar shards."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for the results; each model gets a folder of its own in it.")
+    ],
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="Use so many images, taken from all classes in proportion."),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Go on with more images until the interval of the headline number is narrower than this."
+        ),
+    ] = None,
+    patterns: Annotated[
+        str | None, typer.Option("--only", help="Only these conditions: fog,snow@3,*_noise. Separated by commas.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images at a time; halved when memory runs out.")] = 64,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")] = "auto",
+    weights: Annotated[
+        Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:… (never unpickled).")
+    ] = None,
+    name: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="What to call the model.")] = None,
+    size: Annotated[
+        int | None, typer.Option(rich_help_panel=_MODEL, help="Side of the model's input. Default: as images come.")
+    ] = None,
+    mean: Annotated[
+        str | None, typer.Option(rich_help_panel=_MODEL, help="Subtracted from values in 0 … 1: one number or three.")
+    ] = None,
+    std: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by: one number or three.")] = None,
+    channels: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="rgb, bgr or gray.")] = None,
+    output: Annotated[
+        str | None, typer.Option(rich_help_panel=_MODEL, help="What the model gives: logits or probabilities.")
+    ] = None,
+    skip_classes: Annotated[
+        int | None,
+        typer.Option(min=0, rich_help_panel=_MODEL, help="Leading outputs to drop: 1 for 1001-class models."),
+    ] = None,
+    trained_on: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_MODEL, help="Corruptions or families it saw in training; marked everywhere."),
+    ] = None,
+    augmentations: Annotated[
+        str | None, typer.Option(rich_help_panel=_MODEL, help="Augmentations it saw in training, in your words.")
+    ] = None,
+    allow_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--allow-pickle", rich_help_panel=_MODEL, help="Load files that can run code. Only if you trust them."
+        ),
+    ] = False,
+    labels: Annotated[
+        Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")
+    ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_IMAGES,
+            help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
+            "are named by some of its 1000 WordNet ids.",
+        ),
+    ] = None,
+    stored: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=_IMAGES, help="Take corrupted images from here: an ImageNet-C or CIFAR-10-C set."),
+    ] = None,
+    natural: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=_IMAGES, help="A natural set, such as imagenet-r=FOLDER. May be repeated."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(rich_help_panel=_IMAGES, help="Folder for decoded images that exceed memory.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(rich_help_panel=_PROTOCOL, help="Instead of the benchmark's.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(rich_help_panel=_PROTOCOL, help="raw or jpeg85, instead of the benchmark's.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(rich_help_panel=_PROTOCOL, help="Severity table, instead of the benchmark's.")
+    ] = None,
+    resize: Annotated[
+        int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
+    ] = None,
+    crop: Annotated[
+        int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
+    ] = None,
+    zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
+    frost: Frost = None,
+) -> None:
+    """Measure how a classifier holds up, condition by condition, and keep what it said of every image.
+
+    Stop whenever you like, even with kill -9: the same command continues where it stopped. Then read the results with
+    "blemish score", "blemish compare" and "blemish report".
+
+    Examples:
+
+      blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results
+
+      blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o quick --limit 1000
+
+      blemish run cifar10-c -m python:my_net:build --weights net.pt -d cifar10_test.npz -o results
+
+      blemish run mine.toml -m model.onnx --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 -d val -o results
+    """
+    sets = _natural_sets(natural or [])
+    chosen = _adjusted(load_benchmark(benchmark), sets, patterns)
+    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
+    source = open_source(data, labels=labels, mapping=mapping)
+    classifier = open_model(
+        model,
+        weights=weights,
+        name=name,
+        size=size,
+        mean=numbers(mean, "--mean"),
+        std=numbers(std, "--std"),
+        channels=cast(Any, channels),  # checked there, with the other settings
+        output=cast(Any, output),
+        skip_classes=skip_classes,
+        device=device,
+        trained_on=_listed(trained_on),
+        augmentations=_listed(augmentations),
+        allow_pickle=allow_pickle,
+    )
+    corruptions = dict.fromkeys(name for c in chosen.conditions if not c.is_sequence for name in c.names())
+    note_frost([catalog[name] for name in corruptions])
+    enough = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
+
+    def work(report: Callable[[Step], None]) -> Run:
+        return evaluate(
+            chosen,
+            classifier,
+            source,
+            out,
+            limit=limit,
+            enough=enough,
+            natural=sets,
+            stored=None if stored is None else open_stored(stored, mapping=mapping),
+            batch_size=batch_size,
+            zipf=zipf,
+            cache=cache,
+            report=report,
+        )
+
+    run = run_with_progress(work)
+    deliver([summary_table(read_all([run]))], None)
+    say(f"records: {run.folder}", style="dim")
+    say(f"next: blemish score {out}; blemish report {out} -o report.html", style="dim")
+
+
+def run_with_progress(work: Callable[[Callable[[Step], None]], Run]) -> Run:
+    """Do the work under a progress bar; Ctrl-C ends it in peace."""
+    try:
+        with progress_bar() as progress:
+            task = progress.add_task("reading images", total=None)
+
+            def report(step: Step) -> None:
+                progress.update(task, description=step.condition, completed=step.done, total=step.total)
+
+            return work(report)
+    except KeyboardInterrupt:
+        stderr().print("stopped; finished conditions are kept. Run the same command again to continue.", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def numbers(text: str | None, option: str) -> tuple[float, ...] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(item) for item in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} {text!r}; expected one number, or three such as 0.485,0.456,0.406") from None
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
+
+
+def _natural_sets(texts: list[str]) -> dict[str, Source]:
+    sets = {}
+    for text in texts:
+        name, found, path = text.partition("=")
+        if not found or not path:
+            raise InputError(f"--natural {text!r}; expected NAME=FOLDER, such as imagenet-r=data/imagenet-r")
+        sets[name] = natural_source(name, path)
+        if sets[name].note:
+            say(f"{name}: {sets[name].note}", style="dim")
+    return sets
+
+
+def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: str | None) -> Benchmark:
+    """The benchmark without what was not asked for; of natural sets, those whose folders were given."""
+    if any(condition.other for condition in benchmark.conditions) and patterns is None:
+        if not sets:
+            wanted = [group.removeprefix("natural:") for group in benchmark.groups if group.startswith("natural:")]
+            raise InputError(f"{benchmark.name} needs --natural NAME=FOLDER for at least one of {', '.join(wanted)}")
+        patterns = ",".join(f"*:{name}" for name in sets)
+    return benchmark if patterns is None else only(benchmark, _listed(patterns))
+
+
+def _with_protocol(benchmark: Benchmark, **settings: int | str | None) -> Benchmark:
+    given = {key: value for key, value in settings.items() if value is not None}
+    for key in ("resize", "crop"):
+        if given.get(key) == 0:
+            given[key] = None  # type: ignore[assignment]
+    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark  # type: ignore[arg-type]

@@ -1,0 +1,259 @@
+"""Decoding, resizing and cropping once: images go into memory, or into a file that later runs map."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+import PIL
+from numpy.typing import NDArray
+from PIL import Image
+
+from blemish.data.images import Images, fingerprint
+from blemish.data.pictures import resize_and_crop
+from blemish.data.source import Source
+from blemish.types import InputError
+
+__all__ = ["MEMORY_LIMIT", "Images", "load"]
+
+MEMORY_LIMIT = 2 * 2**30
+"""Bytes of pixels that are kept in memory; more of them go to a file."""
+
+Progress = Callable[[int, int], None]
+"""Told how many images are decoded, of how many."""
+
+_MAGIC = b"blemish pixels 1"
+_DIGEST_BYTES = 16
+_CHUNK = 2**24
+_LEFT_OVER_SECONDS = 24 * 3600
+
+
+def load(
+    source: Source,
+    *,
+    resize: int | None = None,
+    crop: int | None = None,
+    workers: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    limit: int = MEMORY_LIMIT,
+    progress: Progress | None = None,
+) -> Images:
+    """All images of a source, decoded by ``workers`` threads and brought to size as `resize_and_crop` does.
+
+    Up to ``limit`` bytes of pixels stay in memory; 0 sends all to a file. With a ``folder``, the file stays there and
+    is mapped again by later calls for the same files and sizes; without, it is a temporary one.
+    """
+    count = workers if workers is not None else min(8, os.cpu_count() or 1)
+    if count < 1:
+        raise InputError(f"{count} workers; expected at least 1")
+    kept = _kept_file(source, folder, resize, crop)
+    found = _open_file(kept, len(source)) if kept is not None else None
+    if found is None:
+        found = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
+    elif progress is not None:
+        progress(len(source), len(source))
+    shapes = found.shapes
+    sizes = shapes.prod(axis=1)
+    return Images(
+        name=source.name,
+        names=source.names,
+        ids=source.ids,
+        labels=source.labels,
+        pixels=found.pixels,
+        starts=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
+        shapes=shapes,
+        fingerprint=fingerprint(source.names, source.ids, source.labels, shapes, found.digest),
+        classes=source.classes,
+        groups=source.groups,
+        note=source.note,
+    )
+
+
+class _Pixels(NamedTuple):
+    pixels: NDArray[np.uint8]
+    shapes: NDArray[np.int64]
+    digest: bytes
+
+
+def _kept_file(
+    source: Source, folder: str | os.PathLike[str] | None, resize: int | None, crop: int | None
+) -> Path | None:
+    """The file of a source whose images can be told from others without decoding them."""
+    if folder is None or source.stamp is None:
+        return None
+    key = hashlib.blake2b(digest_size=16)
+    key.update(f"{_MAGIC!r}|{PIL.__version__}|{source.channels}|{resize}|{crop}|{len(source)}".encode())
+    for i, name in enumerate(source.names):
+        key.update(f"\n{name}|{int(source.ids[i])}|{source.stamp(i)}".encode("utf-8", "surrogateescape"))
+    return Path(folder) / f"{key.hexdigest()}.pixels"
+
+
+def _decode(
+    source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: Progress | None
+) -> _Pixels:
+    shapes = np.empty((len(source), 3), dtype=np.int64)
+    with sink:
+        for row, levels in enumerate(_levels(source, resize, crop, workers)):
+            shapes[row] = levels.shape
+            sink.append(levels)
+            if progress is not None:
+                progress(row + 1, len(source))
+        return sink.finish(shapes)
+
+
+def _levels(source: Source, resize: int | None, crop: int | None, workers: int) -> Iterator[NDArray[np.uint8]]:
+    """The images in order, a few ahead of the one that is asked for."""
+
+    def work(row: int) -> NDArray[np.uint8]:
+        picture = source.read(row)
+        try:
+            return _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
+        except InputError as error:
+            raise InputError(f"{source.name}, {source.names[row]}: {error}") from error
+
+    waiting: deque[Future[NDArray[np.uint8]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for row in range(len(source)):
+                waiting.append(pool.submit(work, row))
+                if len(waiting) > 4 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _planes(picture: Image.Image, channels: int) -> NDArray[np.uint8]:
+    if channels == 1 and picture.mode != "L":
+        raise InputError(f"a picture of mode {picture.mode} among gray ones; expected mode L")
+    levels = np.asarray(picture if channels == 1 else picture.convert("RGB"))
+    return np.ascontiguousarray(levels.reshape(*levels.shape[:2], channels).transpose(2, 0, 1))
+
+
+class _Sink:
+    """Pixels on their way: into memory, and from the moment that they exceed the limit into a file.
+
+    The file has a temporary name until it is complete. It ends with the shapes, a digest of the pixels, one of the
+    shapes and that digest, the number of images, and a mark.
+    """
+
+    def __init__(self, limit: int, kept: Path | None, folder: str | os.PathLike[str] | None) -> None:
+        self._limit, self._kept, self._folder = limit, kept, folder
+        self._memory = bytearray()
+        self._file: IO[bytes] | None = None
+        self._temporary: Path | None = None
+        self._size = 0
+        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+
+    def __enter__(self) -> _Sink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # a full disk may keep it from being closed; then it could not be written
+            if self._file is not None:
+                self._file.close()
+        with contextlib.suppress(OSError):
+            if self._temporary is not None:
+                self._temporary.unlink(missing_ok=True)
+
+    def append(self, levels: NDArray[np.uint8]) -> None:
+        self._digest.update(levels.data)
+        self._size += levels.size
+        if self._file is None and self._size > self._limit:
+            self._spill()
+        if self._file is None:
+            self._memory += levels.data
+        else:
+            self._write(levels.data)
+
+    def finish(self, shapes: NDArray[np.int64]) -> _Pixels:
+        digest = self._digest.digest()
+        if self._file is None:
+            return _Pixels(np.frombuffer(self._memory, dtype=np.uint8), shapes, digest)
+        if self._temporary is not None and self._kept is not None:
+            self._write(_footer(shapes, digest))
+            self._close(self._temporary, self._kept)
+            return _Pixels(np.memmap(self._kept, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digest)
+        self._write(b"", last=True)
+        return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digest)
+
+    def _spill(self) -> None:
+        try:
+            if self._folder is not None:
+                Path(self._folder).mkdir(parents=True, exist_ok=True)
+            if self._kept is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # __exit__ closes it
+            else:
+                _remove_left_overs(self._kept)
+                self._temporary = self._kept.with_name(f".{self._kept.name}.{secrets.token_hex(8)}.part")
+                self._file = self._temporary.open("xb")
+        except OSError as error:
+            raise InputError(f"cannot write decoded images to {self._folder}: {error.strerror or error}") from error
+        self._write(self._memory)
+        self._memory = bytearray()
+
+    def _write(self, content: bytes | bytearray | memoryview, *, last: bool = False) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(content)
+            if last:
+                self._file.flush()
+        except OSError as error:
+            where = self._folder or tempfile.gettempdir()
+            raise InputError(f"cannot write decoded images to {where}: {error.strerror or error}") from error
+
+    def _close(self, temporary: Path, kept: Path) -> None:
+        assert self._file is not None
+        try:
+            self._file.close()
+            temporary.replace(kept)
+        except OSError as error:
+            raise InputError(f"cannot write {kept}: {error.strerror or error}") from error
+
+
+def _remove_left_overs(kept: Path) -> None:
+    """What killed runs left; younger files may belong to one that is still at work."""
+    for path in kept.parent.glob(f".{kept.name}.*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _LEFT_OVER_SECONDS:
+                path.unlink()
+
+
+def _footer(shapes: NDArray[np.int64], digest: bytes) -> bytes:
+    body = shapes.astype("<i8").tobytes() + digest
+    check = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+    return body + check + len(shapes).to_bytes(8, "little") + _MAGIC
+
+
+def _open_file(path: Path, count: int) -> _Pixels | None:
+    """What a finished file holds; None for one that is missing or damaged, which is then made anew."""
+    tail = 24 * count + 2 * _DIGEST_BYTES + 8 + len(_MAGIC)
+    try:
+        size = path.stat().st_size - tail
+        if size <= 0:
+            return None
+        with path.open("rb") as stream:
+            stream.seek(size)
+            footer = stream.read(tail)
+    except OSError:
+        return None
+    shapes = np.frombuffer(footer[: 24 * count], dtype="<i8").reshape(count, 3).astype(np.int64)
+    digest = footer[24 * count : 24 * count + _DIGEST_BYTES]
+    if footer != _footer(shapes, digest) or int(shapes.prod(axis=1).sum()) != size:
+        return None
+    pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(size,))
+    seen = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for start in range(0, size, _CHUNK):
+        seen.update(pixels[start : start + _CHUNK].data)
+    return _Pixels(pixels, shapes, digest) if seen.digest() == digest else None

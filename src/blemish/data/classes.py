@@ -1,0 +1,63 @@
+"""Class facts: ImageNet's class order, and which of its classes the natural sets cover."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from blemish.types import UnknownNameError
+
+__all__ = ["NATURAL_SETS", "imagenet_wnids", "natural_classes", "natural_groups", "objectnet_folders"]
+
+NATURAL_SETS = ("imagenet-a", "imagenet-r", "imagenet-v2", "imagenet-sketch", "objectnet")
+
+
+@lru_cache(maxsize=1)
+def _facts() -> dict[str, Any]:
+    text = files("blemish.data").joinpath("imagenet_classes.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def imagenet_wnids() -> tuple[str, ...]:
+    """The WordNet ids of ImageNet's 1,000 classes in their usual order, which is the sorted one.
+
+    >>> imagenet_wnids()[0], len(imagenet_wnids())
+    ('n01440764', 1000)
+    """
+    return tuple(_facts()["imagenet_wnids"])
+
+
+def objectnet_folders() -> dict[str, tuple[int, ...]]:
+    """ObjectNet's 113 folders that ImageNet has classes for, each with the indices that count as correct."""
+    return {name: tuple(indices) for name, indices in _facts()["objectnet"].items()}
+
+
+def natural_groups(name: str) -> tuple[tuple[int, ...], ...] | None:
+    """For each class of a natural set, the ImageNet indices that count as it; None for all 1,000 in order.
+
+    >>> natural_groups("objectnet")[0]
+    (409, 530)
+    """
+    check_name(name)
+    if name == "objectnet":
+        return tuple(objectnet_folders().values())
+    if name in ("imagenet-a", "imagenet-r"):
+        return tuple((index,) for index in _facts()[name.replace("-", "_")])
+    return None
+
+
+def natural_classes(name: str) -> tuple[str, ...]:
+    """The names of a natural set's classes: WordNet ids, or ObjectNet's folders."""
+    groups = natural_groups(name)
+    if name == "objectnet":
+        return tuple(objectnet_folders())
+    wnids = imagenet_wnids()
+    return wnids if groups is None else tuple(wnids[index] for (index,) in groups)
+
+
+def check_name(name: str) -> None:
+    """Refuse a set that is not known."""
+    if name not in NATURAL_SETS:
+        raise UnknownNameError(f"no natural set is called {name!r}; known are {', '.join(NATURAL_SETS)}")

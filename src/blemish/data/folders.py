@@ -1,0 +1,213 @@
+"""Labelled pictures in folders: a folder per class, or a flat folder with a table of labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+from PIL import Image
+
+from blemish.data.classes import imagenet_wnids
+from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
+from blemish.data.source import Source, file_stamp
+from blemish.types import InputError
+
+__all__ = ["IMAGENET", "LABELS_FILE", "class_folders", "folder_source", "picture_source", "table_source"]
+
+LABELS_FILE = "labels.csv"
+
+IMAGENET = "imagenet"
+"""The mapping of ImageNet's 1,000 WordNet ids to the usual class indices."""
+
+_COLUMNS = ("file", "class_index")
+
+Mapped = str | os.PathLike[str] | Mapping[str, int]
+
+
+def folder_source(
+    path: str | os.PathLike[str], *, class_order: Sequence[str] | None = None, mapping: Mapped | None = None
+) -> Source:
+    """The pictures of a folder with one folder per class, as torchvision's ``ImageFolder`` has them.
+
+    A label is the class folder's place among the sorted names; if all names are whole numbers, they are sorted as
+    numbers. ``class_order`` lists the folders in another order. ``mapping`` gives each folder its index: a JSON file
+    ``{"folder": index}``, a text file with one folder per line in class order, or ``imagenet`` for WordNet ids.
+    A folder with ``labels.csv`` in it is read by `table_source`.
+    """
+    root = Path(path)
+    if (root / LABELS_FILE).is_file():
+        if class_order is not None or mapping is not None:
+            raise InputError(f"{root}: {LABELS_FILE} gives the class indices; expected no other class order or mapping")
+        return table_source(root)
+    folders = class_folders(root)
+    if class_order is not None and mapping is not None:
+        raise InputError("both a class order and a mapping; expected one of them")
+    indices = _indices(class_order if class_order is not None else mapping, folders)
+    unknown = sorted(set(folders) - indices.keys())
+    if unknown:
+        raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
+    names = [name for name in list_pictures(root) if "/" in name]
+    if not names:
+        raise InputError(f"{root}: no pictures in its {len(folders)} folders; looked for {', '.join(PICTURE_SUFFIXES)}")
+    labels = [indices[name.partition("/")[0]] for name in names]
+    filled = {name.partition("/")[0] for name in names}
+    note = f"{len(folders) - len(filled)} of {len(folders)} class folders hold no pictures"
+    return picture_source(
+        root, names, labels, classes=_class_names(indices), note=note if len(filled) < len(folders) else None
+    )
+
+
+def table_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None) -> Source:
+    """The pictures of a folder that a table lists: ``labels.csv`` in it, with the columns ``file`` and ``class_index``.
+
+    Other columns are left alone. Files are named relative to the folder, and have to lie in it.
+    """
+    root = Path(path)
+    table = Path(labels) if labels is not None else root / LABELS_FILE
+    names: dict[str, int] = {}
+    for line, (file, index) in enumerate(_rows(table), start=2):
+        where = f"{table}, line {line}"
+        name = str(PurePosixPath(file))
+        parts = PureWindowsPath(file)  # splits at both kinds of slashes, and knows drives
+        if name == "." or parts.drive or parts.root or ".." in parts.parts:
+            raise InputError(f"{where}: file {file!r}; expected a picture below {root}")
+        if not index.strip().isascii() or not index.strip().isdecimal():
+            raise InputError(f"{where}: class index {index!r}; expected a whole number from 0")
+        if name in names:
+            raise InputError(f"{where}: {file} is listed twice")
+        names[name] = int(index)
+    return picture_source(root, list(names), list(names.values()))
+
+
+def picture_source(
+    root: Path,
+    names: Sequence[str],
+    labels: Sequence[int],
+    *,
+    classes: tuple[str, ...] | None = None,
+    groups: tuple[tuple[int, ...], ...] | None = None,
+    border: int = 0,
+    note: str | None = None,
+) -> Source:
+    """Picture files below a folder as a source; ``border`` pixels are cut off on all sides."""
+    return Source(
+        name=root.resolve().name or str(root),
+        names=tuple(names),
+        ids=np.array([picture_id(name) for name in names], dtype=np.int64),
+        labels=np.array(labels, dtype=np.int64),
+        read=_reader(root, names, border),
+        classes=classes,
+        groups=groups,
+        stamp=lambda i: file_stamp(root / names[i], f"border {border}"),
+        note=note,
+    )
+
+
+def _reader(root: Path, names: Sequence[str], border: int) -> Callable[[int], Image.Image]:
+    def read(i: int) -> Image.Image:
+        picture = read_picture(root / names[i]).convert("RGB")
+        if border == 0:
+            return picture
+        width, height = picture.size
+        if min(width, height) <= 2 * border:
+            raise InputError(f"{root / names[i]}: {width}×{height} pixels are too few for a border of {border}")
+        return picture.crop((border, border, width - border, height - border))
+
+    return read
+
+
+def class_folders(root: Path) -> list[str]:
+    """The class folders in class order: by name, or by number where all are numbers. Empty ones count, too."""
+    if not root.is_dir():
+        raise InputError(f"{root}: no such folder")
+    try:
+        with os.scandir(root) as entries:
+            found = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    except OSError as error:
+        raise InputError(f"{root}: cannot be listed ({error.strerror or error})") from error
+    if not found:
+        raise InputError(f"{root}: no folders in it; expected one per class, or pictures with a {LABELS_FILE}")
+    if all(name.isascii() and name.isdecimal() for name in found):
+        return sorted(found, key=lambda name: (int(name), name))
+    return sorted(found)
+
+
+def _indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> dict[str, int]:
+    """The index of every folder that may occur."""
+    if given is None:
+        return _numbered("the class folders", folders)
+    if isinstance(given, Mapping):
+        return _checked("the mapping", given)
+    if isinstance(given, (str, os.PathLike)):
+        if given == IMAGENET and not Path(given).exists():
+            return _numbered("ImageNet", imagenet_wnids())
+        return _read_mapping(Path(given))
+    return _numbered("the class order", list(given))
+
+
+def _read_mapping(path: Path) -> dict[str, int]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected a mapping in JSON, a folder per line, or imagenet")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if text.lstrip()[:1] in ("{", "["):
+            found = json.loads(text)
+            return _checked(str(path), found) if isinstance(found, dict) else _numbered(str(path), found)
+    except (OSError, ValueError, RecursionError) as error:
+        raise error if isinstance(error, InputError) else InputError(f"{path}: not readable ({error})") from error
+    return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
+
+
+def _numbered(what: str, names: Sequence[object]) -> dict[str, int]:
+    indices: dict[str, int] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{what}: {name!r}; expected names of class folders")
+        if name in indices:
+            raise InputError(f"{what}: {name!r} occurs twice")
+        indices[name] = len(indices)
+    if not indices:
+        raise InputError(f"{what}: no names in it; expected one class folder per line")
+    return indices
+
+
+def _checked(what: str, found: Mapping[str, object]) -> dict[str, int]:
+    indices: dict[str, int] = {}
+    for name, index in found.items():
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < 10**6:
+            raise InputError(f"{what}: {name!r} has index {index!r}; expected a whole number from 0")
+        indices[str(name)] = int(index)
+    if not indices:
+        raise InputError(f'{what}: empty; expected {{"folder": index, …}}')
+    return indices
+
+
+def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
+    """A name for every index; folders that share one are named together, an index without a folder by its number."""
+    members: dict[int, list[str]] = {}
+    for name, index in indices.items():
+        members.setdefault(index, []).append(name)
+    return tuple(" / ".join(members.get(index, [str(index)])) for index in range(max(members) + 1))
+
+
+def _rows(table: Path) -> list[tuple[str, str]]:
+    if not table.is_file():
+        raise InputError(f"{table}: no such file; expected a table with the columns {', '.join(_COLUMNS)}")
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            columns = reader.fieldnames or []
+            missing = [column for column in _COLUMNS if column not in columns]
+            if missing:
+                raise InputError(f"{table}: no column {missing[0]!r} among {_listed(list(columns))}")
+            return [(row["file"] or "", row["class_index"] or "") for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{table}: not a readable table ({error})") from error
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f", … {len(names)} in all" if len(names) > 5 else "") or "nothing"

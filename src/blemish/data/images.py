@@ -1,0 +1,102 @@
+"""Decoded images of any sizes in one block of memory, or in a mapped file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.types import InputError
+
+__all__ = ["Images", "fingerprint"]
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Labelled images as uint8 levels, ready to be put into batches.
+
+    ``pixels`` holds the images one after the other, each as (C, H, W) of its row in ``shapes``, beginning at its entry
+    of ``starts``. The other fields are those of the `Source`. ``fingerprint`` covers names, ids, labels, shapes and
+    pixels: two sets with the same one give the same results.
+    """
+
+    name: str
+    names: Sequence[str]
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    pixels: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    shapes: NDArray[np.int64]
+    fingerprint: str
+    classes: tuple[str, ...] | None = None
+    groups: tuple[tuple[int, ...], ...] | None = None
+    note: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def image(self, row: int) -> NDArray[np.uint8]:
+        """One image as (C, H, W); a view that is not to be changed."""
+        channels, height, width = self.shapes[row].tolist()
+        start = int(self.starts[row])
+        return self.pixels[start : start + channels * height * width].reshape(channels, height, width)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Tensor:
+        """A copy of some images of one shape, as uint8 of shape (B, C, H, W)."""
+        index = [int(row) for row in rows]
+        if not index:
+            raise InputError("a batch of no images; expected at least one row")
+        shape = self.shapes[index[0]]
+        if (self.shapes[index] != shape).any():
+            raise InputError(f"{self.name}: images of different shapes in one batch; expected rows of one by_shape()")
+        out = np.empty((len(index), *shape.tolist()), dtype=np.uint8)
+        for place, row in enumerate(index):
+            out[place] = self.image(row)
+        return torch.from_numpy(out)
+
+    def by_shape(self) -> list[list[int]]:
+        """The rows of each shape, ascending; the shapes in the order in which they first occur."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for row, shape in enumerate(self.shapes.tolist()):
+            groups.setdefault(tuple(shape), []).append(row)
+        return list(groups.values())
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Images:
+        """Some of the images, without copying pixels; their fingerprint is that of a source of just these."""
+        index = np.asarray(rows, dtype=np.int64)
+        digest = hashlib.blake2b(digest_size=16)
+        for row in index.tolist():
+            digest.update(self.image(row).tobytes())
+        part = replace(
+            self,
+            names=tuple(self.names[row] for row in index.tolist()),
+            ids=self.ids[index],
+            labels=self.labels[index],
+            starts=self.starts[index],
+            shapes=self.shapes[index],
+        )
+        mark = fingerprint(part.names, part.ids, part.labels, part.shapes, digest.digest())
+        return replace(part, fingerprint=mark)
+
+
+def fingerprint(
+    names: Sequence[str],
+    ids: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    shapes: NDArray[np.int64],
+    pixels: bytes,
+) -> str:
+    """32 hex digits for images whose pixels have this digest; the same on every machine."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in names:
+        raw = name.encode("utf-8", "surrogateescape")
+        digest.update(len(raw).to_bytes(8, "little") + raw)
+    for values in (ids, labels, shapes):
+        digest.update(np.ascontiguousarray(values, dtype="<i8").tobytes())
+    digest.update(pixels)
+    return digest.hexdigest()

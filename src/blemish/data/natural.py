@@ -1,0 +1,150 @@
+"""Natural sets: ImageNet-A, -R, V2, Sketch and ObjectNet, and the clean images of the same classes.
+
+Papers: Hendrycks et al., CVPR 2021 (A) and ICCV 2021 (R); Recht et al., ICML 2019 (V2); Wang et al., NeurIPS 2019
+(Sketch); Barbu et al., NeurIPS 2019 (ObjectNet).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from blemish.data.classes import (
+    NATURAL_SETS,
+    check_name,
+    imagenet_wnids,
+    natural_classes,
+    natural_groups,
+    objectnet_folders,
+)
+from blemish.data.folders import class_folders, picture_source
+from blemish.data.pictures import list_pictures
+from blemish.data.source import Source
+from blemish.types import InputError
+
+__all__ = ["NATURAL_SETS", "natural_source", "same_classes"]
+
+_OBJECTNET_BORDER = 2
+"""ObjectNet's pictures have a red frame of this width, to be cut off before they are classified."""
+
+
+def natural_source(name: str, path: str | os.PathLike[str]) -> Source:
+    """A natural set as its authors publish it, in folders named by WordNet id, class index or ObjectNet's object.
+
+    Labels number the classes of the set; ``groups`` lists the model's classes that count as each, where the set does
+    not cover all 1,000 in order. ObjectNet's folders without an ImageNet class are left out, which ``note`` tells.
+    """
+    check_name(name)
+    root = Path(path)
+    if name == "objectnet" and (root / "images").is_dir():
+        root = root / "images"
+    labels = _labels_by_folder(name, root)
+    names = [picture for picture in list_pictures(root) if picture.partition("/")[0] in labels]
+    if not names:
+        raise InputError(f"{root}: no pictures of {name}; expected folders such as {natural_classes(name)[0]}")
+    source = picture_source(
+        root,
+        names,
+        [labels[picture.partition("/")[0]] for picture in names],
+        classes=natural_classes(name),
+        groups=natural_groups(name),
+        border=_OBJECTNET_BORDER if name == "objectnet" else 0,
+        note=_note(name, root, labels),
+    )
+    return replace(source, name=name)
+
+
+def _note(name: str, root: Path, labels: dict[str, int]) -> str | None:
+    ignored, missing = len(class_folders(root)) - len(labels), len(natural_classes(name)) - len(labels)
+    parts = [f"{ignored} folders without an ImageNet class left out"] if ignored else []
+    parts += [f"{missing} of {len(natural_classes(name))} classes missing"] if missing else []
+    return "; ".join(parts) or None
+
+
+def _labels_by_folder(name: str, root: Path) -> dict[str, int]:
+    folders = class_folders(root)
+    if name == "objectnet":
+        return _objectnet_labels(root, folders)
+    classes = natural_classes(name)
+    known = {wnid: label for label, wnid in enumerate(classes)}
+    if name == "imagenet-v2" and all(folder.isascii() and folder.isdecimal() for folder in folders):
+        known = {str(index): index for index in range(len(classes))}
+    unknown = [folder for folder in folders if folder not in known]
+    if unknown:
+        example = ", ".join([*known][:3])
+        raise InputError(f"{root}: folder {unknown[0]!r} is no class of {name}; expected {example} …")
+    return {folder: known[folder] for folder in folders}
+
+
+def _objectnet_labels(root: Path, folders: list[str]) -> dict[str, int]:
+    known = {_plain(folder): label for label, folder in enumerate(objectnet_folders())}
+    found: dict[str, int] = {}
+    owner: dict[int, str] = {}
+    for folder in folders:
+        label = known.get(_plain(folder))
+        if label is None:
+            continue
+        if label in owner:
+            raise InputError(f"{root}: {owner[label]!r} and {folder!r} mean the same class; expected one of them")
+        owner[label] = folder
+        found[folder] = label
+    if not found:
+        raise InputError(f"{root}: none of ObjectNet's folders among {len(folders)}; expected alarm_clock, backpack …")
+    return found
+
+
+def _plain(folder: str) -> str:
+    """A folder's name without capitals, spaces and signs: ``Weight (exercise)`` is ``weight_exercise``.
+
+    >>> _plain("T-shirt") == _plain("t_shirt")
+    True
+    """
+    return re.sub(r"[^a-z0-9]", "", folder.lower())
+
+
+def same_classes(name: str, clean_source: Source) -> Source:
+    """The clean images of the classes that a natural set covers, labelled with the classes of that set.
+
+    The labels of ``clean_source`` have to be ImageNet's 1,000 class indices.
+    """
+    _check_imagenet(clean_source)
+    groups = natural_groups(name)
+    if groups is None:
+        return clean_source
+    label_of = np.full(len(imagenet_wnids()), -1, dtype=np.int64)
+    for label, members in enumerate(groups):
+        label_of[list(members)] = label
+    labels = label_of[clean_source.labels]
+    rows = np.flatnonzero(labels >= 0)
+    if len(rows) == 0:
+        raise InputError(f"{clean_source.name}: no images of the {len(groups)} classes of {name}")
+    chosen = clean_source.take(rows)
+    return replace(
+        chosen,
+        name=f"{clean_source.name}, classes of {name}",
+        labels=labels[rows],
+        classes=natural_classes(name),
+        groups=groups,
+    )
+
+
+def _check_imagenet(source: Source) -> None:
+    wnids = imagenet_wnids()
+    highest = int(source.labels.max())
+    if source.groups is not None or highest >= len(wnids):
+        found = "classes of their own" if source.groups is not None else f"a label of {highest}"
+        raise InputError(f"{source.name}: images with {found}; expected ImageNet's class indices 0 … {len(wnids) - 1}")
+    named = source.classes
+    if named is None:
+        return
+    if len(named) != len(wnids):
+        raise InputError(
+            f"{source.name}: {len(named)} classes; expected ImageNet's {len(wnids)}. "
+            "Folders of WordNet ids that are only some of them need the mapping imagenet"
+        )
+    if named != wnids and all(re.fullmatch(r"n\d{8}", wnid) for wnid in named):
+        raise InputError(f"{source.name}: its WordNet ids are not ImageNet's 1,000 in their usual order")

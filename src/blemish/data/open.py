@@ -1,0 +1,112 @@
+"""From a path to labelled images: what lies there decides how it is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from blemish.data.array_source import array_source
+from blemish.data.arrays import ARRAY_SUFFIXES
+from blemish.data.dataset_source import dataset_source
+from blemish.data.digits import digits_source
+from blemish.data.folders import LABELS_FILE, Mapped, folder_source, table_source
+from blemish.data.pictures import PICTURE_SUFFIXES
+from blemish.data.shards import shard_source
+from blemish.data.source import Source
+from blemish.data.stored import StoredSet, is_stored, open_stored
+from blemish.types import InputError
+
+__all__ = ["StoredSet", "open_source", "open_stored"]
+
+DEMO = "demo:digits"
+
+_EXPECTED = (
+    f"expected a folder with a folder per class, a folder with {LABELS_FILE}, "
+    "an .npy or .npz file, or WebDataset shards (.tar)"
+)
+
+
+def open_source(
+    data: str | os.PathLike[str] | Source | Dataset[Any],
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    mapping: Mapped | None = None,
+) -> Source:
+    """The labelled images at a path: class folders, a folder with a table of labels, an array file, or shards.
+
+    ``labels`` names the file of labels of an ``.npy`` file, or the table of a folder; ``mapping`` gives class folders
+    their indices, as for `folder_source`. A torch dataset is wrapped; a source is given back. ``demo:digits`` is the
+    embedded set.
+    """
+    if not isinstance(data, (str, os.PathLike)):
+        _unused("a dataset", labels=labels, mapping=mapping)
+        return data if isinstance(data, Source) else dataset_source(data)
+    if data == DEMO:
+        _unused(DEMO, labels=labels, mapping=mapping)
+        return digits_source()
+    path = Path(data)
+    if path.is_dir():
+        return _open_folder(path, labels, mapping)
+    suffix = path.suffix.lower()
+    if suffix == ".tar":  # a pattern of several is no file itself
+        _unused(f"{path}, which has labels of its own", labels=labels, mapping=mapping)
+        return shard_source(data)
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder; {_EXPECTED}")
+    if suffix in ARRAY_SUFFIXES:
+        _unused(f"{path}, an array file", mapping=mapping)
+        return array_source(path, labels)
+    if suffix == ".csv":
+        _unused(f"{path}, a table of labels", labels=labels, mapping=mapping)
+        return table_source(path.parent, path)
+    if suffix in PICTURE_SUFFIXES:
+        raise InputError(f"{path}: a single picture, without a label; {_EXPECTED}")
+    raise InputError(f"{path}: a file of an unknown kind; {_EXPECTED}")
+
+
+def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:
+    if labels is not None or (path / LABELS_FILE).is_file():
+        _unused(f"{path}, whose table gives the class indices", mapping=mapping)
+        return table_source(path, labels)
+    found = _contents(path)
+    if found[".tar"]:
+        _unused(f"{path}, a folder of shards", mapping=mapping)
+        return shard_source(path)
+    if found["arrays"] or (found["folders"] and is_stored(path)):
+        if is_stored(path):
+            raise InputError(f"{path}: looks like a corrupted set; expected clean images here, and it as a stored set")
+        raise InputError(f"{path}: a folder of array files; expected one of them, such as {found['arrays'][0]}")
+    if not found["folders"]:
+        what = f"{len(found['pictures'])} pictures without labels" if found["pictures"] else "nothing that can be used"
+        raise InputError(f"{path}: holds {what}; {_EXPECTED}")
+    return folder_source(path, mapping=mapping)
+
+
+def _contents(path: Path) -> dict[str, list[str]]:
+    kinds: dict[str, list[str]] = {".tar": [], "arrays": [], "pictures": [], "folders": []}
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                suffix = Path(entry.name).suffix.lower()
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    kinds["folders"].append(entry.name)
+                elif suffix in ARRAY_SUFFIXES:
+                    kinds["arrays"].append(entry.name)
+                elif suffix in PICTURE_SUFFIXES:
+                    kinds["pictures"].append(entry.name)
+                elif suffix == ".tar":
+                    kinds[".tar"].append(entry.name)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be listed ({error.strerror or error})") from error
+    return {kind: sorted(names) for kind, names in kinds.items()}
+
+
+def _unused(what: str, **settings: object) -> None:
+    for name, value in settings.items():
+        if value is not None:
+            raise InputError(f"{name} given for {what}; expected none")

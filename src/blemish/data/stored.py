@@ -1,0 +1,206 @@
+"""Corrupted sets as they are published, on disk: the tree of ImageNet-C, and the arrays of CIFAR-10-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.data.array_source import block_source
+from blemish.data.arrays import check_labels, read_arrays, read_labels
+from blemish.data.folders import Mapped, class_folders, folder_source
+from blemish.data.pictures import PICTURE_SUFFIXES
+from blemish.data.source import Source
+from blemish.types import InputError, UnknownNameError
+
+__all__ = ["StoredSet", "is_stored", "open_stored", "paired"]
+
+_SEVERITY = re.compile(r"\d+(?:\.\d+)?")
+_LABELS = "labels.npy"
+_MANIFEST = "blemish.json"
+_PUBLISHED_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
+
+
+class Labelled(Protocol):
+    """Images with names, ids and labels: a source, or what was loaded of one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def ids(self) -> NDArray[np.int64]: ...
+    @property
+    def labels(self) -> NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True)
+class StoredSet:
+    """A corrupted set on disk: a source for every condition, whose images are named as the clean ones."""
+
+    name: str
+    kind: str
+    _sources: dict[str, Callable[[], Source]]
+
+    def conditions(self) -> list[str]:
+        """What is there, as texts such as ``fog@3``, sorted by corruption and severity."""
+        return list(self._sources)
+
+    def source(self, condition: str, *, like: Labelled | None = None) -> Source:
+        """The images of a condition; with ``like``, those of that source, in its order and under its names."""
+        if condition not in self._sources:
+            there = ", ".join(self.conditions()[:4])
+            raise UnknownNameError(
+                f"{self.name}: no images of {condition!r}; there are {there} … ({len(self._sources)})"
+            )
+        found = replace(self._sources[condition](), name=f"{self.name} {condition}")
+        return found if like is None else paired(found, like)
+
+
+def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) -> StoredSet:
+    """A corrupted set: a tree ``<corruption>/<severity>/<class>/<file>``, or arrays ``<corruption>.npy``.
+
+    The tree may have a level of families above, as the published archives do (``blur/defocus_blur/1/…``). Arrays hold
+    a block of images per severity, 1 to 5, and stand beside ``labels.npy``. ``mapping`` is that of `folder_source`.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise InputError(f"{root}: no such folder; expected a corrupted set")
+    if (root / _LABELS).is_file():
+        if mapping is not None:
+            raise InputError(f"{root}: holds arrays with labels; expected no mapping")
+        return StoredSet(root.resolve().name, "arrays", _array_sources(root))
+    folders = _severity_folders(root)
+    if not folders:
+        raise InputError(
+            f"{root}: no corrupted set; looked for <corruption>/<severity>/<class>/<file>, "
+            f"and for <corruption>.npy beside {_LABELS}"
+        )
+    return StoredSet(root.resolve().name, "tree", _tree_sources(folders, mapping))
+
+
+def is_stored(root: Path) -> bool:
+    """Whether a folder looks like a corrupted set."""
+    return root.is_dir() and ((root / _LABELS).is_file() or bool(_severity_folders(root)))
+
+
+def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
+    """The folder of each corruption and severity, with or without a level of families."""
+    found: dict[tuple[str, float], Path] = {}
+    for folder in _subfolders(root):
+        for corruption in [folder] if _severities(folder) else _subfolders(folder):
+            for severity, place in _severities(corruption).items():
+                key = (corruption.name, severity)
+                if key in found:
+                    raise InputError(f"{found[key]} and {place} both hold {key[0]} of severity {severity:g}")
+                found[key] = place
+    return dict(sorted(found.items()))
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(folder / entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
+
+
+def _severities(folder: Path) -> dict[float, Path]:
+    """The severity folders of a corruption: all its folders are numbers up to 5, and each holds folders of classes."""
+    inside = _subfolders(folder)
+    if not all(_SEVERITY.fullmatch(entry.name) and 0 < float(entry.name) <= 5 for entry in inside):
+        return {}
+    return {float(entry.name): entry for entry in inside if _subfolders(entry)}
+
+
+def _tree_sources(folders: dict[tuple[str, float], Path], mapping: Mapped | None) -> dict[str, Callable[[], Source]]:
+    def opener(place: Path) -> Callable[[], Source]:
+        # The classes of all conditions together: a class that one of them lacks must not move the labels of the others.
+        return lambda: folder_source(place, class_order=order if mapping is None else None, mapping=mapping)
+
+    names = {name for place in folders.values() for name in class_folders(place)}
+    numeric = all(name.isascii() and name.isdecimal() for name in names)
+    order = sorted(names, key=lambda name: (int(name), name)) if numeric else sorted(names)
+    return {f"{name}@{severity:g}": opener(place) for (name, severity), place in folders.items()}
+
+
+def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
+    severities = _array_severities(root)
+    files = sorted(path for path in root.glob("*.npy") if path.name != _LABELS)
+    if not files:
+        raise InputError(f"{root}: {_LABELS}, but no <corruption>.npy beside it")
+
+    def opener(path: Path, block: int) -> Callable[[], Source]:
+        return lambda: _block(path, root / _LABELS, block, len(severities))
+
+    return {
+        f"{path.stem}@{severity:g}": opener(path, block)
+        for path in files
+        for severity, block in sorted((severity, block) for block, severity in enumerate(severities))
+    }
+
+
+def _array_severities(root: Path) -> tuple[float, ...]:
+    """The severities of the blocks: 1 to 5 as published, or what the manifest of a set of ours says."""
+    manifest = root / _MANIFEST
+    if not manifest.is_file():
+        return _PUBLISHED_SEVERITIES
+    try:
+        listed = json.loads(manifest.read_text(encoding="utf-8"))["protocol"]["severities"]
+        severities = tuple(float(level) for level in listed)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{manifest}: not a readable manifest ({error})") from error
+    if not severities or len(set(severities)) != len(severities):
+        raise InputError(f"{manifest}: severities {listed}; expected each of them once")
+    return severities
+
+
+def _block(path: Path, labels: Path, block: int, blocks: int) -> Source:
+    images = read_arrays(path).images
+    count, rest = divmod(len(images), blocks)
+    if rest or count == 0:
+        raise InputError(f"{path}: {len(images)} images; expected a multiple of {blocks}, one block per severity")
+    given = read_labels(labels)
+    if len(given) == len(images):
+        given = given[block * count : (block + 1) * count]
+    elif len(given) != count:
+        raise InputError(f"{labels}: {len(given)} labels; expected {count}, or {len(images)}, for {path.name}")
+    start = block * count
+    return block_source(
+        path, images[start : start + count], check_labels(str(labels), given, count), start=start, name=path.stem
+    )
+
+
+def paired(stored: Source, like: Labelled) -> Source:
+    """The images of ``stored`` that ``like`` holds, in its order and with its names and ids.
+
+    Names are compared without the suffix: a copy of ``x.JPEG`` may be stored as ``x.png``. One that is missing, or has
+    another label, is refused.
+    """
+    places = {_stem(name): place for place, name in enumerate(stored.names)}
+    missing = [name for name in like.names if _stem(name) not in places]
+    if missing:
+        raise InputError(
+            f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
+        )
+    found = stored.take([places[_stem(name)] for name in like.names])
+    different = np.flatnonzero(found.labels != like.labels)
+    if len(different):
+        first = int(different[0])
+        raise InputError(
+            f"{stored.name}: {found.names[first]} has the label {int(found.labels[first])}, "
+            f"but {int(like.labels[first])} in {like.name}, as {len(different)} in all; were the classes mapped alike?"
+        )
+    return replace(found, names=like.names, ids=like.ids)
+
+
+def _stem(name: str) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return stem if f"{dot}{suffix.lower()}" in PICTURE_SUFFIXES else name

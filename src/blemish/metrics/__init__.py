@@ -1,0 +1,51 @@
+"""What results mean: the metrics of the literature, with intervals and paired tests."""
+
+from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.bootstrap import Bootstrap, Estimate
+from blemish.metrics.calibration import Reliability, calibration_error, pooled, reliability
+from blemish.metrics.compare import Comparison, Difference, compare, protocol_differences
+from blemish.metrics.formulas import (
+    corruption_error,
+    mean_corruption_error,
+    mean_flip_rate,
+    mean_relative_corruption_error,
+    relative_corruption_error,
+    residual_robustness,
+    robustness_score,
+)
+from blemish.metrics.looks import look_levels
+from blemish.metrics.plan import Missing
+from blemish.metrics.scores import Score, Scores, score
+from blemish.metrics.sequential import precise_enough
+from blemish.metrics.titles import TITLES, Title
+
+__all__ = [
+    "TITLES",
+    "Baseline",
+    "Bootstrap",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Missing",
+    "Reliability",
+    "Score",
+    "Scores",
+    "Title",
+    "baseline_from_run",
+    "calibration_error",
+    "compare",
+    "corruption_error",
+    "look_levels",
+    "mean_corruption_error",
+    "mean_flip_rate",
+    "mean_relative_corruption_error",
+    "pooled",
+    "precise_enough",
+    "protocol_differences",
+    "published_baseline",
+    "relative_corruption_error",
+    "reliability",
+    "residual_robustness",
+    "robustness_score",
+    "score",
+]

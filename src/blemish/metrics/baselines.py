@@ -1,0 +1,143 @@
+"""What errors are divided by: the published AlexNet, or any model's records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.corruptions.severity import MAX_SEVERITY
+from blemish.evaluation.runs import Run
+from blemish.metrics.formulas import Array
+from blemish.metrics.table import Kind, read_tables
+from blemish.types import InputError, UnknownNameError
+
+__all__ = ["Baseline", "baseline_from_run", "published_baseline", "published_baselines"]
+
+_SEVERITIES = list(range(1, MAX_SEVERITY + 1))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A model's errors, flip probabilities and top-5 distances by condition, as rates.
+
+    ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
+    numbers of each kind come from.
+    """
+
+    name: str
+    clean: float | None = None
+    errors: Mapping[str, float] = field(default_factory=dict)
+    means: Mapping[str, float] = field(default_factory=dict)
+    flips: Mapping[str, float] = field(default_factory=dict)
+    top5: Mapping[str, float] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    published: bool = False
+
+    def errors_of(self, conditions: Sequence[Condition]) -> Array:
+        """The errors under all conditions of one corruption, or their mean where only that is known."""
+        missing = [str(condition) for condition in conditions if str(condition) not in self.errors]
+        if not missing:
+            return np.array([self.errors[str(condition)] for condition in conditions])
+        group = conditions[0].group
+        if group in self.means:
+            found = sorted(condition.severity or 0 for condition in conditions)
+            if found != _SEVERITIES:
+                shown = ", ".join(str(condition) for condition in conditions)
+                raise InputError(
+                    f"baseline {self.name} knows {group} as a mean over severities 1–{MAX_SEVERITY} only, "
+                    f"which does not fit {shown}"
+                )
+            return np.asarray(self.means[group])
+        raise InputError(f"baseline {self.name} has no errors of {', '.join(missing)}")
+
+    def clean_error(self) -> float:
+        """The error on clean images."""
+        if self.clean is None:
+            raise InputError(f"baseline {self.name} has no clean error")
+        return self.clean
+
+    def stability_of(self, condition: Condition, *, kind: Kind) -> float:
+        """The flip probability or top-5 distance of a sequence."""
+        known = self.flips if kind == "flip" else self.top5
+        if str(condition) not in known:
+            what = "flip probability" if kind == "flip" else "top-5 distance"
+            raise InputError(f"baseline {self.name} has no {what} of {condition}")
+        return known[str(condition)]
+
+    def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:
+        """Where the numbers that apply to these conditions come from."""
+        used = set()
+        for condition in conditions:
+            text = str(condition)
+            if condition == CLEAN:
+                used.add("clean")
+            elif text in self.flips:
+                used.add("flips")
+            elif text in self.errors:
+                used.add("severities" if condition.severity is not None else "errors")
+            elif condition.group in self.means:
+                used.add("means")
+        return [remark for kind, remark in self.remarks.items() if kind in used]
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    path = resources.files("blemish.metrics") / "baselines.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def published_baselines() -> tuple[str, ...]:
+    """The names of the baselines that come with the library."""
+    return tuple(_tables())
+
+
+def published_baseline(name: str = "alexnet") -> Baseline:
+    """A baseline out of the literature.
+
+    >>> published_baseline("alexnet").clean
+    0.435
+    """
+    if name not in _tables():
+        raise UnknownNameError(
+            f"unknown baseline {name!r}; expected {' or '.join(published_baselines())}, or a folder with a run"
+        )
+    entry = _tables()[name]
+    errors = {
+        f"{group}@{severity}": error
+        for group, row in entry["severities"].items()
+        for severity, error in zip(_SEVERITIES, row, strict=True)
+    }
+    return Baseline(
+        name=name,
+        clean=entry["clean"],
+        errors={**errors, **entry["errors"]},
+        means=entry["means"],
+        flips=entry["flips"],
+        remarks=entry["remarks"],
+        published=True,
+    )
+
+
+def baseline_from_run(run: Run) -> Baseline:
+    """The errors, flip probabilities and top-5 distances of any model, under the conditions it was measured on."""
+    conditions = [condition for condition in run.conditions if run.finished(condition)]
+    if not conditions:
+        raise InputError(f"{run.folder}: no finished conditions to take a baseline from")
+    tables = [table.only("correct", "flip", "top5") for table in read_tables(run, conditions)]
+    means = {key: value for table in tables for key, value in table.means().items()}
+    errors = {text: float(1 - value) for (kind, text), value in means.items() if kind == "correct"}
+    return Baseline(
+        name=run.name,
+        clean=errors.pop(str(CLEAN), None),
+        errors=errors,
+        flips={text: float(value) for (kind, text), value in means.items() if kind == "flip"},
+        top5={text: float(value) for (kind, text), value in means.items() if kind == "top5"},
+        remarks={},
+    )

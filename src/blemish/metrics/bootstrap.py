@@ -1,0 +1,131 @@
+"""Weights over images: resamples for intervals, and signs for tests that swap two models' answers.
+
+Images are drawn together with everything that was measured on them, so conditions and models stay paired.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blemish.metrics.formulas import Array
+from blemish.types import InputError
+
+__all__ = ["Bootstrap", "Estimate", "Swaps", "interval", "stream_of"]
+
+Key = TypeVar("Key")
+
+# Weights held at once: 64 MB of float32.
+_ROOM = 2**24
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and the interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """From end to end."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class _Weights(ABC):
+    """Rows of weights over images, a row per replicate, drawn one after the other from one stream of a seed."""
+
+    images: int
+    replicates: int = 1000
+    seed: int = 0
+    stream: int = 0
+
+    purpose: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        if self.images < 1:
+            raise InputError(f"{self.images} images to resample; expected at least 1")
+        if self.replicates < 1:
+            raise InputError(f"{self.replicates} replicates; expected at least 1")
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}; expected 0 or more")
+
+    @abstractmethod
+    def _row(self, rng: np.random.Generator) -> Array:
+        """One row of weights."""
+
+    def blocks(self) -> Iterator[Array]:
+        """The weights, float32 (some replicates, images), as many rows at a time as memory should hold."""
+        size = max(1, _ROOM // self.images)
+        rng = np.random.default_rng([self.seed, self.purpose, self.stream])
+        for start in range(0, self.replicates, size):
+            block = np.empty((min(size, self.replicates - start), self.images), dtype=np.float32)
+            for row in block:
+                row[:] = self._row(rng)
+            yield block
+
+    def means(self, columns: Mapping[Key, Array]) -> dict[Key, Array]:
+        """Weighted means over images of columns (images,) or (images, k), as (replicates,) or (replicates, k).
+
+        A column is asked for anew in each block, so the mapping may make it when it is asked.
+        """
+        found: dict[Key, list[Array]] = {key: [] for key in columns}
+        for block in self.blocks():
+            for key, parts in found.items():
+                values = np.asarray(columns[key], dtype=np.float32)
+                if len(values) != self.images:
+                    raise InputError(f"{key}: {len(values)} values for {self.images} images; expected one each")
+                # Sums of outcomes are whole numbers far below 2²⁴, so float32 holds them exactly.
+                parts.append((block @ values).astype(np.float64) / self.images)
+        return {key: np.concatenate(parts) for key, parts in found.items()}
+
+
+@dataclass(frozen=True)
+class Bootstrap(_Weights):
+    """Resamples of the images with replacement: each row counts how often an image was drawn."""
+
+    purpose = 0
+
+    def _row(self, rng: np.random.Generator) -> Array:
+        return np.bincount(rng.integers(0, self.images, self.images), minlength=self.images)
+
+    def accuracies(self, correct: ArrayLike) -> Array:
+        """(replicates, conditions) out of (images, conditions) of outcomes."""
+        return self.means({"correct": np.asarray(correct)})["correct"]
+
+
+@dataclass(frozen=True)
+class Swaps(_Weights):
+    """Random signs, one per image and replicate: −1 where the answers of two models change places."""
+
+    purpose = 1
+
+    def _row(self, rng: np.random.Generator) -> Array:
+        return rng.integers(0, 2, self.images, dtype=np.int8) * 2 - 1
+
+
+def stream_of(table: str) -> int:
+    """Which random stream belongs to a set of images; the benchmark's own, without a name, has stream 0."""
+    return zlib.crc32(table.encode())
+
+
+def interval(value: float, replicates: Array, *, level: float = 0.95) -> Estimate:
+    """The percentile interval: between the (1 − level)/2 quantiles of the resampled values from below and above.
+
+    >>> estimate = interval(0.5, np.linspace(0, 1, 101), level=0.9)
+    >>> round(estimate.low, 6), round(estimate.high, 6)
+    (0.05, 0.95)
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
+    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(float(value), float(low), float(high))

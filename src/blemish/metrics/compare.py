@@ -1,0 +1,247 @@
+"""Two models on the same images: differences with intervals and tests; refused where protocols differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.metrics.bootstrap import Estimate
+from blemish.metrics.formulas import Array
+from blemish.metrics.looks import enough_replicates, level_of
+from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
+from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
+from blemish.metrics.table import Key, Table, read_tables, shared_images
+from blemish.metrics.titles import TITLES, Scope
+from blemish.types import InputError
+
+__all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
+
+_FIELDS = {
+    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "corruptions", "frost"),
+    "data": ("fingerprint", "selection", "others"),
+    "benchmark": ("conditions",),
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric of two models, the second less the first with its interval, and a p-value.
+
+    ``test`` is ``mcnemar`` for single conditions, exact, and ``swap`` for all else.
+    """
+
+    name: str
+    scope: Scope
+    of: str
+    first: float
+    second: float
+    difference: Estimate
+    p_value: float
+    test: str
+    trained_on: tuple[bool, bool]
+
+    @property
+    def unit(self) -> str:
+        """The unit: percent as a rule."""
+        return TITLES[self.name].unit
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs beside each other. ``protocol_differences`` is empty unless they were compared in spite of some."""
+
+    first: str
+    second: str
+    metric: str
+    rows: tuple[Difference, ...]
+    missing: tuple[Missing, ...]
+    protocol_differences: tuple[str, ...]
+    images: int
+    level: float
+    replicates: int
+    seed: int
+
+    @property
+    def headline(self) -> Difference | None:
+        """The benchmark's own metric, where it could be computed."""
+        whole = [row for row in self.rows if (row.scope, row.name) == ("benchmark", self.metric)]
+        return whole[0] if whole else None
+
+    def find(self, name: str, of: str = "") -> Difference:
+        """One difference."""
+        for row in self.rows:
+            if (row.name, row.of) == (name, of):
+                return row
+        raise InputError(f"{self.first} and {self.second}: no {name}{f' of {of}' if of else ''} to compare")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain lists, dictionaries, texts and numbers."""
+        return {
+            **{
+                name: getattr(self, name)
+                for name in ("first", "second", "metric", "images", "level", "replicates", "seed")
+            },
+            "rows": [asdict(row) | {"unit": row.unit, "trained_on": list(row.trained_on)} for row in self.rows],
+            "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
+            "protocol_differences": list(self.protocol_differences),
+        }
+
+
+def compare(
+    first: Run,
+    second: Run,
+    *,
+    baseline: Baseline | Run | str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    seed: int = 0,
+    anyway: bool = False,
+) -> Comparison:
+    """Every metric of two runs, second less first, with a paired interval and test.
+
+    Runs whose protocols differ in a way that changes the numbers are refused, unless ``anyway`` is set: then conditions
+    and images that both have are compared, and the result lists the differences.
+    """
+    differences = protocol_differences(first, second)
+    if differences and not anyway:
+        raise InputError(
+            f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
+            "compare them anyway only if this does not matter"
+        )
+    there = finished(second)
+    both = [condition for condition in finished(first) if condition in there]
+    if not both:
+        raise InputError(f"{first.name} and {second.name} have no finished condition in common")
+    one, other = _aligned(first, read_tables(first, both), second, read_tables(second, both), anyway=anyway)
+    offered = [c for c in first.conditions if c in second.conditions]
+    plan = make_plan(offered, [key for table in one for key in table], as_baseline(first, baseline))
+    used = max(level_of(first, level), level_of(second, level))
+    replicates = replicates if used == level else enough_replicates(1 - used, replicates)
+    samples = _Samples(one, other, replicates, seed)
+    rows, missing = [], list(plan.missing)
+    for metric in plan.metrics:
+        try:
+            row = samples.difference(metric, used, (trained(first, metric), trained(second, metric)))
+        except InputError as error:
+            missing.append(Missing((metric.name,), metric.of, str(error)))
+            continue
+        rows.append(row)
+    return Comparison(
+        first=first.name,
+        second=second.name,
+        metric=str(first.info["benchmark"]["metric"]),
+        rows=tuple(rows),
+        missing=merged(missing),
+        protocol_differences=tuple(differences),
+        images=len(one[0].images),
+        level=level,
+        replicates=replicates,
+        seed=seed,
+    )
+
+
+def protocol_differences(first: Run, second: Run) -> list[str]:
+    """The fields in which two runs differ and that change numbers, each with both values."""
+    found = []
+    for part, fields in _FIELDS.items():
+        for field in fields:
+            here, there = first.info[part].get(field), second.info[part].get(field)
+            if here == there:
+                continue
+            if isinstance(here, dict) and isinstance(there, dict):
+                names = [name for name in dict.fromkeys([*here, *there]) if here.get(name) != there.get(name)]
+                found += [
+                    f"{part}.{field}.{name} is {_shown(here.get(name))} and {_shown(there.get(name))}" for name in names
+                ]
+            elif field == "conditions":
+                found.append(_condition_difference(here or [], there or []))
+            else:
+                found.append(f"{part}.{field} is {_shown(here)} and {_shown(there)}")
+    return [line for line in found if line]
+
+
+def _condition_difference(here: Sequence[str], there: Sequence[str]) -> str:
+    only = [[text for text in a if text not in b] for a, b in ((here, there), (there, here))]
+    if not any(only):
+        return ""  # another order changes nothing
+    shown = [
+        ", ".join(part[:5]) + (f" and {len(part) - 5} more" if len(part) > 5 else "") or "nothing" for part in only
+    ]
+    return f"benchmark.conditions: {shown[0]} in the first alone, {shown[1]} in the second alone"
+
+
+def _shown(value: Any) -> str:
+    text = "not set" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _aligned(
+    first: Run, one: Sequence[Table], second: Run, other: Sequence[Table], *, anyway: bool
+) -> tuple[list[Table], list[Table]]:
+    """Tables of both runs with the same images and columns."""
+    pairs = []
+    for here, there in zip(one, other, strict=True):  # of the same conditions, so of the same sets
+        images = shared_images(here, there)
+        if not anyway:
+            for run, table, absent in ((second, here, first), (first, there, second)):
+                missing = np.setdiff1d(table.images, images, assume_unique=True)
+                if len(missing):
+                    raise InputError(f"image {missing[0]} of {absent.name} has no records in {run.folder}")
+        if not len(images):
+            raise InputError(
+                f"{first.name} and {second.name} have no images in common{f' in {here.name}' if here.name else ''}"
+            )
+        keys = [key for key in here.columns if key in there.columns]
+        pairs.append((here.take(keys, images), there.take(keys, images)))
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+class _Samples:
+    """Two models' means: as measured, over the same resampled images, and with answers swapped."""
+
+    def __init__(self, one: Sequence[Table], other: Sequence[Table], replicates: int, seed: int) -> None:
+        self.tables = (one, other)
+        self.points = (sample_means(one), sample_means(other))
+        self.resamples = tuple(resampled(tables, replicates=replicates, seed=seed) for tables in self.tables)
+        swapped: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
+        for here, there in zip(one, other, strict=True):
+            for whole, part in zip(swapped, swapped_means(here, there, replicates=replicates, seed=seed), strict=True):
+                whole.update(part)
+        self.swapped = swapped
+
+    def difference(self, metric: Metric, level: float, trained_on: tuple[bool, bool]) -> Difference:
+        """The second less the first."""
+        first, second = (metric.function(means) for means in self.points)
+        before, after = (metric.function(means) for means in self.resamples)
+        found = estimate(metric, second - first, after - before, level=level)
+        scale = TITLES[metric.name].scale
+        p_value, test = self._test(metric, float(second - first))
+        return Difference(
+            name=metric.name,
+            scope=metric.scope,
+            of=metric.of,
+            first=float(first) * scale,
+            second=float(second) * scale,
+            difference=found,
+            p_value=p_value,
+            test=test,
+            trained_on=trained_on,
+        )
+
+    def _test(self, metric: Metric, difference: float) -> tuple[float, str]:
+        if metric.name in ("error", "accuracy") and metric.scope in ("condition", "natural"):
+            key: Key = ("correct", metric.of)
+            one, other = (next(table[key] for table in tables if key in table.columns) for tables in self.tables)
+            return mcnemar_p_value(int((one & ~other).sum()), int((other & ~one).sum())), "mcnemar"
+        one, other = (metric.function(means) for means in self.swapped)
+        swapped = other - one
+        if not np.isfinite(swapped).all():
+            raise InputError("the clean accuracy is 0 in some swaps: there are too few images for a test")
+        return swap_p_value(difference, swapped), "swap"

@@ -1,0 +1,230 @@
+"""Everything that can be said of a run: the headline and all its parts, each with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from blemish.benchmarks.condition import Condition
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.bootstrap import Bootstrap, Estimate, interval, stream_of
+from blemish.metrics.calibration import Reliability, reliability
+from blemish.metrics.formulas import Array
+from blemish.metrics.looks import enough_replicates, level_of
+from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.table import Key, Table, read_tables
+from blemish.metrics.titles import TITLES, Scope
+from blemish.types import InputError
+
+__all__ = ["Score", "Scores", "as_baseline", "estimate", "finished", "resampled", "sample_means", "score", "trained"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number, in the units it is shown in.
+
+    ``of`` names the family, corruption, condition, sequence or set, as ``scope`` says; it is empty for the whole
+    benchmark. ``trained_on`` marks numbers in which the model met a corruption that it was trained on.
+    """
+
+    name: str
+    scope: Scope
+    of: str
+    estimate: Estimate
+    trained_on: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The unit: percent as a rule."""
+        return TITLES[self.name].unit
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on."""
+
+    model: str
+    benchmark: str
+    metric: str
+    rows: tuple[Score, ...]
+    missing: tuple[Missing, ...]
+    reliability: Mapping[str, Reliability]
+    baseline: str | None
+    remarks: tuple[str, ...]
+    images: int
+    level: float
+    replicates: int
+    seed: int
+
+    @property
+    def headline(self) -> Score | None:
+        """The benchmark's own metric, where it could be computed; `find` says why not."""
+        found = self.select(scope="benchmark", name=self.metric)
+        return found[0] if found else None
+
+    def select(self, *, scope: Scope | None = None, name: str | None = None) -> tuple[Score, ...]:
+        """The rows of a scope, of a metric, or both."""
+        return tuple(row for row in self.rows if scope in (None, row.scope) and name in (None, row.name))
+
+    def find(self, name: str, of: str = "") -> Score:
+        """One score; an error that says why where there is none."""
+        for row in self.rows:
+            if (row.name, row.of) == (name, of):
+                return row
+        what = f"{name} of {of}" if of else name
+        for item in self.missing:
+            if name in item.names and item.of == of:
+                raise InputError(f"{self.model}: {what} cannot be computed: {item.why}")
+        raise InputError(f"{self.model}: {what} does not apply to {self.benchmark}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain lists, dictionaries, texts and numbers."""
+        rows = [
+            {
+                "name": r.name,
+                "scope": r.scope,
+                "of": r.of,
+                **asdict(r.estimate),
+                "unit": r.unit,
+                "trained_on": r.trained_on,
+            }
+            for r in self.rows
+        ]
+        headline = next((row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)), None)
+        bins = {name: {k: v.tolist() for k, v in vars(found).items()} for name, found in self.reliability.items()}
+        plain = ("model", "benchmark", "metric", "baseline", "images", "level", "replicates", "seed")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "headline": headline,
+            "rows": rows,
+            "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
+            "remarks": list(self.remarks),
+            "reliability": bins,
+        }
+
+
+def score(
+    run: Run,
+    *,
+    baseline: Baseline | Run | str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> Scores:
+    """All metrics that apply to a run, with percentile bootstrap intervals over its images.
+
+    ``baseline`` is a published one by name, a run or a `Baseline`; by default the one that the benchmark names. It
+    counts as known exactly: intervals are about the images the model was measured on. Those of a run that went on until
+    it was precise enough are wider, so that they hold at this ``level`` whenever it stopped.
+    """
+    used = level_of(run, level)
+    replicates = replicates if used == level else enough_replicates(1 - used, replicates)
+    conditions, base = finished(run), as_baseline(run, baseline)
+    tables = read_tables(run, conditions)
+    plan = make_plan(run.conditions, [key for table in tables for key in table], base)
+    point, replicated = sample_means(tables), resampled(tables, replicates=replicates, seed=seed)
+    rows, missing = [], list(plan.missing)
+    for metric in plan.metrics:
+        try:
+            found = estimate(metric, metric.function(point), metric.function(replicated), level=used)
+        except InputError as error:
+            missing.append(Missing((metric.name,), metric.of, str(error)))
+            continue
+        if metric.name == "ece":
+            found = replace(found, low=max(0.0, found.low))
+        rows.append(Score(metric.name, metric.scope, metric.of, found, trained(run, metric)))
+    return Scores(
+        model=run.name,
+        benchmark=str(run.info["benchmark"]["name"]),
+        metric=str(run.info["benchmark"]["metric"]),
+        rows=tuple(rows),
+        missing=merged(missing),
+        reliability=_reliability(tables),
+        baseline=base.name if base else None,
+        remarks=tuple(_remarks(run, base)),
+        images=len(tables[0].images),
+        level=level,
+        replicates=replicates,
+        seed=seed,
+    )
+
+
+def finished(run: Run) -> list[Condition]:
+    """The conditions whose records are complete; at least one."""
+    found = [condition for condition in run.conditions if run.finished(condition)]
+    if not found:
+        raise InputError(f"{run.folder}: no condition is finished yet; run the same command again to finish")
+    return found
+
+
+def as_baseline(run: Run, baseline: Baseline | Run | str | None) -> Baseline | None:
+    """The baseline that was asked for, or else the one that the run's benchmark names."""
+    chosen = run.info["benchmark"].get("baseline") if baseline is None else baseline
+    if isinstance(chosen, Run):
+        return baseline_from_run(chosen)
+    return published_baseline(chosen) if isinstance(chosen, str) else chosen
+
+
+def sample_means(tables: Sequence[Table]) -> dict[Key, Array]:
+    """The means over the images as they are."""
+    return {key: value for table in tables for key, value in table.means().items()}
+
+
+def resampled(tables: Sequence[Table], *, replicates: int, seed: int) -> dict[Key, Array]:
+    """The means over resampled images; different sets of images are resampled independently."""
+    found: dict[Key, Array] = {}
+    for table in tables:
+        found |= Bootstrap(len(table.images), replicates, seed, stream_of(table.name)).means(table)
+    return found
+
+
+def estimate(metric: Metric, value: Array, replicates: Array, *, level: float) -> Estimate:
+    """A metric with its interval, in the units it is shown in."""
+    scale = TITLES[metric.name].scale
+    if not np.isfinite(value):
+        raise InputError("the clean accuracy is 0")
+    if not np.isfinite(replicates).all():
+        raise InputError("the clean accuracy is 0 in some resamples: there are too few images for an interval")
+    if metric.name == "ece":
+        # Resampling adds noise to every bin and so raises ECE: without this the interval could lie above the value.
+        replicates = replicates - (replicates.mean() - value)
+    return interval(float(value) * scale, replicates * scale, level=level)
+
+
+def trained(run: Run, metric: Metric) -> bool:
+    """Whether the model is declared to be trained on a corruption in it."""
+    training = run.info["model"].get("training") or {}
+    seen = set(training.get("corruptions") or ())
+    return any(name in seen for condition in metric.conditions for name in condition.names())
+
+
+def _reliability(tables: Sequence[Table]) -> dict[str, Reliability]:
+    return {
+        text: reliability(values, table.columns["correct", text])
+        for table in tables
+        for (kind, text), values in table.columns.items()
+        if kind == "confidence"
+    }
+
+
+def _remarks(run: Run, baseline: Baseline | None) -> list[str]:
+    """What a reader has to know about the baseline before comparing with published numbers."""
+    if baseline is None or not baseline.published:
+        return []
+    protocol, classes = run.info["protocol"], run.info["data"].get("classes")
+    groups = {condition.group for condition in run.conditions}
+    remarks = baseline.remarks_on(run.conditions)
+    if any(c.severity is not None and str(c) in baseline.errors for c in run.conditions):
+        if protocol.get("storage") == "raw":
+            remarks.append("This run classified raw pixels; published numbers are of JPEG files of quality 85.")
+        if "frost" in groups and protocol.get("frost") not in (None, "reference"):
+            remarks.append(f"Frost was made with {protocol['frost']} textures; published numbers are of photographs.")
+    if any(condition.is_sequence for condition in run.conditions):
+        remarks.append("These are raw frames; published flip probabilities are of frames compressed as video.")
+    if classes is not None and classes != 1000:
+        remarks.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
+    return remarks

@@ -1,0 +1,52 @@
+"""When a run that takes more and more images may stop."""
+
+from __future__ import annotations
+
+import math
+
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.metrics.looks import enough_replicates, look_levels
+from blemish.metrics.plan import make_plan
+from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means
+from blemish.metrics.table import read_tables
+from blemish.types import InputError
+
+__all__ = ["precise_enough"]
+
+_FEWEST = 100
+
+
+def precise_enough(
+    run: Run,
+    *,
+    width: float,
+    look: int,
+    alpha: float = 0.05,
+    baseline: Baseline | Run | str | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> tuple[bool, float]:
+    """Whether the headline's interval at this look is narrower than ``width``, in its own units, and its width.
+
+    The interval is that of `score` with ``level=1 - look_levels(alpha, look)``, which is the one to report. Fewer than
+    100 images are never enough: they may agree by chance, and their interval is then narrow for no good reason.
+    """
+    if not width > 0:
+        raise InputError(f"width {width:g}; expected more than 0")
+    share = look_levels(alpha, look)
+    name = str(run.info["benchmark"]["metric"])
+    tables = [table.only("correct", "flip", "top5", "zipf") for table in read_tables(run, finished(run))]
+    plan = make_plan(run.conditions, [key for table in tables for key in table], as_baseline(run, baseline))
+    headline = [metric for metric in plan.metrics if (metric.scope, metric.name) == ("benchmark", name)]
+    if not headline:
+        why = [item.why for item in plan.missing if name in item.names and not item.of]
+        raise InputError(f"{run.name}: {name} cannot be computed: {why[0] if why else 'no condition has it'}")
+    replicated = resampled(tables, replicates=enough_replicates(share, replicates), seed=seed)
+    metric = headline[0]
+    try:
+        found = estimate(metric, metric.function(sample_means(tables)), metric.function(replicated), level=1 - share)
+    except InputError:  # a clean accuracy of 0, which more images may mend
+        return False, math.inf
+    few = any(len(table.images) < _FEWEST for table in tables)
+    return found.width < width and not few, found.width

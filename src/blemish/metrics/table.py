@@ -1,0 +1,129 @@
+"""From the records of a run to columns over images: everything that metrics take means of.
+
+Images are matched by name. All conditions of a table hold the same images; a natural set is a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.benchmarks.condition import Condition
+from blemish.evaluation.records import Records
+from blemish.evaluation.runs import Run
+from blemish.metrics.calibration import bin_gaps
+from blemish.metrics.flips import (
+    compared_frames,
+    flip_fractions,
+    frame_grid,
+    top5_distances,
+    zipf_distances,
+)
+from blemish.metrics.formulas import Array
+from blemish.types import InputError
+
+__all__ = ["Key", "Kind", "Means", "Table", "read_tables", "shared_images"]
+
+Kind = Literal["correct", "confidence", "gaps", "flip", "top5", "zipf"]
+"""What is measured on an image: correct or not, confidence, calibration gaps by bin; along a sequence the fraction of
+flips and the mean distances between rankings."""
+
+Key = tuple[Kind, str]
+"""A kind and a condition, as text."""
+
+Means = Mapping[Key, Array]
+"""Means over images, with whatever leading axes resampling adds; calibration gaps have a last axis of bins."""
+
+
+@dataclass(frozen=True)
+class Table(Mapping[Key, Array]):
+    """Columns over the same images, in the order of their names. Calibration gaps are made when they are asked for."""
+
+    name: str
+    images: NDArray[np.str_]
+    columns: Mapping[Key, NDArray[Any]]
+
+    def __getitem__(self, key: Key) -> Array:
+        kind, text = key
+        if kind == "gaps":
+            return bin_gaps(self.columns["confidence", text], self.columns["correct", text])
+        return self.columns[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from self.columns
+        yield from (("gaps", text) for kind, text in self.columns if kind == "confidence")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def means(self) -> dict[Key, Array]:
+        """The means over images."""
+        return {key: np.asarray(np.mean(self[key], axis=0, dtype=np.float64)) for key in self}
+
+    def only(self, *kinds: Kind) -> Table:
+        """The columns of some kinds; calibration gaps come with confidences."""
+        return replace(self, columns={key: values for key, values in self.columns.items() if key[0] in kinds})
+
+    def take(self, keys: Sequence[Key], images: NDArray[np.str_]) -> Table:
+        """Some of the columns and images."""
+        rows = np.searchsorted(self.images, images)
+        return Table(self.name, images, {key: self.columns[key][rows] for key in keys})
+
+
+def read_tables(run: Run, conditions: Sequence[Condition]) -> list[Table]:
+    """The tables of a run: first that of its own images, then one for each natural set or part of the classes."""
+    columns: dict[str, dict[Key, NDArray[Any]]] = {}
+    images: dict[str, tuple[str, NDArray[np.str_]]] = {}
+    for condition in conditions:
+        records = run.records(condition)
+        if len(records) == 0:
+            raise InputError(f"{run.folder}: the records of {condition} hold no images")
+        names, found = _columns(condition, records)
+        table = condition.other or ""
+        first, expected = images.setdefault(table, (str(condition), names))
+        _check_images(run, (first, expected), (str(condition), names))
+        columns.setdefault(table, {}).update(found)
+    return [Table(name, images[name][1], columns[name]) for name in sorted(columns)]
+
+
+def _columns(condition: Condition, records: Records) -> tuple[NDArray[np.str_], dict[Key, NDArray[Any]]]:
+    text = str(condition)
+    if condition.is_sequence:
+        names, grid = frame_grid(records)
+        pairs = compared_frames(condition, grid.shape[1])
+        top5 = records.top5[grid]
+        columns: dict[Key, NDArray[Any]] = {
+            ("flip", text): flip_fractions(top5[..., 0], pairs),
+            ("top5", text): top5_distances(top5, pairs),
+        }
+        if records.zipf is not None:
+            columns["zipf", text] = zipf_distances(records.zipf[grid], pairs)
+        return names, columns
+    order = np.argsort(records.images, kind="stable")
+    names = records.images[order]
+    twice = names[1:][names[1:] == names[:-1]]
+    if len(twice):
+        raise InputError(f"{condition}: image {twice[0]} has several records; expected one per image")
+    return names, {("correct", text): records.correct[order], ("confidence", text): records.confidence[order]}
+
+
+def _check_images(run: Run, one: tuple[str, NDArray[np.str_]], other: tuple[str, NDArray[np.str_]]) -> None:
+    if np.array_equal(one[1], other[1]):
+        return
+    for (here, names), (there, others) in ((one, other), (other, one)):
+        missing = np.setdiff1d(names, others, assume_unique=True)
+        if len(missing):
+            more = f" and {len(missing) - 1} others are" if len(missing) > 1 else " is"
+            raise InputError(
+                f"{run.folder}: image {missing[0]}{more} among the records of {here}, but not of {there}; "
+                "expected the same images under all conditions"
+            )
+
+
+def shared_images(one: Table, other: Table) -> NDArray[np.str_]:
+    """The names of the images that both hold, in order."""
+    return np.intersect1d(one.images, other.images, assume_unique=True)

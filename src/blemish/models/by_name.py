@@ -1,0 +1,102 @@
+"""Pretrained models by name, from timm and torchvision where they are installed, with their own preprocessing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from blemish.models.base import Classifier, Preprocessing
+from blemish.models.torch_module import from_module, load_weights
+from blemish.types import InputError, optional_import
+
+__all__ = ["LIBRARIES", "load_timm", "load_torchvision"]
+
+
+def load_timm(name: str, *, weights: Path | None, device: torch.device) -> Classifier:
+    """``timm:NAME``, pretrained, or with the weights of a file; size, mean and standard deviation as timm has them."""
+    timm = _import("timm")
+    data = _import("timm.data")
+    if not name.startswith(("hf_hub:", "hf-hub:", "local-dir:")) and not timm.is_model(name):
+        raise InputError(f"timm knows no model {name!r}; {_near(name.split('.')[0], timm.list_models())}")
+    if weights is None:
+        module = _fetched(f"timm:{name}", lambda: timm.create_model(name, pretrained=True))
+    else:
+        module = load_weights(timm.create_model(name, pretrained=False), weights)
+    config = data.resolve_model_data_config(module)
+    count, height, width = config["input_size"]
+    preprocessing = Preprocessing(
+        size=(int(height), int(width)),
+        mean=_numbers(config["mean"]),
+        std=_numbers(config["std"]),
+        channels="gray" if count == 1 else "rgb",
+    )
+    return from_module(module, name=name, preprocessing=preprocessing, device=device, channels_last=True)
+
+
+def load_torchvision(name: str, *, weights: Path | None, device: torch.device) -> Classifier:
+    """``torchvision:NAME``, or ``torchvision:NAME.WEIGHTS`` such as ``resnet50.IMAGENET1K_V1``."""
+    models = _import("torchvision.models")
+    base, _, version = name.partition(".")
+    known = models.list_models(module=models)
+    if base not in known:
+        raise InputError(f"torchvision knows no classifier {base!r}; {_near(base, known)}")
+    versions = models.get_model_weights(base)
+    try:
+        chosen = versions[version] if version else versions.DEFAULT
+    except KeyError:
+        names = ", ".join(member.name for member in versions)
+        raise InputError(f"torchvision:{base} has no weights {version!r}; expected {names}") from None
+    if weights is None:
+        module = _fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
+    else:
+        module = load_weights(models.get_model(base, weights=None), weights)
+    transform = chosen.transforms()
+    side = transform.crop_size
+    preprocessing = Preprocessing(
+        size=(int(side[0]), int(side[-1])), mean=_numbers(transform.mean), std=_numbers(transform.std)
+    )
+    full_name = name if version or weights is not None else f"{base}.{chosen.name}"
+    return from_module(module, name=full_name, preprocessing=preprocessing, device=device)
+
+
+LIBRARIES = {"timm": load_timm, "torchvision": load_torchvision}
+
+
+def _import(module: str) -> Any:
+    try:
+        return optional_import(module)
+    except InputError:
+        raise
+    except Exception as error:  # a build for another torch fails in any way it likes
+        library = module.split(".")[0]
+        reason = str(error).strip().splitlines()
+        raise InputError(
+            f"{library} is installed but cannot be imported ({reason[0] if reason else type(error).__name__}); "
+            "it has to be built for the torch that is installed"
+        ) from error
+
+
+def _fetched(what: str, create: Any) -> Any:
+    try:
+        return create()
+    except Exception as error:  # no network, no such file, no weights: each library has its own errors
+        reason = str(error).strip().splitlines()
+        raise InputError(
+            f"{what}: its pretrained weights could not be had ({type(error).__name__}: "
+            f"{reason[0] if reason else 'no reason given'}). They are downloaded once; without a network, give a file "
+            "of weights (--weights FILE)"
+        ) from error
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"did you mean {', '.join(near)}?" if near else f"it knows {len(names)} others"
+
+
+def _numbers(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

@@ -1,0 +1,45 @@
+"""Models in files, by the ending of the name. Reading one never runs code from it, unless pickles are allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from blemish.models.base import Classifier
+from blemish.models.onnx_file import load_onnx
+from blemish.models.sklearn_estimator import load_estimator
+from blemish.models.tflite_file import load_tflite
+from blemish.models.torch_files import load_exported_program, load_torch_file, load_torchscript
+from blemish.types import InputError
+
+__all__ = ["SUFFIXES", "load_file"]
+
+_TORCH = (".pt", ".pth", ".th", ".ckpt")
+_TORCHSCRIPT = (".pts", ".torchscript")
+_PICKLES = (".joblib", ".pkl", ".pickle")
+SUFFIXES = (*_TORCH, *_TORCHSCRIPT, ".pt2", ".onnx", ".tflite", *_PICKLES)
+
+
+def load_file(path: str | Path, *, device: torch.device, allow_pickle: bool = False) -> Classifier:
+    """The classifier in a file.
+
+    TorchScript, ONNX and TFLite files are read as they are. Exported programs (``.pt2``), pickled torch modules and
+    scikit-learn estimators need ``allow_pickle``, since reading them can run code from the file.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(SUFFIXES)} or .toml")
+    if not file.is_file():
+        raise InputError(f"{path}: no such file")
+    if suffix in _PICKLES:
+        return load_estimator(file, allow_pickle=allow_pickle)
+    if suffix == ".onnx":
+        return load_onnx(file, device=device)
+    if suffix == ".tflite":
+        return load_tflite(file)
+    if suffix == ".pt2":
+        return load_exported_program(file, device=device, allow_pickle=allow_pickle)
+    load = load_torchscript if suffix in _TORCHSCRIPT else load_torch_file
+    return load(file, device=device, allow_pickle=allow_pickle)

@@ -1,0 +1,141 @@
+"""ONNX models through onnxruntime, whatever their layout, batch size and number type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.models.base import Classifier, Preprocessing
+from blemish.models.hashing import hash_files
+from blemish.models.sklearn_estimator import flat_preprocessing
+from blemish.types import InputError, optional_import
+
+__all__ = ["in_batches_of", "load_onnx", "preprocessing_for"]
+
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+# A StringStringEntryProto with the key "location": where a tensor's values lie outside the file.
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
+
+Shape = list[int | str | None]
+Run = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def load_onnx(path: Path, *, device: torch.device) -> Classifier:
+    """The classifier in an ``.onnx`` file, with the input size and layout that the file states."""
+    session = _session(path, device)
+    required = session.get_inputs()
+    if len(required) != 1:
+        names = ", ".join(item.name for item in required)
+        raise InputError(f"{path}: {len(required)} inputs ({names}); expected one, the images")
+    taken, given = required[0], _output(path, session)
+    if taken.type not in _TYPES:
+        raise InputError(f"{path}: input of {taken.type}; expected {', '.join(_TYPES)}")
+    dtype = _TYPES[taken.type]
+
+    def run(values: NDArray[Any]) -> NDArray[Any]:
+        try:
+            (scores,) = session.run([given], {taken.name: values.astype(dtype, copy=False)})
+        except Exception as error:  # onnxruntime's errors share no base of their own
+            reason = str(error).split(" : ")[-1].strip()
+            raise InputError(f"{path}: the model refuses an input of shape {values.shape}: {reason}") from error
+        return np.asarray(scores)
+
+    batch = taken.shape[0] if taken.shape and isinstance(taken.shape[0], int) else None
+    return Classifier(
+        name=path.stem,
+        kind="onnx",
+        forward=in_batches_of(batch, run),
+        weights=hash_files([path, *_external_files(path)]),
+        preprocessing=preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8),
+    )
+
+
+def in_batches_of(batch: int | None, run: Run) -> Callable[[Tensor], Tensor]:
+    """A forward pass over batches of any size with a model that takes one size only; the last part is filled up."""
+
+    def forward(values: Tensor) -> Tensor:
+        rows = values.cpu().numpy()
+        if batch is None or len(rows) == batch:
+            return _as_scores(run(rows))
+        parts = []
+        for start in range(0, len(rows), batch):
+            part = rows[start : start + batch]
+            missing = batch - len(part)
+            full = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
+            parts.append(_as_scores(run(full))[: len(part)])
+        return torch.cat(parts)
+
+    return forward
+
+
+def preprocessing_for(name: str, shape: Shape, *, levels: bool = False) -> Preprocessing:
+    """The preprocessing that the shape of an input implies: layout, channels, and the size if it is fixed.
+
+    >>> preprocessing_for("m", ["N", 224, 224, 3]).layout
+    'nhwc'
+    """
+    if len(shape) == 2:
+        found = flat_preprocessing(shape[1] if isinstance(shape[1], int) else None)
+        return Preprocessing(size=found.size, channels=found.channels, layout="flat", levels=levels)
+    if len(shape) != 4:
+        raise InputError(f"{name}: input of shape {_shown(shape)}; expected four axes, batches of pictures, or two")
+    last = shape[1] not in (1, 3) and shape[3] in (1, 3)
+    count, height, width = (shape[3], shape[1], shape[2]) if last else (shape[1], shape[2], shape[3])
+    if isinstance(count, int) and count not in (1, 3):
+        raise InputError(f"{name}: input of shape {_shown(shape)}; expected 1 or 3 channels")
+    return Preprocessing(
+        size=(height, width) if isinstance(height, int) and isinstance(width, int) else None,
+        channels="gray" if count == 1 else "rgb",
+        layout="nhwc" if last else "nchw",
+        levels=levels,
+    )
+
+
+def _session(path: Path, device: torch.device) -> Any:
+    runtime = optional_import("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    wanted = (["CUDAExecutionProvider"] if device.type == "cuda" else []) + ["CPUExecutionProvider"]
+    providers = [provider for provider in wanted if provider in runtime.get_available_providers()]
+    try:
+        return runtime.InferenceSession(str(path), sess_options=options, providers=providers)
+    except Exception as error:  # onnxruntime's errors share no base of their own
+        raise InputError(f"{path}: not a readable ONNX model ({str(error).split(' : ')[-1].strip()})") from error
+
+
+def _output(path: Path, session: Any) -> str:
+    """The output with the class scores; classifiers of other libraries give the label besides."""
+    scores = [item for item in session.get_outputs() if item.type in _TYPES]
+    if not scores:
+        found = ", ".join(f"{item.name} of {item.type}" for item in session.get_outputs())
+        raise InputError(f"{path}: gives {found}; expected class scores (for scikit-learn exports: zipmap=False)")
+    return str(scores[0].name)
+
+
+def _external_files(path: Path) -> list[Path]:
+    content = path.read_bytes()
+    names = {content[m.end() : m.end() + m.group(1)[0]].decode(errors="replace") for m in _LOCATION.finditer(content)}
+    files = [path.parent / name for name in sorted(names)]
+    return [file for file in files if file.is_file()]
+
+
+def _as_scores(scores: NDArray[Any]) -> Tensor:
+    values = torch.from_numpy(np.ascontiguousarray(scores))
+    return values.flatten(1) if values.ndim > 2 and values[0].numel() == values.shape[1] else values
+
+
+def _shown(shape: Shape) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in shape)})"

@@ -1,0 +1,121 @@
+"""``python:package.module:function``: models that the user's own code makes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from blemish.models.base import Classifier, Preprocessing
+from blemish.models.hashing import hash_bytes
+from blemish.models.sklearn_estimator import from_estimator, is_estimator
+from blemish.models.torch_module import from_module, load_weights
+from blemish.types import InputError
+
+__all__ = ["from_function", "load_python"]
+
+
+def load_python(target: str, *, weights: Path | None, device: torch.device) -> Classifier:
+    """What ``package.module:function``, called without arguments, makes of a model.
+
+    It may return a torch module, into which ``weights`` are loaded, a scikit-learn classifier, a ``Classifier``, or a
+    function from a uint8 batch (B, C, H, W) to class scores. The current folder can be imported from.
+    """
+    module_name, _, function_name = target.partition(":")
+    what = f"python:{target}"
+    if not module_name or not function_name:
+        raise InputError(f"model {what!r}; expected python:package.module:function")
+    function = _find(what, module_name, function_name)
+    try:
+        model = function()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what} raised {type(error).__name__}: {error}{_place(error)}") from error
+    if weights is not None and not isinstance(model, nn.Module):
+        raise InputError(f"{what} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
+    return _as_classifier(what, function_name, function, model, weights, device)
+
+
+def from_function(
+    function: Callable[[Tensor], Tensor],
+    *,
+    name: str,
+    weights: str,
+    preprocessing: Preprocessing | None = None,
+    device: str | torch.device = "cpu",
+) -> Classifier:
+    """A function from a uint8 batch (B, C, H, W) to class scores; ``weights`` tells it from others of its name."""
+    return Classifier(
+        name=name,
+        kind="function",
+        forward=function,
+        weights=weights,
+        preprocessing=preprocessing or Preprocessing(levels=True),
+        device=torch.device(device),
+    )
+
+
+def _as_classifier(
+    what: str, name: str, function: Any, model: Any, weights: Path | None, device: torch.device
+) -> Classifier:
+    if isinstance(model, Classifier):
+        return model
+    if isinstance(model, nn.Module):
+        return from_module(load_weights(model, weights) if weights else model, name=name, device=device)
+    if is_estimator(model):
+        return from_estimator(model, name=name)
+    if callable(model) and not isinstance(model, type):
+        return from_function(model, name=name, weights=_code_hash(what, function), device=device)
+    raise InputError(
+        f"{what} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
+        "a Classifier or a function of uint8 batches"
+    )
+
+
+def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise InputError(f"model {what!r}: no module {error.name!r}, neither installed nor in {here}") from error
+        raise InputError(f"model {what!r}: {module_name} needs {error.name}, which is not installed") from error
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise InputError(f"model {what!r}: importing {module_name} raised {problem}{_place(error)}") from error
+    for part in function_name.split("."):
+        if not hasattr(found, part):
+            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+            hint = f"; it has {', '.join(sorted(known)[:8])}" if known else ""
+            raise InputError(f"model {what!r}: {module_name} has no {function_name!r}{hint}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(f"model {what!r}: {function_name} is a {type(found).__name__}; expected a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _place(error: BaseException) -> str:
+    """Where in the user's code it happened."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+
+
+def _code_hash(what: str, function: Any) -> str:
+    """What a bare function has learnt cannot be seen; the file that makes it is the nearest thing."""
+    try:
+        content = Path(inspect.getfile(inspect.unwrap(function))).read_bytes()
+    except (TypeError, OSError):
+        content = b""
+    return hash_bytes(what.encode() + b"\0" + content)

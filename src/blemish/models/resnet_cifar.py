@@ -1,0 +1,79 @@
+"""The residual networks for CIFAR of He et al., CVPR 2016, section 4.2: three stages of 16, 32 and 64 channels.
+
+Shortcuts between stages have no weights (option A): every other pixel, and channels of zeros around. The names of
+parameters are the usual ones, so that pretrained files load: `blemish.models.torch_module.load_weights`.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = ["CifarResNet", "resnet20", "resnet32", "resnet44", "resnet56", "resnet110"]
+
+
+class _Block(nn.Module):
+    def __init__(self, before: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, channels, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.stride, self.extra = stride, (channels - before) // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        if self.stride > 1 or self.extra:
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.extra, self.extra))
+        return F.relu(out + x)
+
+
+class CifarResNet(nn.Module):
+    """A residual network of 6n + 2 layers for 32 × 32 images; input is normalised outside of it."""
+
+    def __init__(self, blocks: int, *, classes: int = 10) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.layer1 = self._stage(16, 16, blocks)
+        self.layer2 = self._stage(16, 32, blocks)
+        self.layer3 = self._stage(32, 64, blocks)
+        self.linear = nn.Linear(64, classes)
+
+    @staticmethod
+    def _stage(before: int, channels: int, blocks: int) -> nn.Sequential:
+        first = _Block(before, channels, channels // before)
+        return nn.Sequential(first, *(_Block(channels, channels, 1) for _ in range(blocks - 1)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (B, classes)."""
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        logits: Tensor = self.linear(x.mean((2, 3)))
+        return logits
+
+
+def resnet20(*, classes: int = 10) -> CifarResNet:
+    """20 layers, 0.27 million parameters."""
+    return CifarResNet(3, classes=classes)
+
+
+def resnet32(*, classes: int = 10) -> CifarResNet:
+    """32 layers, 0.46 million parameters."""
+    return CifarResNet(5, classes=classes)
+
+
+def resnet44(*, classes: int = 10) -> CifarResNet:
+    """44 layers, 0.66 million parameters."""
+    return CifarResNet(7, classes=classes)
+
+
+def resnet56(*, classes: int = 10) -> CifarResNet:
+    """56 layers, 0.85 million parameters."""
+    return CifarResNet(9, classes=classes)
+
+
+def resnet110(*, classes: int = 10) -> CifarResNet:
+    """110 layers, 1.7 million parameters."""
+    return CifarResNet(18, classes=classes)

@@ -1,0 +1,166 @@
+"""Torch modules as classifiers, and weights from files that cannot run code."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from blemish.models.base import Classifier, Output, Preprocessing, Training
+from blemish.models.hashing import hash_state
+from blemish.types import InputError
+
+__all__ = ["device_named", "from_module", "load_weights", "read_state"]
+
+# Where training scripts put the weights among other things they save.
+_WEIGHT_KEYS = ("state_dict", "model_state_dict", "model", "net")
+_SHOWN = 4
+
+
+def from_module(
+    module: nn.Module,
+    *,
+    name: str | None = None,
+    preprocessing: Preprocessing | None = None,
+    output: Output = "logits",
+    skip_classes: int = 0,
+    training: Training | None = None,
+    device: str | torch.device | None = None,
+    channels_last: bool = False,
+) -> Classifier:
+    """A torch module as a classifier, in evaluation mode and on the device; by default where it is.
+
+    The module is not copied: switching it to evaluation mode and moving it is seen by whoever else holds it.
+    ``channels_last`` is a memory format in which many convolutional networks are faster; those that call ``view`` on
+    feature maps cannot run in it.
+    """
+    if not isinstance(module, nn.Module):
+        raise InputError(f"a model of type {type(module).__name__}; expected a torch module")
+    weights = hash_state(module.state_dict())
+    place = _device_of(module) if device is None else device_named(device)
+    module = module.eval().to(place)
+    if channels_last:
+        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return Classifier(
+        name=name or type(module).__name__,
+        kind="torch",
+        forward=_forward(module, channels_last),
+        weights=weights,
+        preprocessing=preprocessing or Preprocessing(),
+        output=output,
+        skip_classes=skip_classes,
+        training=training or Training(),
+        device=place,
+        module=module,
+    )
+
+
+def device_named(device: str | torch.device | None) -> torch.device:
+    """The device of this name; ``auto``, like nothing, is a GPU where there is one."""
+    if device is None or device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"device {device!r}; expected cpu, cuda or auto") from error
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {str(device)!r}: no GPU that torch can use here; expected cpu or auto")
+    return place
+
+
+def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
+    """The module with the weights of a file; every name and shape must fit."""
+    state = read_state(path)
+    try:
+        missing, unexpected = module.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise InputError(f"{path}: weights that do not fit the model ({_last_line(error)})") from error
+    if missing or unexpected:
+        found = [f"{len(keys)} {what} ({_some(keys)})" for what, keys in _told(missing, unexpected) if keys]
+        raise InputError(f"{path}: weights that do not fit the model: {' and '.join(found)}")
+    return module
+
+
+def read_state(path: str | Path) -> dict[str, Tensor]:
+    """The state dict in a file: what ``torch.save`` wrote, or a ``.npz`` of arrays. No code in the file is run."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{path}: no such file")
+    state = _read_arrays(file) if file.suffix.lower() == ".npz" else _unwrapped(read_safely(file))
+    if not state or not all(isinstance(value, Tensor) for value in state.values()):
+        raise InputError(f"{path}: no state dict in it; expected tensors by name")
+    if all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    return state
+
+
+def read_safely(file: Path) -> Any:
+    """What ``torch.save`` wrote, as long as it is tensors and plain data."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a pickle protocol that is refused in any case
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"{file}: holds more than tensors, and reading it can run code from it. Save the state dict alone "
+            "(torch.save(model.state_dict(), …)) or, if you trust the file, allow pickles (--allow-pickle)"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{file}: not a readable torch file ({_last_line(error)})") from error
+
+
+def _forward(module: nn.Module, channels_last: bool) -> Callable[[Tensor], Tensor]:
+    def forward(values: Tensor) -> Tensor:
+        if module.training:
+            module.eval()  # someone else has gone on training it
+        if channels_last and values.ndim == 4:
+            values = values.contiguous(memory_format=torch.channels_last)
+        scores = module(values)
+        if isinstance(scores, Mapping) or hasattr(scores, "logits"):
+            scores = scores["logits"] if isinstance(scores, Mapping) else scores.logits
+        return scores  # type: ignore[no-any-return]
+
+    return forward
+
+
+def _device_of(module: nn.Module) -> torch.device:
+    tensors = (tensor for group in (module.parameters(), module.buffers()) for tensor in group)
+    first = next(tensors, None)
+    return torch.device("cpu") if first is None else first.device
+
+
+def _read_arrays(file: Path) -> dict[str, Tensor]:
+    try:
+        with np.load(file, allow_pickle=False) as found:
+            return {key: torch.from_numpy(np.array(found[key], order="C")) for key in found.files}
+    except (OSError, ValueError, EOFError, TypeError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{file}: not a readable file of weights ({error})") from error
+
+
+def _unwrapped(found: Any) -> dict[str, Any]:
+    if not isinstance(found, Mapping):
+        return {}
+    for key in _WEIGHT_KEYS:
+        if isinstance(found.get(key), Mapping):
+            return dict(found[key])
+    return {str(key): value for key, value in found.items()}
+
+
+def _told(missing: list[str], unexpected: list[str]) -> tuple[tuple[str, list[str]], ...]:
+    return ("missing from the file", missing), ("not in the model", unexpected)
+
+
+def _some(keys: list[str]) -> str:
+    return ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
+
+
+def _last_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1].strip() if lines else type(error).__name__

@@ -1,0 +1,84 @@
+"""The comparison of two models as tables that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blemish.metrics.compare import Comparison, Difference
+from blemish.reports.reading import title_of
+from blemish.reports.score_tables import signed, value_text
+from blemish.reports.tables import Cell, Table
+
+__all__ = ["comparison_tables", "p_text"]
+
+_WHOLE = (
+    "error",
+    "mce",
+    "relative_mce",
+    "robustness",
+    "residual",
+    "ece",
+    "mfr",
+    "flips",
+    "mt5d",
+    "ut5d",
+    "zipf",
+    "natural_gap",
+)
+
+
+def p_text(value: float) -> str:
+    """A p-value.
+
+    >>> p_text(0.03214), p_text(0.0002), p_text(1.0)
+    ('0.032', '<0.001', '1.000')
+    """
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def comparison_tables(found: Comparison, first: str, second: str) -> list[Table]:
+    """The headline with the corruptions first, then sequences and natural sets; empty ones are left out."""
+    rows = {
+        scope: [row for row in found.rows if row.scope == scope]
+        for scope in ("benchmark", "corruption", "family", "sequence", "natural")
+    }
+    order = [found.metric, *(name for name in _WHOLE if name != found.metric)]
+    whole = sorted((row for row in rows["benchmark"] if row.name in order), key=lambda row: order.index(row.name))
+    clean = [row for row in found.rows if (row.name, row.scope, row.of) == ("error", "condition", "clean")]
+    parts = [
+        ("The whole benchmark", "metric", [*whole, *clean]),
+        ("Mean error by corruption", "corruption", _of("error", rows["corruption"])),
+        ("Mean error by family", "family", _of("error", rows["family"])),
+        ("Flip probability by sequence", "sequence", _of("flips", rows["sequence"])),
+        ("Accuracy on natural sets", "set", _of("accuracy", rows["natural"])),
+    ]
+    note = (
+        f"The difference is {second} less {first}, with its {100 * found.level:g} % interval, over the same "
+        f"{found.images:,} images; p is of a paired test and is not corrected for the number of rows."
+    )
+    return [_table(*part, first, second, (note,)) for part in parts if part[2]]
+
+
+def _of(name: str, rows: Sequence[Difference]) -> list[Difference]:
+    return [row for row in rows if row.name == name]
+
+
+def _table(title: str, what: str, rows: Sequence[Difference], first: str, second: str, notes: tuple[str, ...]) -> Table:
+    return Table(title, (what, first, second, "difference", "p"), tuple(_row(row) for row in rows), notes=notes)
+
+
+def _row(row: Difference) -> tuple[Cell, ...]:
+    label = row.of if row.scope not in ("benchmark", "condition") else title_of(row.name)
+    if row.scope == "condition":
+        label = f"{row.of} {title_of(row.name)}"
+    elif row.scope == "benchmark" and row.name in ("error", "robustness", "residual", "ece", "flips", "ut5d", "zipf"):
+        label = f"mean {label}"
+    ends = (row.difference.low, row.difference.high)
+    interval = ", ".join(signed(row.name, end) for end in ends)
+    return (
+        Cell(label),
+        Cell(value_text(row.name, row.first), row.trained_on[0]),
+        Cell(value_text(row.name, row.second), row.trained_on[1]),
+        Cell(signed(row.name, row.difference.value), any(row.trained_on), interval),
+        Cell(p_text(row.p_value)),
+    )

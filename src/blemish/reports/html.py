@@ -1,0 +1,108 @@
+"""The report: one HTML file that needs nothing else, neither files nor the network.
+
+A content security policy lets the page run its own two scripts, named by their hashes, and load nothing at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.reports.html_charts import Chart
+from blemish.reports.html_page import Page
+from blemish.reports.html_sections import sections
+from blemish.reports.markup import Markup, element, embedded_json, joined, raw_element
+from blemish.storage.files import write_bytes
+from blemish.types import InputError, optional_import
+from blemish.version import VERSION
+
+__all__ = ["check_report_path", "report_page", "write_report"]
+
+_SUFFIXES = (".html", ".htm")
+
+
+def check_report_path(path: str | os.PathLike[str]) -> Path:
+    """Refuse a file that is no page, before any work."""
+    target = Path(path)
+    if target.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{target}: expected a file name that ends in .html")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; expected a file name")
+    return target
+
+
+def write_report(
+    runs: Sequence[Run],
+    path: str | os.PathLike[str],
+    *,
+    baseline: Baseline | Run | str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+) -> Path:
+    """Write the report of some runs; the file is complete or not there."""
+    target = check_report_path(path)
+    content = report_page(runs, baseline=baseline, level=level, replicates=replicates)
+    write_bytes(target, content.encode("utf-8"))
+    return target
+
+
+def report_page(
+    runs: Sequence[Run], *, baseline: Baseline | Run | str | None = None, level: float = 0.95, replicates: int = 1000
+) -> str:
+    """The whole page as text; the same runs give the same page."""
+    if not runs:
+        raise InputError("no runs to report; expected at least one")
+    library = str(optional_import("plotly.offline").get_plotlyjs())
+    page = sections(runs, baseline=baseline, level=level, replicates=replicates)
+    return f"<!doctype html>\n{_document(page, library)}\n"
+
+
+def _document(page: Page, library: str) -> Markup:
+    own = _file("page.js")
+    # A data block: browsers never run it, whatever it holds.
+    charts = raw_element("script", _charts(page.charts), type="application/json", id="charts")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(library, own)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="generator", content=f"blemish {VERSION}"),
+        element("title", page.title),
+        raw_element("style", _file("page.css")),
+    )
+    links = [element("a", title, href=f"#{identity}") for identity, title in page.contents]
+    button = element("button", "Dark", id="theme", type="button", hidden=True)
+    body = element(
+        "body",
+        element("a", "Skip to the results", href="#main", class_="skip"),
+        page.header,
+        element("div", element("div", element("nav", links, aria_label="Sections"), button), class_="bar"),
+        element("main", page.body, id="main"),
+        element("footer", page.footer),
+        charts,
+        raw_element("script", library),
+        raw_element("script", own),
+    )
+    return element("html", joined([head, body]), lang="en")
+
+
+def _charts(charts: Sequence[Chart]) -> str:
+    return embedded_json([chart.description_for_page() for chart in charts])
+
+
+def _file(name: str) -> str:
+    return resources.files("blemish.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(*scripts: str) -> str:
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
+    return (
+        f"default-src 'none'; script-src {' '.join(hashes)}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

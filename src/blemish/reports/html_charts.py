@@ -1,0 +1,157 @@
+"""The charts of the page as Plotly's own descriptions; colours are named by role and filled in by the page.
+
+Labels come from data and are escaped, because Plotly reads them as a kind of HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blemish.metrics.bootstrap import Estimate
+from blemish.metrics.calibration import Reliability
+from blemish.reports.html_parts import DASHES, SYMBOLS
+from blemish.reports.markup import Markup, chart_text, element
+
+__all__ = ["Chart", "bars", "curve", "reliability_chart"]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with the words that stand in for it, and its height in pixels."""
+
+    identity: str
+    title: str
+    description: str
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    height: int = 170
+
+    def figure(self, *, heading: bool = True) -> Markup:
+        """The place on the page where it is drawn."""
+        plot = element(
+            "div",
+            id=self.identity,
+            class_="plot",
+            role="img",
+            aria_label=f"{self.title}. {self.description}",
+            style=f"--height:{self.height}px",
+        )
+        return element("figure", element("h3", self.title) if heading else None, plot, class_="chart")
+
+    def description_for_page(self) -> dict[str, Any]:
+        """What the page's script needs to draw it."""
+        return {"id": self.identity, "data": self.data, "layout": self.layout}
+
+
+def _line(name: str, place: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
+    colour = f"$series-{place % 8}"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": chart_text(name),
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": colour, "width": 2, "dash": DASHES[place % 8]},
+        "marker": {"color": colour, "size": 6, "symbol": SYMBOLS[place % 8]},
+        **more,
+    }
+
+
+def _errors(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
+    """Whiskers from the low to the high end of each interval."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(0.0, found.high - found.value) for found in estimates],
+        "arrayminus": [max(0.0, found.value - found.low) for found in estimates],
+        "color": colour,
+        "thickness": 1.2,
+        "width": 3,
+    }
+
+
+def curve(
+    identity: str, title: str, lines: Sequence[tuple[str, int, Mapping[float, Estimate]]], *, top: float = 100
+) -> Chart:
+    """Error against severity, one line per model; severity 0 is the clean images."""
+    data = []
+    for name, place, points in lines:
+        x = sorted(points)
+        found = [points[level] for level in x]
+        values = [estimate.value for estimate in found]
+        hover = "%{fullData.name}: %{y:.1f} % at severity %{x}<extra></extra>"
+        data.append(_line(name, place, x, values, error_y=_errors(found, f"$series-{place % 8}"), hovertemplate=hover))
+    words = "; ".join(
+        f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
+    )
+    layout = {
+        "xaxis": {"tickmode": "linear", "dtick": 1, "range": [-0.3, 5.3]},
+        "yaxis": {"range": [0, 1.03 * top], "dtick": top / 2},
+        "margin": {"l": 30, "r": 6, "t": 6, "b": 24},
+    }
+    return Chart(identity, title, f"Error in per cent from clean to the highest severity. {words}.", data, layout)
+
+
+def bars(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
+    """Groups of horizontal bars with intervals, one bar per model in each group."""
+    data = []
+    for place, (name, found) in enumerate(models.items()):
+        present = [(chart_text(group), value) for group, value in zip(groups, found, strict=True) if value is not None]
+        colour = f"$series-{place % 8}"
+        data.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": chart_text(name),
+                "y": [group for group, _ in present],
+                "x": [value.value for _, value in present],
+                "error_x": _errors([value for _, value in present], "$ink"),
+                "marker": {"color": colour},
+                "hovertemplate": "%{fullData.name}, %{y}: %{x:.1f} %<extra></extra>",
+            }
+        )
+    layout = {
+        "barmode": "group",
+        "bargap": 0.35,
+        "xaxis": {"rangemode": "tozero", "ticksuffix": " %"},
+        "yaxis": {"autorange": "reversed", "type": "category", "gridcolor": "rgba(0,0,0,0)"},
+        "margin": {"l": 90, "r": 16, "t": 6, "b": 30},
+    }
+    height = 60 + len(groups) * (24 + 16 * len(models))
+    return Chart(identity, title, "The numbers are in the table below.", data, layout, height)
+
+
+def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int, Reliability]]) -> Chart:
+    """Accuracy against confidence in bins; on the diagonal, confidence can be taken at its word."""
+    diagonal: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [0, 100],
+        "y": [0, 100],
+        "line": {"color": "$quiet", "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+    data: list[dict[str, Any]] = [diagonal]
+    for name, place, bins in lines:
+        full = bins.counts > 0
+        sizes = 4 + 7 * np.sqrt(bins.counts[full] / bins.counts.max())
+        line = _line(
+            name,
+            place,
+            (100 * bins.confidence[full]).tolist(),
+            (100 * bins.accuracy[full]).tolist(),
+            customdata=bins.counts[full].tolist(),
+            hovertemplate="%{fullData.name}: %{x:.0f} % sure, %{y:.0f} % right (%{customdata} answers)<extra></extra>",
+        )
+        line["marker"]["size"] = sizes.round(1).tolist()
+        data.append(line)
+    layout = {
+        "xaxis": {"range": [0, 102], "title": {"text": "confidence, %"}, "nticks": 6},
+        "yaxis": {"range": [0, 102], "title": {"text": "accuracy, %"}, "nticks": 6},
+        "margin": {"l": 50, "r": 10, "t": 8, "b": 44},
+    }
+    return Chart(identity, title, "Accuracy against confidence; the numbers are in the table below.", data, layout, 300)

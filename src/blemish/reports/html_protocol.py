@@ -1,0 +1,133 @@
+"""How it was measured: the protocol of every run side by side, and what a reader has to be warned of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from blemish.evaluation.runs import Run
+from blemish.metrics.compare import protocol_differences
+from blemish.reports.html_parts import scrolling
+from blemish.reports.markup import Markup, element
+from blemish.reports.reading import Reading
+
+__all__ = ["protocol_table", "run_warnings"]
+
+_PARTS = {
+    "benchmark": "Benchmark",
+    "protocol": "Protocol",
+    "data": "Images",
+    "model": "Model",
+    "made_with": "Made with",
+}
+_OWN = "model"
+"""Runs are of different models as a rule, so that their entries are not marked as differences."""
+
+_SILENT = ("benchmark.conditions",)
+
+
+def _flat(value: Any, name: str) -> dict[str, str]:
+    """Entries as dotted names and readable texts."""
+    if name == "protocol.corruptions" and isinstance(value, Mapping):
+        return {name: _versions(value)}
+    if isinstance(value, Mapping):
+        return {key: text for field, item in value.items() for key, text in _flat(item, f"{name}.{field}").items()}
+    return {name: _text(value)}
+
+
+def _text(value: Any) -> str:
+    if value is None or value in ([], {}, ""):
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(item) for item in value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _versions(found: Mapping[str, Any]) -> str:
+    """The versions of many corruptions in few words.
+
+    >>> _versions({"fog": 1, "snow": 2, "rain": 1})
+    'version 1: fog, rain; version 2: snow'
+    """
+    numbers: dict[str, list[str]] = {}
+    for name, version in found.items():
+        numbers.setdefault(_text(version), []).append(name)
+    if len(numbers) == 1:
+        return f"all {len(found)} of version {next(iter(numbers))}"
+    return "; ".join(f"version {version}: {', '.join(names)}" for version, names in sorted(numbers.items())) or "–"
+
+
+def _entries(run: Run) -> dict[str, str]:
+    conditions = run.info["benchmark"]["conditions"]
+    found = {"benchmark.number of conditions": str(len(conditions))}
+    for part in _PARTS:
+        found |= _flat(run.info.get(part, {}), part)
+    return {name: text for name, text in found.items() if name not in _SILENT}
+
+
+def protocol_table(readings: Sequence[Reading]) -> Markup:
+    """One row per field, one column per run; what differs is marked."""
+    entries = [_entries(reading.run) for reading in readings]
+    fields = list(dict.fromkeys(field for entry in entries for field in entry))
+    head = element("tr", element("th", "", class_="text"), [_column(reading.name) for reading in readings])
+    bodies = []
+    for part, title in _PARTS.items():
+        own = [field for field in fields if field.split(".")[0] == part]
+        heading = element("tr", element("th", title, scope="rowgroup", colspan=len(readings) + 1, class_="text"))
+        bodies.append(element("tbody", heading, [_row(field, entries) for field in own], class_="part"))
+    caption = "≠ marks what differs between the runs." if len(readings) > 1 else None
+    table = element(
+        "table", element("caption", caption) if caption else None, element("thead", head), bodies, class_="protocol"
+    )
+    return scrolling(table, "Protocol")
+
+
+def _column(name: str) -> Markup:
+    return element("th", name, scope="col", class_="text wrap")
+
+
+def _row(field: str, entries: Sequence[Mapping[str, str]]) -> Markup:
+    part, _, name = field.partition(".")
+    values = [entry.get(field, "–") for entry in entries]
+    differs = part != _OWN and len(set(values)) > 1
+    style = "text wrap differs" if differs else "text wrap"
+    cells = [element("td", "≠ " if differs else None, value, class_=style) for value in values]
+    return element("tr", element("th", name.replace("_", " ").replace(".", " · "), scope="row"), cells)
+
+
+def run_warnings(readings: Sequence[Reading]) -> list[str]:
+    """What a reader has to know before trusting or comparing the numbers."""
+    found = []
+    for other in readings[1:]:
+        if reasons := protocol_differences(readings[0].run, other.run):
+            found.append(
+                f"{readings[0].name} and {other.name} were not measured in the same way, so that their numbers are not "
+                f"comparable: {'; '.join(reasons)}."
+            )
+    own: dict[str, list[str]] = {}
+    for reading in readings:
+        for text in _own_warnings(reading):
+            own.setdefault(text, []).append(reading.name)
+    everyone = len(readings) > 1
+    for text, names in own.items():
+        found.append(f"{'All models' if everyone and len(names) == len(readings) else ', '.join(names)}: {text}")
+    return found
+
+
+def _own_warnings(reading: Reading) -> list[str]:
+    run, found = reading.run, []
+    if reading.seen:
+        found.append(
+            f"trained on {', '.join(reading.seen)}. Numbers with them are marked †; they do not measure robustness."
+        )
+    open_ones = [str(condition) for condition in run.conditions if not run.finished(condition)]
+    if open_ones:
+        named = ", ".join(open_ones[:6]) + (f" and {len(open_ones) - 6} more" if len(open_ones) > 6 else "")
+        found.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
+    kind = run.info["protocol"].get("frost")
+    if kind not in (None, "reference"):
+        found.append(f"frost uses {kind} textures and cannot be compared with published numbers of frost.")
+    return found

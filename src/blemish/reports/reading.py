@@ -1,0 +1,147 @@
+"""The scores of a run as tables and pages look them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from blemish.benchmarks.condition import Condition
+from blemish.corruptions.catalog import catalog
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.metrics.scores import Score, Scores, score
+from blemish.metrics.titles import TITLES, Scope
+from blemish.types import InputError
+
+__all__ = ["Reading", "check_level", "column_of", "family_of", "labels", "read_all", "title_of"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A run and its scores, under a name that no other run beside it has; ``place`` is its number among them."""
+
+    name: str
+    run: Run
+    scores: Scores
+    place: int
+
+    @cached_property
+    def _rows(self) -> Mapping[tuple[str, str, str], Score]:
+        return {(row.name, row.scope, row.of): row for row in self.scores.rows}
+
+    def get(self, name: str, scope: Scope, of: str = "") -> Score | None:
+        """One score, where there is one."""
+        return self._rows.get((name, scope, of))
+
+    @property
+    def metric(self) -> str:
+        """The name of the benchmark's headline."""
+        return self.scores.metric
+
+    @property
+    def title(self) -> str:
+        """What the benchmark is called."""
+        benchmark = self.run.info["benchmark"]
+        return str(benchmark.get("title") or benchmark["name"])
+
+    @property
+    def series(self) -> str:
+        """The style class that gives the model its colour on a page."""
+        return f"s{self.place % 8}"
+
+    @cached_property
+    def seen(self) -> tuple[str, ...]:
+        """The corruptions of the benchmark that the model was trained on."""
+        training = self.run.info["model"].get("training") or {}
+        tested = {name for condition in self.run.conditions for name in condition.names()}
+        return tuple(str(name) for name in training.get("corruptions") or () if name in tested)
+
+    @cached_property
+    def groups(self) -> dict[str, list[Condition]]:
+        """Corruptions, each with its conditions."""
+        found: dict[str, list[Condition]] = {}
+        for condition in self.run.conditions:
+            if condition.steps and not condition.is_sequence:
+                found.setdefault(condition.group, []).append(condition)
+        return found
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The severities that some corruption has, as headings; none where each corruption has a single condition."""
+        found = {column_of(condition): condition.severity for members in self.groups.values() for condition in members}
+        if len(found) < 2:
+            return []
+        return sorted(found, key=lambda text: (found[text] is None, found[text] or 0, text))
+
+    @cached_property
+    def by_family(self) -> dict[str, list[str]]:
+        """Families, each with its corruptions."""
+        found: dict[str, list[str]] = {}
+        for group, members in self.groups.items():
+            found.setdefault(family_of(members[0]), []).append(group)
+        return found
+
+    @property
+    def sequences(self) -> list[str]:
+        """The perturbation sequences."""
+        return [str(condition) for condition in self.run.conditions if condition.is_sequence]
+
+    @property
+    def natural(self) -> list[str]:
+        """The names of natural sets."""
+        others = [condition.other for condition in self.run.conditions if condition.other is not None]
+        return list(dict.fromkeys(other.partition(":")[2] for other in others))
+
+
+def family_of(condition: Condition) -> str:
+    """The family of a corruption; several one after the other are chains."""
+    names = condition.names()
+    return catalog[names[0]].family if len(names) == 1 else "chains"
+
+
+def column_of(condition: Condition) -> str:
+    """The severity of a condition as a heading.
+
+    >>> from blemish.benchmarks.condition import parse_condition
+    >>> column_of(parse_condition("fog@3")), column_of(parse_condition("noc:border@1-5"))
+    ('3', '1–5')
+    """
+    steps = [f"{step.low:g}" if step.low == step.high else f"{step.low:g}–{step.high:g}" for step in condition.steps]
+    return "+".join(steps)
+
+
+def title_of(name: str, *, unit: bool = True) -> str:
+    """A metric as a heading.
+
+    >>> title_of("mce"), title_of("ece", unit=False)
+    ('mCE, %', 'expected calibration error')
+    """
+    title = TITLES[name]
+    return f"{title.title}, {title.unit}" if unit and title.unit else title.title
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """The models' names; where two are equal, with their folders."""
+    names = [run.name for run in runs]
+    return [f"{run.name} ({run.folder})" if names.count(run.name) > 1 else run.name for run in runs]
+
+
+def check_level(level: float) -> None:
+    """Refuse what is not the level of an interval."""
+    if not 0 < level < 1:
+        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
+
+
+def read_all(
+    runs: Sequence[Run], *, baseline: Baseline | Run | str | None = None, level: float = 0.95, replicates: int = 1000
+) -> list[Reading]:
+    """The scores of several runs beside each other."""
+    check_level(level)
+    for run in runs:
+        if (metric := run.info["benchmark"].get("metric")) not in TITLES:
+            raise InputError(f"{run.folder}: its benchmark's metric is {metric!r}; expected one of {', '.join(TITLES)}")
+    return [
+        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates), place)
+        for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
+    ]

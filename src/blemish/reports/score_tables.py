@@ -1,0 +1,215 @@
+"""The scores of one or several models as tables that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blemish.metrics.plan import Missing
+from blemish.metrics.scores import Score
+from blemish.metrics.titles import TITLES, Scope
+from blemish.reports.reading import Reading, column_of, title_of
+from blemish.reports.tables import Cell, Table, number
+
+__all__ = [
+    "calibration_table",
+    "cell",
+    "family_table",
+    "missing_table",
+    "natural_table",
+    "score_tables",
+    "sequence_table",
+    "signed",
+    "summary_table",
+    "value_text",
+    "with_interval",
+]
+
+_GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
+_SUMMARY = (
+    "error",
+    "mce",
+    "relative_mce",
+    "robustness",
+    "residual",
+    "flips",
+    "mfr",
+    "ut5d",
+    "mt5d",
+    "zipf",
+    "natural_gap",
+)
+_SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
+_SHORT = {
+    "error": "mean",
+    "ce": "CE",
+    "relative_ce": "relative CE",
+    "robustness": "R",
+    "residual": "residual",
+    "ece": "ECE",
+}
+_FEW = 4
+_EMPTY = Cell("–")
+
+
+def value_text(name: str, value: float) -> str:
+    """A number of a metric with as many digits as it deserves."""
+    return number(value, 1 if TITLES[name].scale == 100 else 3)
+
+
+def signed(name: str, value: float) -> str:
+    """A difference with its sign."""
+    text = value_text(name, value)
+    return text if text.startswith("−") or not float(text) else f"+{text}"
+
+
+def cell(name: str, shown: Score | None) -> Cell:
+    """A number alone."""
+    return _EMPTY if shown is None else Cell(value_text(name, shown.estimate.value), shown.trained_on)
+
+
+def with_interval(name: str, shown: Score | None) -> Cell:
+    """A number and its interval in brackets."""
+    if shown is None:
+        return _EMPTY
+    found = shown.estimate
+    value, low, high = (value_text(name, end) for end in (found.value, found.low, found.high))
+    return Cell(value, shown.trained_on, f"{low}, {high}")
+
+
+def score_tables(readings: Sequence[Reading]) -> list[Table]:
+    """Everything there is to read, in the order of importance; tables without numbers are left out."""
+    tables = [summary_table(readings), *(corruption_table(reading) for reading in readings)]
+    tables += [family_table(readings), calibration_table(readings), sequence_table(readings), natural_table(readings)]
+    tables += [missing_table(readings)]
+    return [table for table in tables if table is not None]
+
+
+def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table:
+    """What sums up the benchmark, the headline first: a column for each of a few models, or a row for each of many."""
+    headlines = list(dict.fromkeys(reading.metric for reading in readings))
+    others = [name for name in _SUMMARY if name not in headlines and any(r.get(name, "benchmark") for r in readings)]
+    lines = [(Cell(_benchmark_title(name)), *_summary_row(name, readings)) for name in (*headlines, *others)]
+    clean = [with_interval("error", reading.get("error", "condition", "clean")) for reading in readings]
+    lines.insert(len(headlines), (Cell("clean error, %"), *clean))
+    grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
+    if len(readings) > _FEW:
+        grid = [(Cell("model"), *row[1:]) if place == 0 else row for place, row in enumerate(zip(*grid, strict=True))]
+    notes = [f"In brackets: the {100 * readings[0].scores.level:g} % interval of the bootstrap over images."]
+    if remarks:
+        notes += dict.fromkeys(remark for reading in readings for remark in reading.scores.remarks)
+    return Table(readings[0].title, tuple(cell.text for cell in grid[0]), tuple(grid[1:]), notes=tuple(notes))
+
+
+def _summary_row(name: str, readings: Sequence[Reading]) -> list[Cell]:
+    return [with_interval(name, reading.get(name, "benchmark")) for reading in readings]
+
+
+def _benchmark_title(name: str) -> str:
+    text = title_of(name)
+    return (
+        f"mean {text}" if name in ("error", "robustness", "residual", "flips", "ut5d", "zipf", "natural_gap") else text
+    )
+
+
+def corruption_table(reading: Reading) -> Table | None:
+    """A row per corruption: the error at each severity, and the metrics of the corruption as a whole."""
+    if not reading.groups:
+        return None
+    columns = reading.columns
+    metrics = [name for name in _GROUP_METRICS if any(reading.get(name, "corruption", g) for g in reading.groups)]
+    rows = []
+    for group, members in reading.groups.items():
+        places = {column_of(condition): condition for condition in members}
+        levels = [
+            cell("error", reading.get("error", "condition", str(places[column]))) if column in places else _EMPTY
+            for column in columns
+        ]
+        wholes = [
+            (with_interval if name == metrics[0] else cell)(name, reading.get(name, "corruption", group))
+            for name in metrics
+        ]
+        rows.append((Cell(group), *levels, *wholes))
+    heads = ("corruption", *columns, *(_SHORT[name] for name in metrics))
+    title = f"{reading.name}: error by corruption{' and severity' if columns else ''}, %"
+    return Table(title, heads, tuple(rows))
+
+
+def family_table(readings: Sequence[Reading]) -> Table | None:
+    """A row per family of corruptions, a column per model."""
+    families = list(dict.fromkeys(family for reading in readings for family in reading.by_family))
+    if not families:
+        return None
+    rows = tuple(
+        (Cell(family), *(with_interval("error", reading.get("error", "family", family)) for reading in readings))
+        for family in families
+    )
+    return Table("Mean error by family, %", ("family", *(reading.name for reading in readings)), rows)
+
+
+def calibration_table(readings: Sequence[Reading]) -> Table | None:
+    """Whether confidences can be believed, on clean and on corrupted images."""
+    rows = []
+    for reading in readings:
+        pools: tuple[tuple[str, Scope, str], ...] = (("clean", "condition", "clean"), ("corrupted", "benchmark", ""))
+        for what, scope, of in pools:
+            found = [reading.get(name, scope, of) for name in ("accuracy", "confidence", "ece")]
+            if any(found):
+                cells = [cell(*pair) for pair in zip(("accuracy", "confidence"), found[:2], strict=True)]
+                rows.append((Cell(reading.name), Cell(what), *cells, with_interval("ece", found[2])))
+    if not rows:
+        return None
+    columns = ("model", "images", "accuracy, %", "mean confidence, %", "ECE, %")
+    return Table("Calibration", columns, tuple(rows), text_columns=2)
+
+
+def sequence_table(readings: Sequence[Reading]) -> Table | None:
+    """A row per sequence and model: how often predictions flip, and how far rankings move."""
+    names = list(dict.fromkeys(name for reading in readings for name in reading.sequences))
+    metrics = [m for m in _SEQUENCE_METRICS if any(r.get(m, "sequence", n) for r in readings for n in names)]
+    if not metrics:
+        return None
+    rows = []
+    for name in names:
+        for reading in readings:
+            cells = [with_interval(metric, reading.get(metric, "sequence", name)) for metric in metrics]
+            rows.append((Cell(name), Cell(reading.name), *cells))
+    columns = ("sequence", "model", *(title_of(metric) for metric in metrics))
+    return Table("Stability along perturbation sequences", columns, tuple(rows), text_columns=2)
+
+
+def natural_table(readings: Sequence[Reading]) -> Table | None:
+    """A row per natural set and model: accuracy there, and on the clean images of the same classes."""
+    rows = []
+    for name in dict.fromkeys(name for reading in readings for name in reading.natural):
+        for reading in readings:
+            there = reading.get("accuracy", "natural", f"natural:{name}")
+            here = reading.get("accuracy", "natural", f"clean:{name}")
+            gap = reading.get("natural_gap", "natural", f"natural:{name}")
+            if there or here or gap:
+                cells = (with_interval("accuracy", there), with_interval("accuracy", here))
+                rows.append((Cell(name), Cell(reading.name), *cells, with_interval("natural_gap", gap)))
+    if not rows:
+        return None
+    columns = ("set", "model", "accuracy there, %", "on clean images of its classes, %", "gap, points")
+    return Table("Natural sets", columns, tuple(rows), text_columns=2)
+
+
+def _missing_names(missing: Missing) -> str:
+    names = ", ".join(title_of(name, unit=False) for name in missing.names)
+    return f"{names} of {missing.of}" if missing.of else names
+
+
+def missing_table(readings: Sequence[Reading]) -> Table | None:
+    """What could not be computed, why, and of which models."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for reading in readings:
+        for missing in reading.scores.missing:
+            found.setdefault((_missing_names(missing), missing.why), []).append(reading.name)
+    if not found:
+        return None
+    every = len(readings) > 1
+    rows = tuple(
+        (Cell(what), Cell("all models" if every and len(models) == len(readings) else ", ".join(models)), Cell(why))
+        for (what, why), models in found.items()
+    )
+    return Table("What could not be computed", ("metric", "model", "why"), rows, text_columns=3)

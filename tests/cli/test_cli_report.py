@@ -1,0 +1,43 @@
+"""``blemish report`` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from typer.testing import CliRunner
+
+from blemish.cli.report import report_command
+from report_runs import pictured_run
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(report_command)
+
+
+def invoke(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "140"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_page(tmp_path: Path) -> None:
+    pictured_run(tmp_path / "results", "one")
+    pictured_run(tmp_path / "results", "two", seed=1)
+    target = tmp_path / "report.html"
+    code, output, _ = invoke(tmp_path / "results", "-o", target, "--replicates", 5)
+    assert code == 0
+    assert output.startswith(f"wrote {target} (")
+    assert output.endswith("MB, 2 models)\n")
+    assert "<h1>A synthetic benchmark</h1>" in target.read_text(encoding="utf-8")
+
+
+def test_bad_input_leaves_nothing(tmp_path: Path) -> None:
+    code, _, errors = invoke(tmp_path / "gone", "-o", tmp_path / "report.html")
+    assert code == 2
+    assert "no such folder" in errors
+    pictured_run(tmp_path / "results", "one")
+    code, _, errors = invoke(tmp_path / "results", "-o", tmp_path / "report.txt")
+    assert code == 2
+    assert "ends in .html" in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]

@@ -1,0 +1,140 @@
+"""``blemish score`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from blemish.cli.compare import compare_command
+from blemish.cli.score import score_command
+from blemish.evaluation.runs import open_run
+from blemish.metrics.scores import score
+from report_runs import HOSTILE
+from synthetic_runs import FIFTEEN, severities, write_run
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command("score")(score_command)
+app.command("compare")(compare_command)
+
+
+def invoke(*arguments: object, columns: int = 140) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": str(columns)})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+MCE = {"metric": "mce", "baseline": "alexnet"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    write_run(folder, "plain", severities(), images=60, benchmark=MCE)
+    model = {"training": {"corruptions": ["fog"], "augmentations": []}}
+    write_run(folder, "hardened", severities(worst=0.5), images=60, benchmark=MCE, model=model)
+    return folder
+
+
+def test_text(results: Path) -> None:
+    code, output, _ = invoke("score", results, "--replicates", 20)
+    assert code == 0
+    for word in ("plain", "hardened", "mCE, %", "clean error, %", *FIFTEEN, "noise", "weather", "Calibration"):
+        assert word in output
+    assert "† The model was trained on a corruption" in output
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 300])
+def test_no_digit_is_ever_cut(results: Path, columns: int) -> None:
+    _, output, _ = invoke("score", results / "plain", "--replicates", 20, columns=columns)
+    assert "…" not in output
+    _, wide, _ = invoke("score", results / "plain", "--replicates", 20, columns=1000)
+    numbers = re.compile(r"\d+\.\d+")
+    assert sorted(numbers.findall(output)) == sorted(numbers.findall(wide))
+
+
+def test_json_has_all_digits(results: Path) -> None:
+    code, output, _ = invoke("score", results / "plain", "--json", "--replicates", 20)
+    assert code == 0
+    (entry,) = json.loads(output)
+    expected = score(open_run(results / "plain"), replicates=20)
+    assert expected.headline is not None
+    assert entry["headline"]["value"] == expected.headline.estimate.value
+    assert entry["model"] == "plain"
+    assert len(entry["rows"]) == len(expected.rows)
+    assert "trained_on_note" not in entry
+
+
+def test_csv_has_all_digits(results: Path) -> None:
+    _, output, _ = invoke("score", results, "--csv", "--replicates", 20)
+    lines = output.splitlines()
+    assert lines[-1].startswith("# † The model was trained")
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines[:-1]))))
+    expected = {
+        (name, row.name, row.scope, row.of): row
+        for name in ("plain", "hardened")
+        for row in score(open_run(results / name), replicates=20).rows
+    }
+    assert len(rows) == len(expected)
+    for row in rows:
+        found = expected[row["model"], row["metric"], row["scope"], row["of"]]
+        assert float(row["value"]) == found.estimate.value
+        assert float(row["high"]) == found.estimate.high
+        assert (row["trained_on"] == "†") == found.trained_on
+    assert {row["of"] for row in rows if row["trained_on"] and row["scope"] == "corruption"} == {"fog"}
+
+
+@pytest.mark.parametrize(("flag", "sign"), [("--markdown", "†"), ("--latex", r"$^\dagger$")])
+def test_marks_in_every_format(results: Path, flag: str, sign: str) -> None:
+    _, output, _ = invoke("score", results, flag, "--replicates", 20)
+    assert f"{sign} The model was trained on a corruption" in output
+    assert re.search(rf"fog.*\d{re.escape(sign)}", output)
+    assert not re.search(rf"snow.*\d{re.escape(sign)}", output)
+    _, plain, _ = invoke("score", results / "plain", flag, "--replicates", 20)
+    assert sign not in plain
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("a.json", "["), ("a.csv", "model,"), ("a.md", "### "), ("a.tex", r"\begin{table}"), ("a.txt", "A ")],
+)
+def test_files(results: Path, tmp_path: Path, name: str, start: str) -> None:
+    code, output, _ = invoke("score", results, "-o", tmp_path / name, "--replicates", 20)
+    assert code == 0
+    assert output == f"wrote {tmp_path / name}\n"
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_baselines(results: Path, tmp_path: Path) -> None:
+    _, output, _ = invoke("score", results / "plain", "--json", "--baseline", results / "plain", "--replicates", 5)
+    assert json.loads(output)[0]["headline"]["value"] == pytest.approx(100)
+    code, _, errors = invoke("score", results / "plain", "--baseline", "alexnot")
+    assert code == 2
+    assert "baseline 'alexnot'; expected alexnet, or a folder with a run" in errors
+
+
+def test_bad_input(results: Path, tmp_path: Path) -> None:
+    assert invoke("score", tmp_path / "gone")[0] == 2
+    assert "expected one format" in invoke("score", results, "--json", "--csv")[2]
+    assert "level 1.5" in invoke("score", results, "--level", 1.5, "--replicates", 5)[2]
+    assert invoke("score", results, "--replicates", 0)[0] == 2
+    code, _, errors = invoke("score", results, "-o", results / "plain" / "run.json" / "x.csv", "--replicates", 5)
+    assert code == 2
+    assert "cannot write" in errors
+
+
+def test_hostile_names_stay_in_their_cells(tmp_path: Path) -> None:
+    name = f"\x1b[31m{HOSTILE}[bold]\n"
+    write_run(tmp_path, "m", {"clean": 0.8, "fog@1": 0.5}, images=10, model={"name": name})
+    _, output, _ = invoke("score", tmp_path, "--replicates", 5)
+    assert "\x1b" not in output
+    assert "[bold]" in output
+    _, text, _ = invoke("score", tmp_path, "--csv", "--replicates", 5)
+    assert {row["model"] for row in csv.DictReader(io.StringIO(text, newline=""))} == {name}

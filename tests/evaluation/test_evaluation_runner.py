@@ -1,0 +1,354 @@
+"""Running a benchmark: what is written, what is skipped, what is refused, and what survives a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+import blemish
+from blemish.benchmarks.benchmark import Benchmark, Protocol
+from blemish.benchmarks.condition import parse_condition
+from blemish.data.source import Source
+from blemish.evaluation.records import read_records
+from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runs import Run, find_runs, open_run, record_path
+from blemish.models.base import Classifier, Training
+from blemish.types import InputError
+
+CLASSES = 7
+
+
+def picture(i: int, size: tuple[int, int] = (32, 32)) -> Image.Image:
+    levels = np.random.default_rng(i).integers(0, 256, (*size, 3), dtype=np.uint8)
+    return Image.fromarray(levels)
+
+
+def source(count: int = 20, sizes: tuple[tuple[int, int], ...] = ((32, 32),), base: int = 0) -> Source:
+    return Source(
+        name="pictures",
+        names=tuple(f"{i % CLASSES}/{i}.png" for i in range(count)),
+        ids=np.arange(base, base + count, dtype=np.int64),
+        labels=np.arange(count, dtype=np.int64) % CLASSES,
+        read=lambda i: picture(i + base, sizes[i % len(sizes)]),
+        classes=tuple("abcdefg"),
+    )
+
+
+def forward(values: Tensor) -> Tensor:
+    """Scores that depend on every pixel, and on nothing but the image itself."""
+    weights = torch.linspace(-1, 1, values[0].numel(), dtype=torch.float64).view(1, *values.shape[1:])
+    total = (values.double() * weights).flatten(1).sum(1, keepdim=True)
+    return torch.cos(total * torch.arange(1, CLASSES + 1)) * 3
+
+
+def model(name: str = "toy", weights: str = "w1") -> Classifier:
+    return Classifier(name, "function", forward, weights, training=Training(("fog",)))
+
+
+def benchmark(*conditions: str, **protocol: object) -> Benchmark:
+    return Benchmark(
+        "mine",
+        "",
+        "error",
+        tuple(parse_condition(text) for text in conditions),
+        Protocol(**protocol),  # type: ignore[arg-type]
+    )
+
+
+def test_records_say_what_the_model_said(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@2", "fog@1-5", seed=3), model(), source(), tmp_path, batch_size=6)
+    assert [str(condition) for condition in run.conditions] == ["clean", "fog@2", "fog@1-5"]
+    images = torch.stack([torch.from_numpy(np.array(picture(i))).permute(2, 0, 1) for i in range(20)])
+    foggy = blemish.corrupt(images, "fog", severity=2, seed=3)
+    expected = forward(foggy.float() / 255).float().softmax(1)
+    found = run.records(parse_condition("fog@2"))
+    np.testing.assert_array_equal(found.top5[:, 0], expected.argmax(1))
+    np.testing.assert_allclose(found.confidence, expected.amax(1), rtol=1e-4)
+    own = expected[torch.arange(20), torch.arange(20) % CLASSES]
+    np.testing.assert_allclose(found.label_confidence, own, rtol=1e-4)
+    assert found.images.tolist() == list(source().names)
+    assert (found.top5 >= 0).all()
+
+
+def test_the_header_states_the_protocol(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@2", seed=3, storage="jpeg85", crop=24), model(), source(), tmp_path)
+    header = read_records(record_path(run.folder, parse_condition("fog@2"))).header
+    assert header["condition"] == "fog@2"
+    assert header["protocol"] == {
+        "seed": 3,
+        "preset": None,
+        "storage": "jpeg85",
+        "resize": None,
+        "crop": 24,
+        "pixels": "generated",
+        "corruptions": {"fog": 1},
+        "frost": None,
+    }
+    assert header["model"]["weights"] == "w1"
+    assert header["model"]["training"] == {"corruptions": ["fog"], "augmentations": []}
+    assert header["data"]["images"] == 20
+    assert len(header["data"]["fingerprint"]) == 32
+    assert open_run(run.folder).info == run.info
+
+
+@pytest.mark.parametrize("storage", ["raw", "jpeg85"])
+def test_batches_do_not_change_records(tmp_path: Path, storage: str) -> None:
+    sizes = ((32, 32), (24, 40), (32, 32))
+    wanted = benchmark("gaussian_noise@3", "fog@2+contrast@1", "p:gaussian_noise@1", "p:translate@2", storage=storage)
+    one = evaluate(wanted, model(), source(sizes=sizes), tmp_path / "one", batch_size=1, zipf=True)
+    many = evaluate(wanted, model(), source(sizes=sizes), tmp_path / "many", batch_size=7, zipf=True)
+    for condition in wanted.conditions:
+        a, b = one.records(condition), many.records(condition)
+        assert a.images.tolist() == b.images.tolist()
+        np.testing.assert_array_equal(a.top5, b.top5)
+        np.testing.assert_array_equal(a.confidence, b.confidence)
+        if condition.is_sequence:
+            assert a.frames is not None
+            assert b.frames is not None
+            np.testing.assert_array_equal(a.frames, b.frames)
+            np.testing.assert_array_equal(a.zipf, b.zipf)
+
+
+def test_storage_as_jpeg_changes_corrupted_images_only(tmp_path: Path) -> None:
+    raw = evaluate(benchmark("contrast@2"), model(), source(), tmp_path / "raw")
+    jpeg = evaluate(benchmark("contrast@2", storage="jpeg85"), model(), source(), tmp_path / "jpeg")
+    clean, dark = raw.conditions
+    np.testing.assert_array_equal(raw.records(clean).confidence, jpeg.records(clean).confidence)
+    assert (raw.records(dark).confidence != jpeg.records(dark).confidence).any()
+
+
+def test_frames_are_those_of_the_sequence(tmp_path: Path) -> None:
+    wanted = benchmark("p:translate@2", resize=48, crop=32)
+    run = evaluate(wanted, model(), source(5, ((48, 60),)), tmp_path, zipf=True)
+    found = run.records(parse_condition("p:translate@2"))
+    sequence = blemish.sequences["p:translate"]
+    images = torch.stack([torch.from_numpy(np.array(picture(i, (48, 60)))).permute(2, 0, 1) for i in range(5)])
+    frames = list(sequence.frames(images, ids=range(5), difficulty=2, crop=32))
+    assert found.frames is not None
+    assert found.frames.tolist() == list(range(len(frames))) * 5
+    expected = torch.stack([forward(frame.float() / 255).float().softmax(1) for frame in frames], dim=1)
+    np.testing.assert_array_equal(found.top5[:, 0].reshape(5, -1), expected.argmax(2))
+    # The Zipf distance by its definition, of frame 7 of image 3 from the frame two before it.
+    ranks = (-expected[3]).argsort(dim=1, stable=True).argsort(dim=1) + 1
+    first, second = ranks[5].double(), ranks[7].double()
+    distance = float(((1 / first - 1 / second).abs() / first).sum())
+    assert found.zipf is not None
+    assert found.zipf.reshape(5, -1)[3, 7] == pytest.approx(distance, rel=1e-5)
+    assert np.isnan(found.zipf.reshape(5, -1)[:, :2]).all()
+
+
+def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
+    wanted = benchmark("fog@1", "fog@2")
+    run = evaluate(wanted, model(), source(), tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*.parquet")}
+    missing = record_path(run.folder, parse_condition("fog@2"))
+    content = missing.read_bytes()
+    missing.unlink()
+    steps: list[Step] = []
+    again = evaluate(wanted, model(), source(), tmp_path, report=steps.append)
+    assert {step.condition for step in steps} == {"fog@2"}
+    assert steps[0].done == 40
+    assert steps[-1] == Step("fog@2", 60, 60)
+    assert missing.read_bytes() == content
+    assert {path: path.stat().st_mtime_ns for path in again.folder.rglob("*.parquet") if path != missing} == {
+        path: stamp for path, stamp in before.items() if path != missing
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"wanted": benchmark("fog@1", seed=1)}, "protocol.seed was 0, now 1"),
+        ({"wanted": benchmark("fog@3")}, "benchmark.conditions"),
+        ({"model": model(weights="w2")}, 'model.weights was "w1", now "w2"'),
+        ({"source": source(base=5)}, "data.fingerprint"),
+        ({"source": source(19)}, "data.images was 20, now 19"),
+        ({"limit": 10}, "data.selection"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, change: dict[str, object], field: str) -> None:
+    settings: dict[str, object] = {"wanted": benchmark("fog@1"), "model": model(), "source": source(), "limit": None}
+    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    before = (run.folder / "run.json").read_bytes()
+    wanted = {**settings, **change}
+    with pytest.raises(InputError, match="holds results of another run") as caught:
+        evaluate(wanted["wanted"], wanted["model"], wanted["source"], tmp_path, limit=wanted["limit"])  # type: ignore[arg-type]
+    assert field in str(caught.value)
+    assert (run.folder / "run.json").read_bytes() == before
+
+
+def test_several_models_share_a_folder(tmp_path: Path) -> None:
+    for name in ("one", "two/../x", "…"):
+        evaluate(benchmark("fog@1"), model(name), source(), tmp_path)
+    assert sorted(run.name for run in find_runs([tmp_path])) == sorted(["one", "two/../x", "…"])
+    assert all(run.folder.parent == tmp_path for run in find_runs([tmp_path]))
+
+
+def test_a_limit_takes_all_classes_in_proportion(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model(), source(70), tmp_path, limit=14)
+    labels = run.records(run.conditions[0]).labels
+    assert sorted(labels.tolist()) == sorted([*range(CLASSES)] * 2)
+    assert run.info["data"]["selection"] == "14 of 70, stratified by class"
+
+
+def test_going_on_until_it_is_enough(tmp_path: Path) -> None:
+    looks: list[tuple[int, int]] = []
+
+    def enough(run: Run, look: int) -> bool:
+        looks.append((look, len(run.records(run.conditions[1]))))
+        return look == 3
+
+    run = evaluate(benchmark("fog@1"), model(), source(70), tmp_path, limit=10, enough=enough)
+    assert looks == [(1, 10), (2, 20), (3, 40)]
+    names = run.records(run.conditions[1]).images
+    assert len({*names.tolist()}) == 40
+    assert run.info["data"]["images"] == 40
+    assert run.info["until"]
+    whole = evaluate(benchmark("fog@1"), model("whole"), source(70), tmp_path)
+    places = {name: i for i, name in enumerate(whole.records(whole.conditions[1]).images.tolist())}
+    rows = np.array([places[name] for name in names.tolist()])
+    np.testing.assert_array_equal(run.records(run.conditions[1]).top5, whole.records(whole.conditions[1]).top5[rows])
+
+
+def test_all_images_end_it_too(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model(), source(30), tmp_path, limit=10, enough=lambda *_: False)
+    assert len(run.records(run.conditions[0])) == 30
+    assert run.stages == 3
+
+
+def test_memory_errors_halve_the_batch(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def greedy(values: Tensor) -> Tensor:
+        sizes.append(len(values))
+        if len(values) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(values)
+
+    run = evaluate(benchmark("fog@1"), replace(model(), forward=greedy), source(), tmp_path / "a", batch_size=16)
+    assert sizes[:3] == [16, 8, 4]
+    assert max(sizes[3:]) == 2
+    other = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "b")
+    np.testing.assert_array_equal(run.records(run.conditions[1]).top5, other.records(other.conditions[1]).top5)
+
+
+def test_memory_for_not_even_one_image_is_explained(tmp_path: Path) -> None:
+    def hungry(values: Tensor) -> Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(InputError, match="too little memory for a single image"):
+        evaluate(benchmark("fog@1"), replace(model(), forward=hungry), source(), tmp_path)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_labels_that_the_model_does_not_know_are_refused(tmp_path: Path) -> None:
+    few = replace(model(), forward=lambda values: forward(values)[:, :4])
+    with pytest.raises(InputError, match="label 6 for a model with 4 classes"):
+        evaluate(benchmark("fog@1"), few, source(), tmp_path)
+
+
+def test_models_of_few_classes_leave_places_empty(tmp_path: Path) -> None:
+    two = replace(model(), forward=lambda values: forward(values)[:, :2])
+    images = replace(source(), labels=np.arange(20, dtype=np.int64) % 2)
+    found = evaluate(benchmark("fog@1"), two, images, tmp_path).records(parse_condition("fog@1"))
+    assert (found.top5[:, 2:] == -1).all()
+    assert sorted({*found.top5[:, :2].ravel().tolist()}) == [0, 1]
+
+
+def test_pictures_are_kept_worst_first(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1", "fog@5"), model(), source(40), tmp_path)
+    with np.load(run.folder / "pictures.npz") as kept:
+        assert kept["images"].shape == (16, 32, 32, 3)
+        assert kept["classes"].tolist() == list("abcdefg")
+        first = kept["names"][0]
+        place = list(source(40).names).index(str(first))
+        np.testing.assert_array_equal(kept["images"][0], np.array(picture(place)))
+
+
+CHILD = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from test_evaluation_runner import benchmark, forward, model, source
+from dataclasses import replace
+from blemish.evaluation.runner import evaluate
+
+def slow(values):
+    time.sleep(0.05)
+    return forward(values)
+
+wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
+evaluate(wanted, replace(model(), forward=slow), source(), sys.argv[2], batch_size=4)
+"""
+
+
+def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", CHILD, str(Path(__file__).parent), str(tmp_path / "killed")]
+    child = subprocess.Popen(arguments, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    records = tmp_path / "killed" / "toy" / "records"
+    deadline = time.monotonic() + 60
+    while len([*records.glob("*.parquet")]) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    finished = {path.name: path.stat().st_mtime_ns for path in records.glob("*.parquet")}
+    assert 2 <= len(finished) < 6
+    for path in records.glob("*.parquet"):
+        assert len(read_records(path)) == 20
+    wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
+    run = evaluate(wanted, model(), source(), tmp_path / "killed", batch_size=4)
+    assert {name: (records / name).stat().st_mtime_ns for name in finished} == finished
+    whole = evaluate(wanted, model(), source(), tmp_path / "whole", batch_size=4)
+    for condition in wanted.conditions:
+        assert record_path(run.folder, condition).read_bytes() == record_path(whole.folder, condition).read_bytes()
+    assert not [*run.folder.glob(".blemish-unfinished/*")]
+
+
+def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
+    def second(step: Step) -> None:
+        with pytest.raises(InputError, match="another run is writing"):
+            evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+
+    evaluate(benchmark("fog@1"), model(), source(), tmp_path, report=second)
+
+
+def test_damaged_records_are_named(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    path = record_path(run.folder, parse_condition("fog@1"))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"fog@1\.parquet: not a readable file of records"):
+        run.records(parse_condition("fog@1"))
+
+
+def test_records_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "a")
+    other = evaluate(benchmark("fog@1", seed=1), model(), source(), tmp_path / "b")
+    condition = parse_condition("fog@1")
+    record_path(run.folder, condition).write_bytes(record_path(other.folder, condition).read_bytes())
+    with pytest.raises(InputError, match="its protocol is not that of"):
+        run.records(condition)
+
+
+def test_unreadable_run_files_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        find_runs([tmp_path / "none"])
+    with pytest.raises(InputError, match="no results in it"):
+        find_runs([tmp_path])
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "run.json").write_text("[]")
+    with pytest.raises(InputError, match="not a readable run file"):
+        find_runs([tmp_path])
+    (tmp_path / "m" / "run.json").write_text(json.dumps({"model": {}}))
+    with pytest.raises(InputError, match="not a readable run file"):
+        find_runs([tmp_path])

@@ -1,0 +1,250 @@
+"""Preprocessing worked by hand, the checks of scores, torch modules and the hash of their weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from blemish.models.base import Classifier, Preprocessing
+from blemish.models.hashing import hash_files, hash_state
+from blemish.models.torch_module import device_named, from_module, load_weights, read_state
+from blemish.types import InputError
+
+
+def batch(count: int = 3, channels: int = 3, side: int = 8) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (count, channels, side, side), dtype=torch.uint8, generator=generator)
+
+
+class TestPreprocessing:
+    def test_mean_and_std_by_hand(self) -> None:
+        images = torch.tensor([0, 51, 255], dtype=torch.uint8).view(1, 3, 1, 1)
+        values = Preprocessing(mean=(0.0, 0.2, 0.5), std=(1.0, 0.5, 0.25))(images)
+        torch.testing.assert_close(values.flatten(), torch.tensor([0.0, 0.0, 2.0]))
+
+    def test_layouts(self) -> None:
+        images = batch()
+        unit = images.float() / 255
+        assert torch.equal(Preprocessing()(images), unit)
+        assert torch.equal(Preprocessing(channels="bgr")(images), unit.flip(1))
+        assert torch.equal(Preprocessing(layout="nhwc")(images), unit.permute(0, 2, 3, 1))
+        pictures = images.permute(0, 2, 3, 1).numpy()
+        assert np.array_equal(Preprocessing(layout="flat")(images).numpy(), pictures.reshape(3, -1) / np.float32(255))
+        assert torch.equal(Preprocessing(layout="flat-chw")(images), unit.flatten(1))
+
+    def test_gray_and_colour(self) -> None:
+        white = torch.full((1, 3, 8, 8), 255, dtype=torch.uint8)
+        torch.testing.assert_close(Preprocessing(channels="gray")(white), torch.ones(1, 1, 8, 8))
+        assert Preprocessing()(batch(channels=1)).shape == (3, 3, 8, 8)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.integers(0, 2**32 - 1))
+    def test_levels_come_through_unchanged(self, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        images = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8, generator=generator)
+        assert torch.equal(Preprocessing(levels=True)(images), images)
+
+    def test_resizing_keeps_a_constant_picture_either_way(self) -> None:
+        images = torch.full((1, 3, 16, 10), 77, dtype=torch.uint8)
+        for size in ((8, 20), (32, 5), (16, 10)):
+            assert torch.equal(Preprocessing(size=size, levels=True)(images), torch.full((1, 3, *size), 77).byte())
+
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            ({"mean": (0.1, 0.2)}, "mean of 2 values"),
+            ({"std": (0.0,)}, "std"),
+            ({"channels": "cmyk"}, "channels 'cmyk'"),
+            ({"layout": "hwc"}, "layout 'hwc'"),
+            ({"levels": True, "mean": (0.5,)}, "8-bit levels"),
+            ({"size": (0, 4)}, "input size"),
+        ],
+    )
+    def test_refusals(self, settings: dict[str, Any], said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            Preprocessing(**settings)
+
+
+def fixed(scores: Tensor, **settings: Any) -> Classifier:
+    return Classifier(name="fixed", kind="test", forward=lambda values: scores[: len(values)], weights="0", **settings)
+
+
+class TestScores:
+    def test_probabilities_without_background_equal_those_of_logits(self) -> None:
+        logits = torch.tensor([[3.0, 1.0, 2.0, 0.5], [0.0, 0.0, 1.0, -1.0], [5.0, 0.1, 0.2, 0.3]])
+        one = fixed(logits, skip_classes=1)(batch())
+        other = fixed(logits.softmax(1), skip_classes=1, output="probabilities")(batch())
+        torch.testing.assert_close(one, other)
+        torch.testing.assert_close(one, logits[:, 1:].softmax(1))
+
+    @pytest.mark.parametrize(
+        ("scores", "settings", "said"),
+        [
+            (torch.eye(3), {}, "they are probabilities"),
+            (torch.eye(3) * 4, {"output": "probabilities"}, "they are logits"),
+            (torch.full((3, 2), float("nan")), {}, "not a number"),
+            (torch.zeros(3), {}, "one row of class scores"),
+            (torch.rand(2, 4), {}, "for 3 images"),
+            (torch.zeros(3, 2), {"skip_classes": 2}, "skip_classes 2 of 2"),
+        ],
+    )
+    def test_scores_that_cannot_be_meant(self, scores: Tensor, settings: dict[str, Any], said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            fixed(scores, **settings)(batch())
+
+    def test_output_of_another_type(self) -> None:
+        model = Classifier(name="odd", kind="test", forward=list, weights="0")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="output of type list"):
+            model(batch())
+
+    def test_settings(self) -> None:
+        with pytest.raises(InputError, match="output 'scores'"):
+            fixed(torch.eye(3), output="scores")
+        with pytest.raises(InputError, match="skip_classes -1"):
+            fixed(torch.eye(3), skip_classes=-1)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.drop = nn.Dropout(0.5)
+        self.linear = nn.Linear(4, 5)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.linear(self.drop(self.norm(self.conv(values)).mean((2, 3))))  # type: ignore[no-any-return]
+
+
+class TestModules:
+    def test_evaluation_mode_even_after_training_goes_on(self) -> None:
+        net = Net()
+        model = from_module(net)
+        expected = model(batch())
+        net.train()
+        assert torch.equal(model(batch()), expected)
+        assert model.name == "Net"
+        torch.testing.assert_close(expected, net.eval()(batch().float() / 255).softmax(1))
+
+    def test_channels_last_computes_the_same(self) -> None:
+        net = Net()
+        torch.testing.assert_close(from_module(net)(batch()), from_module(net, channels_last=True)(batch()))
+
+    def test_models_that_return_logits_in_a_dictionary(self) -> None:
+        class Wrapped(nn.Module):
+            def forward(self, values: Tensor) -> dict[str, Tensor]:
+                return {"logits": values.mean((2, 3))}
+
+        torch.testing.assert_close(from_module(Wrapped())(batch()), (batch().float() / 255).mean((2, 3)).softmax(1))
+
+    def test_no_module(self) -> None:
+        with pytest.raises(InputError, match="expected a torch module"):
+            from_module("resnet")  # type: ignore[arg-type]
+
+    def test_devices(self) -> None:
+        assert device_named("auto").type in ("cpu", "cuda")
+        assert device_named("cpu") == torch.device("cpu")
+        with pytest.raises(InputError, match="expected cpu, cuda or auto"):
+            device_named("tpu9000")
+        if not torch.cuda.is_available():
+            with pytest.raises(InputError, match="no GPU"):
+                device_named("cuda")
+
+
+STATE = "{'a': torch.arange(6.).view(2, 3), 'b': torch.ones(1, dtype=torch.bfloat16), 'n': torch.tensor(3)}"
+
+
+class TestHash:
+    def test_the_same_in_another_process(self) -> None:
+        code = f"import torch; from blemish.models.hashing import hash_state; print(hash_state({STATE}))"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == hash_state(eval(STATE))
+
+    def test_names_shapes_types_and_values_count(self) -> None:
+        base = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        changed = base.clone()
+        changed[3] = torch.nextafter(changed[3], torch.tensor(9.0))
+        states: list[dict[str, Any]] = [
+            {"w": base},
+            {"v": base},
+            {"w": base.view(2, 2)},
+            {"w": base.view(torch.int32)},
+            {"w": changed},
+            {"w": base, "extra": 1},
+            {"w": base, "extra": 2},
+            {},
+        ]
+        assert len({hash_state(state) for state in states}) == len(states)
+
+    def test_the_way_memory_is_laid_out_does_not_count(self) -> None:
+        weights = torch.rand(4, 3, 5, 5)
+        turned = weights.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+        last = weights.to(memory_format=torch.channels_last)
+        assert hash_state({"w": weights}) == hash_state({"w": turned}) == hash_state({"w": last})
+
+    def test_on_a_gpu(self, device: torch.device) -> None:
+        state = Net().state_dict()
+        assert hash_state(state) == hash_state({key: value.to(device) for key, value in state.items()})
+
+    def test_weights_without_values(self) -> None:
+        with pytest.raises(InputError, match="have no values yet"):
+            from_module(nn.LazyLinear(3))
+        with pytest.raises(InputError, match="have no values yet"):
+            from_module(nn.Linear(2, 2, device="meta"))
+
+    def test_files(self, tmp_path: Path) -> None:
+        one, two = tmp_path / "1", tmp_path / "2"
+        one.write_bytes(b"ab")
+        two.write_bytes(b"c")
+        both = hash_files([one, two])
+        one.write_bytes(b"a")
+        two.write_bytes(b"bc")
+        assert hash_files([one, two]) != both
+
+
+class TestWeights:
+    @pytest.mark.parametrize("wrap", [lambda s: s, lambda s: {"state_dict": s, "epoch": 3}, lambda s: {"model": s}])
+    def test_wrappings(self, tmp_path: Path, wrap: Any) -> None:
+        state = {f"module.{key}": value for key, value in Net().state_dict().items()}
+        torch.save(wrap(state), tmp_path / "w.pth")
+        net = load_weights(Net(), tmp_path / "w.pth")
+        assert hash_state(net.state_dict()) == hash_state({key.removeprefix("module."): v for key, v in state.items()})
+
+    def test_arrays(self, tmp_path: Path) -> None:
+        state = Net().state_dict()
+        np.savez(tmp_path / "w.npz", allow_pickle=False, **{key: value.numpy() for key, value in state.items()})
+        assert hash_state(read_state(tmp_path / "w.npz")) == hash_state(state)
+
+    def test_what_does_not_fit_is_named(self, tmp_path: Path) -> None:
+        state = Net().state_dict()
+        del state["linear.bias"]
+        torch.save({**state, "other": torch.zeros(1)}, tmp_path / "w.pth")
+        with pytest.raises(
+            InputError, match=r"1 missing from the file \(linear.bias\) and 1 not in the model \(other\)"
+        ):
+            load_weights(Net(), tmp_path / "w.pth")
+        torch.save({**Net().state_dict(), "linear.bias": torch.zeros(7)}, tmp_path / "w.pth")
+        with pytest.raises(InputError, match="do not fit"):
+            load_weights(Net(), tmp_path / "w.pth")
+
+    def test_no_weights(self, tmp_path: Path) -> None:
+        (tmp_path / "text.pth").write_text("hello")
+        (tmp_path / "text.npz").write_text("hello")
+        torch.save({"epoch": 3}, tmp_path / "epoch.pth")
+        for name, said in (
+            ("text.pth", "torch file|more than tensors"),
+            ("text.npz", "not a readable"),
+            ("epoch.pth", "no state dict"),
+            ("none.pth", "no such file"),
+        ):
+            with pytest.raises(InputError, match=said):
+                read_state(tmp_path / name)

@@ -1,0 +1,280 @@
+"""The page: complete, self-contained, and safe whatever the names in the data are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blemish.evaluation.runs import Run
+from blemish.reports.html import report_page, write_report
+from blemish.types import InputError
+from report_runs import CONDITIONS, HOSTILE, pictured_run
+from synthetic_runs import write_run
+
+
+class Page(HTMLParser):
+    """What a browser would make of it, as far as the tests ask."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "br"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self._open[-1] if self._open else "", data))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def scripts(self) -> list[str]:
+        found: dict[int, str] = {}
+        for tag, text in self.texts:
+            if tag == "script":
+                found[len(found)] = text
+        return list(found.values())
+
+    def words(self) -> str:
+        return " ".join(text for tag, text in self.texts if tag not in ("script", "style"))
+
+    def charts(self) -> Any:
+        (data,) = [text for text in self.scripts() if text.startswith('[{"id"') or text == "[]"]
+        return json.loads(data)
+
+
+def make(runs: list[Run]) -> Page:
+    return Page(report_page(runs, replicates=10))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    folder = tmp_path_factory.mktemp("runs")
+    model = {"training": {"corruptions": ["fog"], "augmentations": ["flips"]}}
+    classes = [f"kind {number}" for number in range(10)]
+    sequences = {"p:tilt@1": 0.1}
+    natural = {"clean:imagenet-a": 0.8, "natural:imagenet-a": 0.3}
+    conditions = {**CONDITIONS, **sequences, **natural}
+    first = pictured_run(folder, "first", conditions, classes=classes)
+    return make([first, pictured_run(folder, "second", conditions, classes=classes, seed=1, model=model)])
+
+
+class TestContent:
+    def test_sections(self, two: Page) -> None:
+        found = [attributes["id"] for attributes in two.all("section")]
+        assert found == [
+            "summary",
+            "corruptions",
+            "severities",
+            "families",
+            "differences",
+            "calibration",
+            "sequences",
+            "natural",
+            "examples",
+            "worst",
+            "protocol",
+            "terms",
+        ]
+        links = [attributes["href"] for attributes in two.all("a")]
+        assert links[1:] == [f"#{identity}" for identity in found]
+
+    def test_charts_have_places_and_words(self, two: Page) -> None:
+        plots = {a["id"]: a for a in two.all("div") if a.get("class") == "plot"}
+        assert list(plots) == [chart["id"] for chart in two.charts()]
+        assert len(plots) == 3 + 1 + 2
+        assert all(a["role"] == "img" and a["aria-label"] for a in plots.values())
+
+    def test_headings_do_not_skip_levels(self, two: Page) -> None:
+        levels = [int(tag[1]) for tag, _ in two.tags if re.fullmatch(r"h[1-6]", tag)]
+        assert levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+    def test_numbers_are_those_of_the_records(self, two: Page) -> None:
+        cells = [a for a in two.all("td") if (a.get("class") or "").startswith("cell")]
+        assert len(cells) == 2 * 3 * (3 + 1)
+        assert "trained on fog" in two.words()
+        assert "†" in two.words()
+
+    def test_pictures_and_answers(self, two: Page) -> None:
+        pictures = two.all("img")
+        assert pictures
+        assert all(str(a["src"]).startswith("data:image/png;base64,") and a["alt"] for a in pictures)
+        assert re.search(r"[✓✗] kind \d \d+\N{NO-BREAK SPACE}%", two.words())
+
+    def test_identities_are_unique(self, two: Page) -> None:
+        found = [a["id"] for _, a in two.tags if "id" in a]
+        assert len(found) == len(set(found))
+
+
+class TestSelfContained:
+    def test_nothing_is_loaded(self, two: Page) -> None:
+        for tag, attributes in two.tags:
+            assert tag not in ("link", "iframe", "object", "embed", "base", "form", "audio", "video")
+            for name, value in attributes.items():
+                assert not name.startswith("on")
+                if name in ("src", "href", "srcset", "action"):
+                    assert str(value).startswith(("data:image/", "#")), (tag, name, value)
+        styles = "".join(text for tag, text in two.texts if tag == "style")
+        assert "url(" not in styles
+        assert "@import" not in styles
+
+    def test_only_the_two_scripts_may_run(self, two: Page) -> None:
+        (policy,) = [a["content"] for a in two.all("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+        assert policy is not None
+        assert "default-src 'none'" in policy
+        assert "unsafe-eval" not in policy
+        assert "'unsafe-inline'" not in policy.split("style-src")[0]
+        running = [text for text in two.scripts() if not text.startswith("[{")]
+        assert len(running) == 2
+        for text in running:
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in policy
+
+    def test_the_same_runs_give_the_same_page(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "m")
+        assert report_page([run], replicates=5) == report_page([run], replicates=5)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    folder = tmp_path_factory.mktemp("hostile")
+    training = {"corruptions": ["fog", HOSTILE], "augmentations": [HOSTILE]}
+    more: dict[str, Any] = {
+        "names": [f"{HOSTILE}{i}" for i in range(30)],
+        "classes": [HOSTILE] * 10,
+        "model": {"name": HOSTILE, "weights": HOSTILE, "training": training},
+        "benchmark": {"title": HOSTILE, "name": HOSTILE},
+        "data": {"name": HOSTILE, "selection": HOSTILE},
+    }
+    return make([pictured_run(folder, name, seed=i, **more) for i, name in enumerate(("a", "b"))])
+
+
+class TestHostileNames:
+    def test_no_tags_come_from_data(self, hostile: Page) -> None:
+        assert all(str(a["src"]).startswith("data:image/") for a in hostile.all("img"))
+        assert len(hostile.scripts()) == 3
+        assert not [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")]
+
+    def test_names_are_shown_as_they_are(self, hostile: Page) -> None:
+        assert HOSTILE.replace("\u202e", "\\u202e") in hostile.words()
+        assert "\u202e" not in hostile.words()
+
+    def test_labels_of_charts_are_text(self, hostile: Page) -> None:
+        for chart in hostile.charts():
+            for trace in chart["data"]:
+                assert "<" not in trace.get("name", "")
+                assert HOSTILE not in trace.get("hovertemplate", "")
+
+
+class TestKinds:
+    def test_one_model(self, tmp_path: Path) -> None:
+        page = make([pictured_run(tmp_path, "m")])
+        assert "differences" not in [a["id"] for a in page.all("section")]
+
+    def test_only_sequences(self, tmp_path: Path) -> None:
+        run = write_run(tmp_path, "m", {"clean": 0.8, "p:tilt@1": 0.2}, images=10, benchmark={"metric": "flips"})
+        found = [a["id"] for a in make([run]).all("section")]
+        assert found == ["summary", "calibration", "sequences", "protocol", "terms"]
+
+    def test_only_natural_sets(self, tmp_path: Path) -> None:
+        conditions = {"clean": 0.8, "clean:imagenet-a": 0.8, "natural:imagenet-a": 0.4}
+        run = write_run(tmp_path, "m", conditions, images=10, benchmark={"metric": "natural_gap"})
+        assert "natural" in [a["id"] for a in make([run]).all("section")]
+
+    def test_severities_from_a_range(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "m", {"clean": 0.8, "noc:border@1-5": 0.5, "noc:hue@1-5": 0.4})
+        page = make([run])
+        assert "severities" not in [a["id"] for a in page.all("section")]
+        assert "noc:border@1-5" in page.words()
+
+    def test_gray_and_large_pictures(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "m", side=128)
+        assert "data:image/jpeg" in str(make([run]).all("img")[0]["src"])
+        path = run.folder / "pictures.npz"
+        with np.load(path) as found:
+            arrays = dict(found)
+        arrays["images"] = arrays["images"][:, :32, :32, :1]
+        np.savez(path, **arrays)
+        assert "data:image/png" in str(make([run]).all("img")[0]["src"])
+
+    def test_unfinished(self, tmp_path: Path) -> None:
+        page = make([pictured_run(tmp_path, "m", {**CONDITIONS, "snow@1": None, "snow@3": 0.5})])
+        assert "1 of 12 conditions are not measured yet: snow@1." in page.words()
+
+    def test_headline_that_cannot_be_computed(self, tmp_path: Path) -> None:
+        page = make([pictured_run(tmp_path, "m", benchmark={"metric": "mce"})])
+        assert "could not be computed" in page.words()
+        assert "no baseline was given" in page.words()
+
+    def test_stored_pixels_are_not_made_again(self, tmp_path: Path) -> None:
+        page = make([pictured_run(tmp_path, "m", protocol={"pixels": "stored"})])
+        assert "the corrupted images were stored" in page.words()
+        assert all("clean" in str(a["alt"]) for a in page.all("img"))
+
+    def test_procedural_frost(self, tmp_path: Path) -> None:
+        assert "frost uses procedural textures" in make([pictured_run(tmp_path, "m")]).words()
+
+    def test_differences_are_marked(self, tmp_path: Path) -> None:
+        one = pictured_run(tmp_path, "one")
+        two = pictured_run(tmp_path, "two", protocol={"seed": 7})
+        page = make([one, two])
+        assert "one and two were not measured in the same way" in page.words()
+        assert "Not compared" in page.words()
+        marked = [a for a in page.all("td") if "differs" in (a.get("class") or "")]
+        assert len(marked) == 2
+        # Predictions of the second run are of other pixels than those shown.
+        assert page.words().count("protocol.seed is 0 and 7") == 2
+
+
+class TestWriting:
+    def test_complete_or_not_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = pictured_run(tmp_path, "m")
+        target = tmp_path / "new" / "report.html"
+        assert write_report([run], target, replicates=5) == target
+        before = target.read_bytes()
+        assert before.startswith(b"<!doctype html>")
+        assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+        def full(self: Path, content: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
+        with pytest.raises(InputError, match="No space left"):
+            write_report([run], target, replicates=5)
+        assert target.read_bytes() == before
+
+    def test_bad_paths(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "m")
+        with pytest.raises(InputError, match=r"expected a file name that ends in \.html"):
+            write_report([run], tmp_path / "report.pdf")
+        (tmp_path / "folder.html").mkdir()
+        with pytest.raises(InputError, match="is a folder"):
+            write_report([run], tmp_path / "folder.html")
+        with pytest.raises(InputError, match="no runs"):
+            report_page([])
+
+    def test_without_plotly(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = pictured_run(tmp_path, "m")
+        monkeypatch.setitem(sys.modules, "plotly.offline", None)
+        with pytest.raises(InputError, match=r"this needs plotly; install it with: pip install 'blemish\[full\]'"):
+            report_page([run])
