@@ -1,0 +1,278 @@
+"""CCC on CIFAR-10, from calibration to collapse: python perf/ccc_cifar.py DATA.npz WEIGHTS.th OUT [--images 150000].
+
+DATA holds the test set, WEIGHTS a CIFAR ResNet-20. Calibrates the network on a subset, walks at two target accuracies,
+runs every adaptation method on each stream, and writes results.json and three figures to OUT. Calibration is kept in
+OUT/calibration: run again, it is not repeated. On a GPU, methods run in processes of their own, side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blemish.adaptation.base import Levels
+from blemish.adaptation.methods import METHODS, make_method
+from blemish.data.array_source import array_source
+from blemish.data.source import stratified_order
+from blemish.models.base import Preprocessing
+from blemish.models.resnet_cifar import resnet20
+from blemish.models.torch_module import load_weights
+from blemish.reports.stream_figures import run_figure, surface_figure, walk_figure
+from blemish.streams.adaptive import Refinement, compared
+from blemish.streams.calibration import Bench, calibrate, measure
+from blemish.streams.images import from_tensor
+from blemish.streams.levels import LEVELS
+from blemish.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
+from blemish.streams.stream import Stream
+from blemish.streams.surface import monotonicity
+from blemish.streams.walks import Walk, find_paths, make_walk, read_walk, usable_corruptions
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def network(weights: str, device: str) -> Levels:
+    """The network with its preprocessing: 8-bit images in, logits out."""
+    net = load_weights(resnet20(), weights).eval()
+    return Levels(net, Preprocessing(mean=IMAGENET_MEAN, std=IMAGENET_STD)).to(device).eval()
+
+
+def pixels(data: str, count: int | None) -> tuple[Tensor, Tensor]:
+    """All images (N, 3, 32, 32) and labels, in an order in which every beginning is balanced over the classes."""
+    source = array_source(data)
+    rows = stratified_order(source.labels, source.ids)[:count]
+    levels = np.stack([np.asarray(source.read(int(row))) for row in rows])
+    return torch.from_numpy(levels).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(source.labels[rows])
+
+
+def bench(options: argparse.Namespace, images: Tensor, labels: Tensor) -> Bench:
+    """What is calibrated: the network in float16 on a GPU, where only its argmax matters."""
+    model = network(options.weights, options.device).to(memory_format=torch.channels_last)
+
+    @torch.inference_mode()
+    def predict(batch: Tensor) -> Tensor:
+        with torch.autocast(batch.device.type, torch.float16, enabled=batch.device.type == "cuda"):
+            return model(batch.contiguous(memory_format=torch.channels_last))
+
+    batch = 16_384 if options.device.startswith("cuda") else 512
+    return Bench(predict, images.to(options.device), labels, seed=1, preset="cifar", batch=batch)
+
+
+def calibration(options: argparse.Namespace, images: Tensor, labels: Tensor) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """The surfaces of all pairs, and what the adaptive mode saved and cost against full grids of a few pairs."""
+    place = bench(options, images[: options.subset], labels[: options.subset])
+    how = Refinement(tuple(options.targets))
+    start = time.perf_counter()
+    surfaces = calibrate(
+        place, options.corruptions, folder=options.out / "calibration", refinement=how, progress=say_every(30)
+    )
+    seconds = time.perf_counter() - start
+    checked = {}
+    names = options.corruptions
+    for i in range(options.check):
+        pair = names[(5 * i) % len(names)], names[(5 * i + 2 + i) % len(names)]
+        if pair in surfaces:
+            full = measure(place, *pair)
+            checked["+".join(pair)] = compared(surfaces[pair], full, how)._asdict() | monotonicity(full)._asdict()
+            surfaces[(*pair, "full")] = full
+    cells = sum(surface.evaluated for pair, surface in surfaces.items() if len(pair) == 2)
+    report = {
+        "pairs": len(names) * (len(names) - 1),
+        "images": options.subset,
+        "cells_measured": cells,
+        "saving": 1 - cells / (len(names) * (len(names) - 1) * len(place.grid) ** 2),
+        "seconds": seconds,
+        "against_full_grids": checked,
+        "seconds_with_checks": time.perf_counter() - start,
+    }
+    return surfaces, report
+
+
+def say_every(count: int) -> Any:
+    """A progress report now and then."""
+
+    def say(done: int, total: int) -> None:
+        if done % count == 0 or done == total:
+            print(f"  {done} of {total}", flush=True)
+
+    return say
+
+
+def generate(options: argparse.Namespace, walk: Walk, images: Tensor, labels: Tensor, place: Path) -> float:
+    """Corrupt the whole stream once, as fast as the device can, and keep it for the methods; images per second."""
+    start = time.perf_counter()
+    stream = Stream(
+        from_tensor(images.to(options.device), labels.numpy(), name="cifar10"),
+        walk,
+        batch=options.speed,
+        length=options.images,
+        preset="cifar",
+        seed=options.seed,
+    )
+    shown = np.lib.format.open_memmap(
+        place / "images.npy", mode="w+", dtype=np.uint8, shape=(options.images, *images.shape[1:])
+    )
+    answers = np.empty(options.images, dtype=np.int64)
+    for batch in stream:
+        first = int(batch.positions[0])
+        shown[first : first + len(batch.labels)] = batch.images.cpu().numpy()
+        answers[first : first + len(batch.labels)] = batch.labels.numpy()
+    shown.flush()
+    np.save(place / "labels.npy", answers)
+    return options.images / (time.perf_counter() - start)
+
+
+def run_method(name: str, weights: str, device: str, place: str, batch: int, reset: int) -> float:
+    """One method over one stream; its correctness is left in a file."""
+    torch.set_num_threads(1)
+    shown = np.load(Path(place) / "images.npy", mmap_mode="r")
+    labels = torch.from_numpy(np.load(Path(place) / "labels.npy"))
+    clean = torch.from_numpy(np.load(Path(place).parent / "clean.npy")).to(device)
+    changes = {"every": reset} if name == "rdumb" else {}
+    method = make_method(name, network(weights, device), settings="cifar", clean=clean.split(64), **changes)
+    everything = torch.from_numpy(np.array(shown)).to(device)
+    start = time.perf_counter()
+    found = [method.adapt(part).argmax(1) for part in everything.split(batch)]
+    correct = torch.cat(found).cpu() == labels
+    np.save(Path(place) / f"{name}.npy", correct.numpy())
+    return len(labels) / (time.perf_counter() - start)
+
+
+def study(options: argparse.Namespace) -> dict[str, Any]:
+    """Everything, and the numbers that came out of it."""
+    images, labels = pixels(options.data, options.pool)
+    options.out.mkdir(parents=True, exist_ok=True)
+    subset = slice(0, options.subset)
+    np.save(options.out / "clean.npy", images[subset][:2000].numpy())
+    print(f"{len(images)} images; calibrating on {options.subset}", flush=True)
+    surfaces, report = calibration(options, images, labels)
+    full = [surface for pair, surface in surfaces.items() if len(pair) == 3]
+    surfaces = {pair: surface for pair, surface in surfaces.items() if len(pair) == 2}
+    if full:
+        surface_figure(full[:2], options.out / "surfaces.png", targets=options.targets)
+    results: dict[str, Any] = {
+        "settings": {key: str(value) for key, value in vars(options).items()},
+        "calibration": report,
+        "streams": {},
+    }
+    jobs = []
+    for target in options.targets:
+        place = options.out / f"target-{100 * target:g}"
+        place.mkdir(exist_ok=True)
+        walk = chosen_walk(options, surfaces, target, place)
+        rate = generate(options, walk, images, labels, place)
+        results["streams"][f"{100 * target:g}"] = {
+            "corruptions": walk.protocol["corruptions"],
+            "steps": len(walk.steps),
+            "calibrated_accuracy": walk.accuracy,
+            "images_per_second": rate,
+        }
+        print(f"stream at {target:g}: {len(walk.steps)} steps, {rate:,.0f} images/s", flush=True)
+        jobs += [
+            (name, options.weights, options.device, str(place), options.batch, options.reset)
+            for name in options.methods
+        ]
+    speeds: dict[str, Any] = {}
+    start = time.perf_counter()
+    with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(run_method, *job): f"{Path(job[3]).name} {job[0]}" for job in jobs}
+        for done in as_completed(waiting):
+            # One method that fails must not take the others' results with it.
+            failed = done.exception()
+            speeds[waiting[done]] = repr(failed) if failed else done.result()
+            print(f"  {waiting[done]}: {speeds[waiting[done]]} images/s", flush=True)
+    results["methods_seconds"] = time.perf_counter() - start
+    results["images_per_second"] = speeds
+    score(options, results)
+    return results
+
+
+def chosen_walk(options: argparse.Namespace, surfaces: dict[Any, Any], target: float, place: Path) -> Walk:
+    """A closed walk between the corruptions that can hold the target."""
+    names = usable_corruptions(surfaces, target, tolerance=options.tolerance, names=options.corruptions)
+    paths = find_paths(surfaces, target, objective="pointwise", names=names)
+    walk = make_walk(paths, images=options.images, speed=options.speed, seed=43, closed=True)
+    (place / "walk.json").write_text(walk.to_json(), encoding="utf-8")
+    return walk
+
+
+def score(options: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Add the scores of all methods, and draw them."""
+    window = default_window(options.images)
+    drawn = {}
+    for target in options.targets:
+        place = options.out / f"target-{100 * target:g}"
+        walk = read_walk(place / "walk.json")
+        correct = {name: np.load(place / f"{name}.npy") for name in options.methods if (place / f"{name}.npy").exists()}
+        entry = results["streams"][f"{100 * target:g}"]
+        held = held_accuracy(correct["none"], walk, target)
+        entry["held"] = held._asdict()
+        entry["methods"] = {}
+        for name, hits in correct.items():
+            fall = None if name == "none" else find_collapse(hits, correct["none"], window)
+            at = None if fall is None else fall._asdict() | {"step": str(walk.steps[walk.step_at(fall.at % len(walk))])}
+            entry["methods"][name] = summary(hits, window)._asdict() | {
+                "segments": [round(segment.accuracy, 4) for segment in segment_accuracies(hits, walk)],
+                "collapse": at,
+            }
+        walk_figure(walk, place / "walk.png", images=options.images, correct=correct["none"])
+        title = f"target {100 * target:g} %: unadapted {100 * held.mean:.1f} % over steps"
+        drawn[title] = correct
+    run_figure(drawn, options.out / "methods.png", window=window)
+
+
+def main() -> None:
+    """Run the study and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data")
+    parser.add_argument("weights")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--targets", type=float, nargs="+", default=[0.5, 0.3])
+    parser.add_argument("--corruptions", nargs="+", default=list(LEVELS["easy"].corruptions))
+    parser.add_argument("--subset", type=int, default=1000, help="images to calibrate on")
+    parser.add_argument("--pool", type=int, default=None, help="images of the data set to use; default all")
+    parser.add_argument("--images", type=int, default=150_000, help="length of each stream")
+    parser.add_argument("--speed", type=int, default=1000, help="images per step")
+    parser.add_argument("--batch", type=int, default=200, help="images per adaptation step")
+    parser.add_argument(
+        "--reset", type=int, default=320, help="batches between RDumb's resets: 64,000 images, as in the paper"
+    )
+    parser.add_argument("--tolerance", type=float, default=0.04, help="how near a corruption alone must come")
+    parser.add_argument("--check", type=int, default=3, help="pairs to calibrate in full, for comparison")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--jobs", type=int, default=9, help="methods at a time")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    results = study(options)
+    results["seconds"] = time.perf_counter() - start
+    (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for target, entry in results["streams"].items():
+        print(f"\ntarget {target} %, unadapted over steps {100 * entry['held']['mean']:.1f} %, ", end="")
+        print(f"mean deviation {100 * entry['held']['deviation']:.1f} points\n")
+        print("| method | min | mean | max | accuracy | collapse at image |\n|---|---:|---:|---:|---:|---|")
+        for name, row in sorted(entry["methods"].items(), key=lambda item: -item[1]["accuracy"]):
+            values = " | ".join(f"{100 * row[key]:.1f}" for key in ("minimum", "mean", "maximum", "accuracy"))
+            fall = row["collapse"]
+            where = (
+                "never"
+                if fall is None
+                else f"{fall['at']:,} ({fall['step']}), {100 * fall['loss']:.1f} points at worst"
+            )
+            print(f"| {name} | {values} | {where} |")
+    for left_over in (options.out / "clean.npy", *options.out.glob("target-*/images.npy")):
+        left_over.unlink()
+    print(f"\n{results['seconds']:.0f} s in all, calibration {results['calibration']['seconds']:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""``blemish ccc``: continuously changing corruptions, from calibration to walks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import numpy as np
+import torch
+import typer
+
+from blemish.cli.ccc_options import (
+    Crop,
+    Data,
+    Device,
+    Labels,
+    Mean,
+    Model,
+    Preset,
+    Resize,
+    Size,
+    Std,
+    Weights,
+    image_set,
+    model_of,
+    names_of,
+    shares,
+    with_progress,
+)
+from blemish.cli.ccc_run import materialise_command, run_command
+from blemish.cli.common import Frost, friendly, note_frost, say
+from blemish.corruptions.catalog import catalog
+from blemish.reports.stream_figures import surface_figure, walk_figure
+from blemish.storage.files import write_bytes
+from blemish.streams.adaptive import Refinement
+from blemish.streams.calibration import Bench, calibrate, read_calibration
+from blemish.streams.levels import SETS, find_set
+from blemish.streams.paths import OBJECTIVES, Objective
+from blemish.streams.paths import Path as StreamPath
+from blemish.streams.surface import Surface, monotonicity, repaired
+from blemish.streams.walks import Walk, find_paths, make_walk, usable_corruptions
+from blemish.types import InputError
+
+__all__ = ["calibrate_command", "ccc_app", "walk_command"]
+
+ccc_app = typer.Typer(
+    no_args_is_help=True,
+    help="Continuously changing corruptions (CCC): calibrate a model, plan a walk, run adaptation methods on it.",
+)
+
+Corruptions = Annotated[str | None, typer.Option("--corruptions", "-c", help="Names, separated by commas.")]
+Level = Annotated[str | None, typer.Option("--set", help=f"A published set, for its corruptions: {', '.join(SETS)}.")]
+
+
+def _corruptions(names: str | None, published: str | None) -> tuple[str, ...]:
+    if names is not None and published is not None:
+        raise InputError("--corruptions and --set; expected one or the other")
+    if published is not None:
+        return find_set(published).corruptions
+    return tuple(catalog[name].name for name in names_of(names))
+
+
+@friendly
+def calibrate_command(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the surfaces, one file per pair.")],
+    corruptions: Corruptions = None,
+    published: Level = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Images, in proportion from all classes.")] = 5000,
+    targets: Annotated[
+        str | None,
+        typer.Option(help="Accuracies that walks will hold, such as 0.4,0.2: only cells near them are measured."),
+    ] = None,
+    margin: Annotated[float, typer.Option(help="How near: within this share of a target.")] = 0.08,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 256,
+    seed: Annotated[int, typer.Option(help="Of the random draws.")] = 0,
+    preset: Preset = None,
+    device: Device = "auto",
+    weights: Weights = None,
+    size: Size = None,
+    mean: Mean = None,
+    std: Std = None,
+    labels: Labels = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    frost: Frost = None,
+) -> None:
+    """Measure a model under every ordered pair of corruptions, over a grid of severities.
+
+    Stop whenever you like: the same command continues where it stopped. Then plan a walk with "blemish ccc walk".
+
+    Examples:
+
+      blemish ccc calibrate -m timm:resnet50 -d imagenet/val --resize 256 --crop 224 --set easy -o surfaces
+
+      blemish ccc calibrate -m python:my_net:build -d cifar10.npz -c fog,snow,contrast -n 500 --targets 0.4 -o surfaces
+    """
+    names = _corruptions(corruptions, published) or SETS["ccc-50k"].corruptions
+    images = image_set(data, labels, resize, crop, limit=limit)
+    classifier = model_of(model, weights, size, mean, std, device)
+    rows = np.arange(len(images))
+    place = Bench(
+        classifier,
+        images.load(rows, rows, 0).to(classifier.device),
+        torch.from_numpy(images.labels),
+        torch.from_numpy(images.ids),
+        seed=seed,
+        preset=preset,
+        batch=batch_size,
+    )
+    note_frost([catalog[name] for name in names])
+    wanted = shares(targets, "--targets")
+    how = Refinement(wanted, margin) if wanted else None
+
+    each = len(images) * len(place.grid) ** 2
+
+    def work(report: Any) -> dict[tuple[str, str], Surface]:
+        return calibrate(
+            place,
+            names,
+            folder=out,
+            refinement=how,
+            model=classifier.describe(),
+            progress=lambda done, total: report(done * each, total * each),
+        )
+
+    surfaces = with_progress("calibrating", work)
+    cells = sum(surface.evaluated for surface in surfaces.values())
+    everything = sum(surface.accuracy.size for surface in surfaces.values())
+    say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(rows)} images each")
+    rises = [monotonicity(surface) for surface in surfaces.values()]
+    worst = max(rises, key=lambda found: found.largest)
+    share = sum(found.steps for found in rises) / sum(found.of for found in rises)
+    say(f"accuracy rises with severity at {100 * share:.1f} % of steps, by {100 * worst.largest:.1f} points at most")
+
+
+@friendly
+def walk_command(
+    calibration: Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The walk, a .json file.")],
+    target: Annotated[float | None, typer.Option(help="Accuracy to hold, such as 0.4. Default: the set's.")] = None,
+    published: Level = None,
+    corruptions: Corruptions = None,
+    objective: Annotated[
+        str, typer.Option(help=f"How paths are chosen: {', '.join(OBJECTIVES)} (the release's rule is reference).")
+    ] = "pointwise",
+    speed: Annotated[
+        int | None, typer.Option(min=1, help="Images per step. Default: the set's first, or 1000.")
+    ] = None,
+    images: Annotated[int | None, typer.Option(min=1, help="At least so many. Default: the set's, or 100,000.")] = None,
+    seed: Annotated[int, typer.Option(help="43, 44 and 45 are the release's.")] = 43,
+    start: Annotated[str | None, typer.Option(help="The corruption to begin with.")] = None,
+    end: Annotated[str | None, typer.Option(help="The corruption to end with.")] = None,
+    closed: Annotated[
+        bool | None, typer.Option("--closed/--open", help="End where it began, so that a stream can repeat it.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Leave out corruptions that alone stay farther than this from the target.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="First make accuracy fall with severity.")] = False,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the walk: .png, .svg or .pdf.")] = None,
+    surface: Annotated[
+        Path | None, typer.Option(help="Also draw the surface and path of the walk's first pair.")
+    ] = None,
+) -> None:
+    """Plan a walk from corruption to corruption that holds a model at one accuracy.
+
+    Examples:
+
+      blemish ccc walk surfaces --set easy -o easy.json --figure easy.png
+
+      blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --images 50000 --closed -o walk.json
+    """
+    if objective not in OBJECTIVES:
+        raise InputError(f"--objective {objective}; expected one of {', '.join(OBJECTIVES)}")
+    known, protocol = read_calibration(calibration)
+    if repair:
+        known = {pair: repaired(plane) for pair, plane in known.items()}
+    chosen = None if published is None else find_set(published)
+    goal = target if target is not None else _only_target(published)
+    names = _corruptions(corruptions, published if corruptions is None else None)
+    if tolerance is not None:
+        names = usable_corruptions(known, goal, tolerance=tolerance, names=names)
+    paths = find_paths(known, goal, objective=cast(Objective, objective), names=names)
+    walk = make_walk(
+        paths,
+        images=images or (chosen.images if chosen else 100_000),
+        speed=speed or (chosen.speeds[0] if chosen else 1000),
+        seed=seed,
+        start=start,
+        end=end,
+        closed=(chosen.closed if chosen else False) if closed is None else closed,
+        protocol={"set": published, "repair": repair, "calibration": protocol},
+    )
+    write_bytes(out, walk.to_json().encode())
+    _describe(walk, list(paths.values()), out)
+    if figure is not None:
+        walk_figure(walk, figure)
+    if surface is not None:
+        first = walk.steps[0]
+        surface_figure(
+            [known[first.first, first.second]], surface, targets=(goal,), objective=cast(Objective, objective)
+        )
+
+
+def _only_target(published: str | None) -> float:
+    targets = () if published is None else find_set(published).targets
+    if len(targets) != 1:
+        choice = f"; {published} has {', '.join(f'{value:g}' for value in targets)}" if targets else ", such as 0.4"
+        raise InputError(f"no target accuracy; expected --target{choice}")
+    return targets[0]
+
+
+def _describe(walk: Walk, paths: Sequence[StreamPath], out: Path) -> None:
+    kind = "closed" if walk.closed else "open"
+    say(f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {walk.protocol['objective']} paths")
+    target = float(walk.protocol["target"])
+    deviation = np.average(
+        [abs(step.accuracy - target) for step in walk.steps], weights=[step.images for step in walk.steps]
+    )
+    say(f"calibrated accuracy {100 * walk.accuracy:.1f} %, target {100 * target:g} %, {100 * deviation:.1f} off a step")
+    worst = max(paths, key=lambda path: path.deviation)
+    say(f"worst path: {worst.first} to {worst.second}, {100 * worst.deviation:.1f} points off", style="dim")
+
+
+ccc_app.command("calibrate")(calibrate_command)
+ccc_app.command("walk")(walk_command)
+ccc_app.command("run")(run_command)
+ccc_app.command("materialise")(materialise_command)

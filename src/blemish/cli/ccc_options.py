@@ -1,0 +1,140 @@
+"""What the commands of ``blemish ccc`` share: options for the model and the images, and a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from blemish.cli.common import stderr
+from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.data.open import open_source
+from blemish.data.source import stratified_order
+from blemish.models.base import Classifier
+from blemish.models.open import open_model
+from blemish.streams.images import ImageSet, from_source
+from blemish.types import InputError
+
+__all__ = [
+    "Crop",
+    "Data",
+    "Device",
+    "Labels",
+    "Limit",
+    "Mean",
+    "Model",
+    "Preset",
+    "RandomCrop",
+    "Resize",
+    "Size",
+    "Std",
+    "Weights",
+    "image_set",
+    "model_of",
+    "names_of",
+    "shares",
+    "with_progress",
+]
+
+_MODEL = "Model"
+_IMAGES = "Images"
+
+Model = Annotated[
+    str,
+    typer.Option("--model", "-m", rich_help_panel=_MODEL, help="As for blemish run: timm:NAME, a file, python:… …"),
+]
+Weights = Annotated[Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:….")]
+Size = Annotated[int | None, typer.Option(rich_help_panel=_MODEL, help="Side of the model's input.")]
+Mean = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Subtracted: one number or three.")]
+Std = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by: one number or three.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")]
+Data = Annotated[
+    str, typer.Option("--data", "-d", rich_help_panel=_IMAGES, help="Class folders, .npy or .npz, or .tar shards.")
+]
+Labels = Annotated[Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")]
+Resize = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="First bring the shorter side to this.")]
+Crop = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="Then cut a centre square of this side.")]
+RandomCrop = Annotated[
+    int | None,
+    typer.Option(
+        "--random-crop",
+        rich_help_panel=_IMAGES,
+        help="Instead, mirror and crop at random and resize to this: 224 for the release.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        min=1,
+        rich_help_panel=_IMAGES,
+        help="Use so many, from all classes in proportion; for ccc-5k: 5000.",
+    ),
+]
+Preset = Annotated[str | None, typer.Option(help="Severity table: cifar, imagenet, … Default: by image size.")]
+
+R = TypeVar("R")
+
+
+def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:
+    try:
+        return None if text is None else tuple(float(item) for item in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} {text!r}; expected numbers separated by commas, such as 0.5,0.25") from None
+
+
+def model_of(
+    model: str, weights: Path | None, size: int | None, mean: str | None, std: str | None, device: str
+) -> Classifier:
+    """The model that the options name."""
+    return open_model(
+        model, weights=weights, size=size, mean=_numbers(mean, "--mean"), std=_numbers(std, "--std"), device=device
+    )
+
+
+def image_set(
+    data: str,
+    labels: Path | None,
+    resize: int | None,
+    crop: int | None,
+    *,
+    limit: int | None,
+    random_crop: int | None = None,
+) -> ImageSet:
+    """The images that the options name; the first ``limit`` of an order in which all beginnings are balanced."""
+    source = open_source(data, labels=labels)
+    if limit is not None:
+        source = source.take(stratified_order(source.labels, source.ids)[:limit])
+    return from_source(source, resize=resize, crop=crop, random=random_crop)
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """Names separated by commas."""
+    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
+
+
+def shares(text: str | None, option: str) -> tuple[float, ...]:
+    """Accuracies separated by commas, as shares of 1."""
+    found = _numbers(text or None, option)
+    for value in found or ():
+        if not 0 <= value <= 1:
+            raise InputError(f"{option} {text}; expected shares in 0 … 1, such as 0.4 for 40 %")
+    return tuple(found or ())
+
+
+def with_progress(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:
+    """Do the work under a progress bar; Ctrl-C ends it in peace."""
+    try:
+        with progress_bar() as progress:
+            task = progress.add_task(what, total=None)
+
+            def report(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
+            return work(report)
+    except KeyboardInterrupt:
+        stderr().print("stopped; what is finished is kept. Run the same command again to continue.", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,234 @@
+"""``blemish ccc run`` and ``materialise``: adaptation methods on a stream, and a stream as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from blemish.adaptation.base import adaptable
+from blemish.adaptation.methods import METHODS, Settings, make_method
+from blemish.cli.ccc_options import (
+    Crop,
+    Data,
+    Device,
+    Labels,
+    Limit,
+    Mean,
+    Model,
+    Preset,
+    RandomCrop,
+    Resize,
+    Size,
+    Std,
+    Weights,
+    image_set,
+    model_of,
+    names_of,
+    with_progress,
+)
+from blemish.cli.common import Frost, friendly, say
+from blemish.reports.stream_figures import run_figure
+from blemish.storage.files import write_bytes
+from blemish.storage.results import Outcome
+from blemish.streams.images import ImageSet
+from blemish.streams.run import StreamResult, run_stream
+from blemish.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
+from blemish.streams.shards import SHARD_IMAGES, materialise
+from blemish.streams.stream import Stream
+from blemish.streams.walks import Walk, read_walk
+from blemish.types import InputError
+
+__all__ = ["materialise_command", "run_command"]
+
+SUMMARY = "summary.json"
+_CLEAN, _CLEAN_BATCH = 2000, 64
+
+WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
+Length = Annotated[int | None, typer.Option(min=1, help="Images to show. Default: the walk, once.")]
+
+
+@friendly
+def run_command(
+    walk: WalkFile,
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for predictions, checkpoints and the summary.")],
+    methods: Annotated[
+        str, typer.Option(help=f"Separated by commas: {', '.join(METHODS)}; or all.")
+    ] = "none,bn,tent,eta,rdumb",
+    settings: Annotated[str, typer.Option(help="The methods' settings for imagenet or cifar.")] = "imagenet",
+    reset: Annotated[int, typer.Option(min=1, help="Batches between RDumb's resets.")] = 1000,
+    length: Length = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images per adaptation step.")] = 64,
+    window: Annotated[
+        int | None, typer.Option(min=1, help="Images of the running mean. Default: 50,000, or a tenth of the stream.")
+    ] = None,
+    checkpoint: Annotated[int, typer.Option(min=1, help="Batches between checkpoints.")] = 500,
+    workers: Annotated[int, typer.Option(min=0, help="Processes that corrupt images. The result is the same.")] = 0,
+    jpeg: Annotated[bool, typer.Option("--jpeg", help="JPEG of quality 85 at the end, as in the release.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the order of images and their random draws.")] = 0,
+    figure: Annotated[Path | None, typer.Option(help="Draw the running means: .png, .svg or .pdf.")] = None,
+    preset: Preset = None,
+    device: Device = "auto",
+    weights: Weights = None,
+    size: Size = None,
+    mean: Mean = None,
+    std: Std = None,
+    limit: Limit = None,
+    labels: Labels = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    random_crop: RandomCrop = None,
+    frost: Frost = None,
+) -> None:
+    """Run test-time adaptation methods side by side on the stream of a walk.
+
+    Stop whenever you like: the same command goes on from the last checkpoint, with the same result.
+
+    Examples:
+
+      blemish ccc run easy.json -m timm:resnet50 -d imagenet/val --random-crop 224 --jpeg -o easy --methods all
+
+      blemish ccc run walk.json -m python:my_net:build -d cifar10.npz --settings cifar --batch-size 200 -o run
+    """
+    path = read_walk(walk)
+    images = image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop)
+    classifier = model_of(model, weights, size, mean, std, device)
+    network = adaptable(classifier)
+    names = tuple(METHODS) if methods == "all" else names_of(methods)
+    on_device = None if workers else classifier.device
+    stream = Stream(
+        images, path, batch=batch_size, seed=seed, length=length, jpeg=jpeg, preset=preset, device=on_device
+    )
+    clean = _clean_batches(images, classifier.device) if "eata" in names else None
+    changes: dict[str, dict[str, Any]] = {"rdumb": {"every": reset}}
+    made = {
+        name: make_method(name, network, settings=cast(Settings, settings), clean=clean, **changes.get(name, {}))
+        for name in names
+    }
+
+    def work(report: Any) -> StreamResult:
+        return run_stream(
+            stream,
+            {name: _OnDevice(method, classifier.device) for name, method in made.items()},
+            folder=out,
+            every=checkpoint,
+            workers=workers,
+            model=classifier.describe(),
+            settings={"methods": settings, "reset": reset},
+            progress=report,
+        )
+
+    result = with_progress("images", work)
+    scores = _scores(result, path, window)
+    write_bytes(out / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
+    _show(scores)
+    if figure is not None:
+        run_figure({walk.stem: {name: result.correct(name) for name in names}}, figure, window=scores["window"])
+
+
+class _OnDevice:
+    """A method whose batches may come from worker processes, on the CPU."""
+
+    def __init__(self, method: Any, device: Any) -> None:
+        self.method, self.device = method, device
+        self.state_dict, self.load_state_dict = method.state_dict, method.load_state_dict
+
+    def adapt(self, batch: Any) -> Any:
+        return self.method.adapt(batch.to(self.device, non_blocking=True))
+
+
+def _clean_batches(images: ImageSet, device: Any) -> list[Any]:
+    """Clean images for EATA: 2,000, or all of fewer."""
+    rows = np.random.default_rng(0).permutation(len(images))[:_CLEAN].astype(np.int64)
+    parts = [rows[i : i + _CLEAN_BATCH] for i in range(0, len(rows), _CLEAN_BATCH)]
+    return [images.load(part, part, 0).to(device) for part in parts]
+
+
+def _scores(result: StreamResult, walk: Walk, window: int | None) -> dict[str, Any]:
+    size = min(window or default_window(len(result.labels)), len(result.labels))
+    scores: dict[str, Any] = {"images": len(result.labels), "window": size, "methods": {}}
+    target = walk.protocol.get("target")
+    base = result.correct("none") if "none" in result.predictions else None
+    if base is not None and target is not None:
+        scores["held"] = {"target": target, **held_accuracy(base, walk, float(target))._asdict()}
+    for name in result.predictions:
+        correct = result.correct(name)
+        fall = None if base is None or name == "none" else find_collapse(correct, base, size)
+        step = None if fall is None else str(walk.steps[walk.step_at(fall.at % len(walk))])
+        scores["methods"][name] = {
+            **summary(correct, size)._asdict(),
+            "collapse": None if fall is None else {**fall._asdict(), "step": step},
+            "segments": [vars(segment) for segment in segment_accuracies(correct, walk)],
+        }
+    return scores
+
+
+def _show(scores: dict[str, Any]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("method", "min", "mean", "max", "accuracy"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    table.add_column("collapse")
+    for name, row in scores["methods"].items():
+        fall = row["collapse"]
+        where = "" if fall is None else f"at image {fall['at']:,} ({fall['step']}), {100 * fall['loss']:.1f} points"
+        numbers = (f"{100 * row[key]:.1f}" for key in ("minimum", "mean", "maximum", "accuracy"))
+        table.add_row(name, *numbers, where)
+    Console(highlight=False).print(table)
+    say(f"top-1 in percent, running mean over {scores['window']:,} of {scores['images']:,} images", style="dim")
+    if "held" in scores:
+        held = scores["held"]
+        say(
+            f"unadapted over {held['steps']} steps: {100 * held['mean']:.1f} %, target {100 * held['target']:g} %, "
+            f"{100 * held['deviation']:.1f} points off a step",
+            style="dim",
+        )
+
+
+@friendly
+def materialise_command(
+    walk: WalkFile,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the shards.")],
+    length: Length = None,
+    shard_images: Annotated[int, typer.Option(min=1, help="Images per shard.")] = SHARD_IMAGES,
+    part: Annotated[str, typer.Option(help="Do a share of the work: 0/4 … 3/4 in four processes.")] = "0/1",
+    seed: Annotated[int, typer.Option(help="Of the order of images and their random draws.")] = 0,
+    preset: Preset = None,
+    limit: Limit = None,
+    labels: Labels = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    random_crop: RandomCrop = None,
+    frost: Frost = None,
+) -> None:
+    """Write the stream of a walk as WebDataset shards, with the release's names and fields.
+
+    Stop whenever you like: the same command continues where it stopped.
+
+    Examples:
+
+      blemish ccc materialise easy.json -d imagenet/val --random-crop 224 -o baseline_40_transition+speed_1000_seed_43
+    """
+    number, _, parts = part.partition("/")
+    if not (number.isdecimal() and parts.isdecimal()):
+        raise InputError(f"--part {part}; expected a share such as 0/4")
+    stream = Stream(
+        image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop),
+        read_walk(walk),
+        seed=seed,
+        length=length,
+        preset=preset,
+    )
+
+    def work(report: Any) -> Outcome:
+        return materialise(stream, out, shard_images=shard_images, part=int(number), parts=int(parts), progress=report)
+
+    outcome = with_progress("images", work)
+    say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

@@ -1,0 +1,1 @@
+"""Continuously changing corruptions: calibration surfaces, paths, walks, streams and their scores."""

@@ -1,0 +1,227 @@
+"""Running adaptation methods over a stream, with checkpoints from which an interrupted run goes on exactly.
+
+::
+
+    OUT/run.json                        what was run, and how
+    OUT/part-<first image>.npz          labels and, for each method, predicted classes
+    OUT/checkpoint.pt                   how far the run has come, and the state of every method
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from blemish.storage.files import check_folder, write_bytes
+from blemish.streams.stream import Batch, Stream
+from blemish.types import InputError
+from blemish.version import VERSION
+
+__all__ = ["RUN_FILE", "StreamResult", "read_result", "run_stream"]
+
+RUN_FILE = "run.json"
+CHECKPOINT = "checkpoint.pt"
+
+Progress = Callable[[int, int], None]
+
+
+class Adapts(Protocol):
+    """What a run asks of a method; those of blemish.adaptation have it."""
+
+    def adapt(self, batch: Tensor) -> Tensor:
+        """The logits of a batch."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that has changed."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """The labels of a stream's images and what each method predicted, in order."""
+
+    labels: NDArray[np.int64]
+    predictions: dict[str, NDArray[np.int64]]
+    info: dict[str, Any]
+
+    def correct(self, method: str) -> NDArray[np.bool_]:
+        """Whether each image was classified correctly."""
+        if method not in self.predictions:
+            raise InputError(f"no predictions of {method!r}; this run has {', '.join(self.predictions)}")
+        return np.asarray(self.predictions[method] == self.labels)
+
+
+def run_stream(
+    stream: Stream,
+    methods: Mapping[str, Adapts],
+    *,
+    folder: Path | None = None,
+    every: int = 500,
+    workers: int = 0,
+    model: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> StreamResult:
+    """Show a bounded stream to all methods at once, batch by batch; each sees every image once, in order.
+
+    With a ``folder`` the run is saved after ``every`` batches, and the same call goes on from there: its result is the
+    same, bit for bit, as that of a run that was never stopped. ``model`` and ``settings`` describe what is run.
+    """
+    if not methods:
+        raise InputError("no adaptation methods to run; expected at least one")
+    if stream.length == float("inf") or stream.start or stream.shards > 1:
+        raise InputError("an infinite, sharded or already started stream; expected a whole one to run methods on")
+    if every < 1:
+        raise InputError(f"a checkpoint every {every} batches; expected at least 1")
+    info = _info(stream, methods, model, settings)
+    done = 0
+    if folder is not None:
+        check_folder(folder)
+        done = _resume(folder, info, methods)
+    parts = [] if folder is None else _read_parts(folder, done)
+    fresh: list[dict[str, NDArray[np.int64]]] = []
+    begin = done
+    for number, batch in enumerate(_batches(stream, done, workers), start=1):
+        fresh.append(_predicted(batch, methods))
+        done += len(batch.labels)
+        if number % every == 0 or done == stream.length:
+            parts.append(_joined(fresh))
+            fresh = []
+            if folder is not None:
+                _save(folder, begin, done, parts[-1], methods)
+            begin = done
+        if progress is not None:
+            progress(done, int(stream.length))
+    whole = _joined(parts)
+    return StreamResult(whole.pop("labels"), whole, info)
+
+
+def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
+    rest = stream.resumed(start)
+    if workers == 0:
+        return iter(rest)
+    return iter(DataLoader(rest, batch_size=None, num_workers=workers))
+
+
+def _predicted(batch: Batch, methods: Mapping[str, Adapts]) -> dict[str, NDArray[np.int64]]:
+    classes = {name: method.adapt(batch.images).argmax(1) for name, method in methods.items()}
+    return {"labels": batch.labels.numpy()} | {name: value.cpu().numpy() for name, value in classes.items()}
+
+
+def _joined(parts: list[dict[str, NDArray[np.int64]]]) -> dict[str, NDArray[np.int64]]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _info(
+    stream: Stream, methods: Mapping[str, Adapts], model: Mapping[str, Any] | None, settings: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    described = {
+        "stream": stream.describe(),
+        "images": int(stream.length),
+        "batch": stream.batch,
+        "methods": list(methods),
+        "model": dict(model or {}),
+        "settings": dict(settings or {}),
+        "target": stream.walk.protocol.get("target"),
+        "blemish": VERSION,
+    }
+    if "labels" in methods:
+        raise InputError("a method named 'labels'; that name is taken by the labels themselves")
+    plain: dict[str, Any] = json.loads(json.dumps(described))
+    return plain
+
+
+def _resume(folder: Path, info: dict[str, Any], methods: Mapping[str, Adapts]) -> int:
+    """Check that the folder holds this run, or nothing yet; load the states and say how many images are done."""
+    path = folder / RUN_FILE
+    if not path.exists():
+        write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode())
+        return 0
+    found = _read_info(folder)
+    different = sorted(key for key in info if found.get(key) != info[key])
+    if different:
+        raise InputError(f"{folder}: holds another run ({', '.join(different)} differ); choose another folder")
+    state = _read_checkpoint(folder)
+    if state is None:
+        return 0
+    for name, method in methods.items():
+        method.load_state_dict(state["methods"][name])
+    return int(state["done"])
+
+
+def _read_info(folder: Path) -> dict[str, Any]:
+    path = folder / RUN_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable ({error}); expected a folder that blemish ccc run made") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
+    return found
+
+
+def _read_checkpoint(folder: Path) -> dict[str, Any] | None:
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        state = torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise InputError(f"{path}: a damaged checkpoint ({error}); remove {folder} to begin again") from error
+    return dict(state)
+
+
+def _save(
+    folder: Path, begin: int, done: int, part: dict[str, NDArray[np.int64]], methods: Mapping[str, Adapts]
+) -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: values.astype(np.int32) for name, values in part.items()})  # type: ignore[arg-type]
+    write_bytes(_part_path(folder, begin), buffer.getvalue())
+    # Last, because only what a checkpoint covers counts.
+    buffer = io.BytesIO()
+    torch.save({"done": done, "methods": {name: method.state_dict() for name, method in methods.items()}}, buffer)
+    write_bytes(folder / CHECKPOINT, buffer.getvalue())
+
+
+def _part_path(folder: Path, begin: int) -> Path:
+    return folder / f"part-{begin:010d}.npz"
+
+
+def _read_parts(folder: Path, done: int) -> list[dict[str, NDArray[np.int64]]]:
+    """The parts from the first image to the last that the checkpoint covers."""
+    parts: list[dict[str, NDArray[np.int64]]] = []
+    begin = 0
+    while begin < done:
+        path = _part_path(folder, begin)
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                parts.append({name: found[name].astype(np.int64) for name in found.files})
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: missing or damaged ({error}); remove {folder} to begin again") from error
+        begin += len(parts[-1]["labels"])
+    if begin != done:
+        raise InputError(f"{folder}: parts of {begin} images for {done}; remove the folder to begin again")
+    return parts
+
+
+def read_result(folder: Path) -> StreamResult:
+    """The result of a run, as far as it has come."""
+    info = _read_info(folder)
+    state = _read_checkpoint(folder)
+    if state is None:
+        raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")
+    whole = _joined(_read_parts(folder, int(state["done"])))
+    return StreamResult(whole.pop("labels"), whole, info)

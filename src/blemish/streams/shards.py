@@ -1,0 +1,161 @@
+"""A stream as WebDataset shards, with the names and fields of the release."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from blemish.storage.files import check_folder, place, write_bytes
+from blemish.storage.results import Outcome, Progress
+from blemish.streams.levels import release_name
+from blemish.streams.stream import JPEG_QUALITY, Stream
+from blemish.types import InputError
+from blemish.version import VERSION
+
+__all__ = ["MANIFEST", "SHARD_IMAGES", "materialise", "release_folder", "sample_info", "shard_name"]
+
+SHARD_IMAGES = 25_000
+MANIFEST = "stream.json"
+
+
+def release_folder(target: float, speed: int, seed: int) -> str:
+    """The name the release gives to the folder of a run.
+
+    >>> release_folder(0.2, 1000, 43)
+    'baseline_20_transition+speed_1000_seed_43'
+    """
+    return f"baseline_{100 * target:g}_transition+speed_{speed}_seed_{seed}"
+
+
+def shard_name(number: int) -> str:
+    """The file name of a shard.
+
+    >>> shard_name(7)
+    'serial_00007.tar'
+    """
+    return f"serial_{number:05d}.tar"
+
+
+def materialise(
+    stream: Stream,
+    destination: Path,
+    *,
+    shard_images: int = SHARD_IMAGES,
+    part: int = 0,
+    parts: int = 1,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Write a bounded stream as tar files of JPEG pictures, ``shard_images`` in each.
+
+    Finished shards are kept, so that the same call goes on where it stopped; a shard is complete or not there. Several
+    processes share the work as ``part`` 0 … ``parts`` − 1. The fields are the release's: ``info``, ``input.jpg``
+    and ``output.cls``.
+    """
+    if stream.length == float("inf"):
+        raise InputError("an infinite stream cannot be written; give it a length")
+    if stream.jpeg:
+        raise InputError("a stream with jpeg would be compressed twice; shards hold JPEG pictures anyway")
+    if stream.start or stream.shards > 1:
+        raise InputError("a stream that starts in the middle or is sharded; expected a whole one: use part and parts")
+    if not 0 <= part < parts:
+        raise InputError(f"part {part} of {parts}; expected 0 … {parts - 1}")
+    if shard_images < 1:
+        raise InputError(f"shards of {shard_images} images; expected at least 1")
+    check_folder(destination)
+    length = int(stream.length)
+    _check_manifest(
+        destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
+    )
+    outcome = Outcome()
+    for number in range(part, -(-length // shard_images), parts):
+        begin, end = number * shard_images, min(length, (number + 1) * shard_images)
+        final = destination / shard_name(number)
+        if final.exists():
+            outcome.skipped += end - begin
+        else:
+            _write_shard(stream, final, begin, end)
+            outcome.written += end - begin
+        if progress is not None:
+            progress(outcome.written + outcome.skipped, _share(length, shard_images, part, parts))
+    return outcome
+
+
+def _share(length: int, shard_images: int, part: int, parts: int) -> int:
+    shards = range(part, -(-length // shard_images), parts)
+    return sum(min(length, (number + 1) * shard_images) - number * shard_images for number in shards)
+
+
+def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
+    """Write down what the shards hold; refuse to add to those of another stream."""
+    path = destination / MANIFEST
+    if not path.exists():
+        if any(destination.glob("serial_*.tar")):
+            raise InputError(f"{destination}: holds shards of unknown origin (no {MANIFEST}); choose another folder")
+        write_bytes(path, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode())
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable ({error}); choose another folder") from error
+    different = sorted(key for key in settings if not isinstance(found, dict) or found.get(key) != settings[key])
+    if different:
+        raise InputError(f"{destination}: holds another stream ({', '.join(different)} differ); choose another folder")
+
+
+def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:
+    temporary = final.with_name(f".{final.name}.{os.getpid()}.part")
+    try:
+        with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as archive:
+            for first in range(begin, end, stream.batch):
+                _add_batch(archive, stream, first, min(stream.batch, end - first), begin)
+        place(temporary, final)
+    except OSError as error:
+        raise InputError(f"cannot write {final}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _add_batch(archive: tarfile.TarFile, stream: Stream, first: int, count: int, begin: int) -> None:
+    batch = stream.at(first, count)
+    pixels = batch.images.cpu().permute(0, 2, 3, 1).numpy()
+    for i in range(count):
+        row, number = int(batch.rows[i]), int(batch.steps[i])
+        key = f"sample_{first + i - begin}"
+        _add(archive, f"{key}.info", sample_info(stream, row, number).encode())
+        _add(archive, f"{key}.input.jpg", _jpeg(Image.fromarray(pixels[i].squeeze())))
+        _add(archive, f"{key}.output.cls", str(int(batch.labels[i])).encode())
+
+
+def sample_info(stream: Stream, row: int, number: int) -> str:
+    """The release's line about a picture: its folder and file, and both corruptions with their severities."""
+    folder, _, file = str(stream.images.names[row]).rpartition("/")
+    step = stream.walk.steps[number]
+    values = (
+        ("dir", folder.rpartition("/")[2]),
+        ("name", file),
+        ("n1", release_name(step.first)),
+        ("s1", float(step.first_severity)),
+        ("n2", release_name(step.second)),
+        ("s2", float(step.second_severity)),
+    )
+    return "".join(f"++{key}++{value}" for key, value in values)
+
+
+def _jpeg(picture: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    return buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)  # without owner or time, so that equal streams give equal files
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,389 @@
+"""What holds for every method, and each method against its paper's equations on a small network."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from blemish.adaptation.augment import random_views
+from blemish.adaptation.base import Gradient, Levels, Method, Optimiser, adaptable, entropy
+from blemish.adaptation.cotta import CoTTA
+from blemish.adaptation.eata import EATA, ETA, RDumb
+from blemish.adaptation.methods import METHODS, make_method, settings_for
+from blemish.adaptation.norm import BatchStatistics, grouped, with_batch_statistics
+from blemish.adaptation.selftraining import CPL, RPL, Tent, conjugate_labels
+from blemish.adaptation.still import BatchNorm, Unadapted
+from blemish.models.base import Classifier, Preprocessing
+from blemish.rng import Words
+from blemish.types import InputError
+
+CLASSES = 4
+FAST = Optimiser("sgd", 0.1)
+
+
+def small_net(norm: str = "batch") -> nn.Module:
+    torch.manual_seed(0)
+    layers: dict[str, nn.Module] = {"batch": nn.BatchNorm2d(6), "group": nn.GroupNorm(2, 6), "none": nn.Identity()}
+    net = nn.Sequential(
+        nn.Conv2d(3, 6, 3, padding=1), layers[norm], nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(0.5)
+    )
+    net.append(nn.Linear(24, CLASSES))
+    nn.init.normal_(net[-1].weight, std=2.0)
+    if norm == "batch":
+        net[1].running_mean.normal_(0, 0.2)
+        net[1].running_var.uniform_(0.5, 1.5)
+    return Levels(net, Preprocessing(mean=(0.5,), std=(0.25,))).eval()
+
+
+def images(seed: int = 0, count: int = 16) -> Tensor:
+    return torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+
+
+# Settings with which every method has something to do on this small network.
+CHANGES = {
+    "tent": {"optimiser": FAST},
+    "rpl": {"optimiser": FAST},
+    "cpl": {"optimiser": FAST},
+    "eta": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
+    "eata": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
+    "rdumb": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "every": 3},
+    "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
+}
+
+
+def made(name: str, model: nn.Module | None = None) -> Method:
+    return make_method(name, model or small_net(), clean=[images(90), images(91)], **CHANGES.get(name, {}))
+
+
+def parameters(method: Method) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in method.model.named_parameters()}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", METHODS)
+class TestEveryMethod:
+    def test_protocol_and_logits(self, name: str) -> None:
+        method = made(name)
+        assert isinstance(method, Method)
+        logits = method.adapt(images())
+        assert logits.shape == (16, CLASSES)
+        assert not logits.requires_grad
+
+    def test_the_given_model_is_left_alone(self, name: str) -> None:
+        model = small_net()
+        before = copy.deepcopy(model.state_dict())
+        method = made(name, model)
+        for seed in range(3):
+            method.adapt(images(seed))
+        assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+        assert all(parameter.requires_grad for parameter in model.parameters())
+
+    def test_reset_restores_everything(self, name: str) -> None:
+        method = made(name)
+        batches = [images(seed) for seed in range(5)]
+        first = [method.adapt(batch) for batch in batches]
+        method.reset()
+        again = [method.adapt(batch) for batch in batches]
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+    def test_reset_gives_back_weights_buffers_and_optimiser(self, name: str) -> None:
+        method, fresh = made(name), made(name)
+        for seed in range(4):
+            method.adapt(images(seed))
+        method.reset()
+        one, other = method.state_dict(), fresh.state_dict()
+        assert one.keys() == other.keys()
+        for key in ("model", "teacher"):
+            assert all(torch.equal(one[key][k], v) for k, v in other.get(key, {}).items())
+        if "optimiser" in one:
+            assert one["optimiser"]["state"] == other["optimiser"]["state"] == {}
+        assert one.get("steps") == other.get("steps")
+        assert one.get("average") is None
+
+    def test_a_saved_state_goes_on_exactly(self, name: str) -> None:
+        method = made(name)
+        for seed in range(4):
+            method.adapt(images(seed))
+        buffer = io.BytesIO()
+        torch.save(method.state_dict(), buffer)
+        rest = [method.adapt(images(seed)) for seed in range(4, 8)]
+        buffer.seek(0)
+        other = made(name)
+        other.load_state_dict(torch.load(buffer, weights_only=True))
+        assert all(torch.equal(logits, other.adapt(images(4 + i))) for i, logits in enumerate(rest))
+
+    def test_only_the_documented_parameters_change(self, name: str) -> None:
+        method = made(name)
+        before = parameters(method)
+        for seed in range(4):
+            method.adapt(images(seed))
+        changed = {key for key, value in parameters(method).items() if not torch.equal(value, before[key])}
+        norms = {"network.1.weight", "network.1.bias"}
+        expected = {"none": set(), "bn": set(), "cotta": set(before)}.get(name, norms)
+        assert changed == expected
+
+    def test_buffers_never_change(self, name: str) -> None:
+        method = made(name)
+        before = {key: value.clone() for key, value in method.model.named_buffers()}  # type: ignore[attr-defined]
+        for seed in range(4):
+            method.adapt(images(seed))
+        after = dict(method.model.named_buffers())  # type: ignore[attr-defined]
+        assert all(torch.equal(value, after[key]) for key, value in before.items())
+
+    def test_in_inference_mode(self, name: str) -> None:
+        method, other = made(name), made(name)
+        with torch.inference_mode():
+            found = [method.adapt(images(seed)) for seed in range(3)]
+        assert all(torch.equal(logits, other.adapt(images(seed))) for seed, logits in enumerate(found))
+
+
+class TestNone:
+    def test_equals_plain_evaluation_bit_for_bit(self) -> None:
+        net = small_net().network
+        classifier = Classifier("net", "torch", net, "x", preprocessing=Preprocessing(mean=(0.5,), std=(0.25,)))
+        method = Unadapted(adaptable(classifier))
+        for seed in range(3):
+            assert torch.equal(method.adapt(images(seed)).softmax(1), classifier(images(seed)))
+
+    def test_models_that_cannot_be_adapted(self) -> None:
+        with pytest.raises(InputError, match="kind onnx; expected a torch module"):
+            adaptable(Classifier("net", "onnx", lambda x: x, "x"))
+        with pytest.raises(InputError, match="gives probabilities"):
+            adaptable(Classifier("net", "torch", nn.Identity(), "x", output="probabilities"))
+
+
+class TestBatchNorm:
+    def test_all_of_the_batch_is_training_mode(self) -> None:
+        model = small_net()
+        trained = copy.deepcopy(model)
+        trained.network[1].train()
+        assert torch.allclose(BatchNorm(model).adapt(images()), trained(images()), atol=1e-6)
+
+    def test_none_of_the_batch_is_plain_evaluation(self) -> None:
+        model = small_net()
+        assert torch.allclose(BatchNorm(model, alpha=0).adapt(images()), model(images()), atol=1e-5)
+
+    def test_mixed_by_hand(self) -> None:
+        """Batch 1, 3: mean 2, variance 1. Training: mean 0, variance 4. α = 1/4: mean 0.5, variance 3.25."""
+        layer = nn.BatchNorm1d(1, eps=0.0).eval()
+        layer.running_mean.fill_(0)
+        layer.running_var.fill_(4)
+        values = torch.tensor([[1.0], [3.0]])
+        expected = (values - 0.5) / math.sqrt(3.25)
+        assert torch.allclose(with_batch_statistics(layer, alpha=0.25)(values), expected)
+        # A prior of 6 pseudo-images and a batch of 2: α = 2 / 8.
+        assert torch.allclose(BatchNorm(layer, prior=6).adapt(values), expected)
+
+    def test_groups_have_their_own_statistics(self) -> None:
+        """Image i belongs to group i mod 2."""
+        model = with_batch_statistics(small_net())
+        one, two = images(1), images(2)
+        mixed = torch.stack([one, two], 1).flatten(0, 1)
+        with grouped(model, 2):
+            found = model(mixed)
+        assert torch.allclose(found[::2], model(one), atol=1e-5)
+        assert torch.allclose(found[1::2], model(two), atol=1e-5)
+        assert all(layer.groups == 1 for layer in model.modules() if isinstance(layer, BatchStatistics))
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="bn needs batch norm layers"):
+            BatchNorm(small_net("group"))
+        with pytest.raises(InputError, match=r"alpha 1\.5"):
+            BatchNorm(small_net(), alpha=1.5)
+        with pytest.raises(InputError, match="not both"):
+            BatchNorm(small_net(), alpha=0.5, prior=4)
+        with pytest.raises(InputError, match="no statistics"):
+            BatchNorm(nn.BatchNorm1d(1)).adapt(torch.ones(1, 1))
+
+
+@pytest.mark.parametrize("name", ["tent", "rpl", "cpl", "eta", "eata", "rdumb", "cotta"])
+def test_models_without_batch_norm(name: str) -> None:
+    """Group norm has scales and shifts to adapt; without any normalisation only CoTTA has something to do."""
+    assert made(name, small_net("group")).adapt(images()).shape == (16, CLASSES)
+    if name == "cotta":
+        assert made(name, small_net("none")).adapt(images()).shape == (16, CLASSES)
+    else:
+        with pytest.raises(InputError, match=f"{name} adapts the scales and shifts of normalisation layers"):
+            made(name, small_net("none"))
+
+
+class TestTent:
+    def test_entropy_falls_on_a_fixed_batch(self) -> None:
+        method = Tent(small_net(), optimiser=Optimiser("sgd", 0.05, momentum=0.0))
+        values = [float(entropy(method.adapt(images())).mean()) for _ in range(8)]
+        assert all(after < before for before, after in itertools.pairwise(values))
+
+    def test_one_step_by_hand(self) -> None:
+        """The first step of SGD is θ − rate · ∂ mean entropy / ∂θ, whatever the momentum."""
+        method = Tent(small_net(), optimiser=FAST)
+        model = copy.deepcopy(method.model)
+        log = F.log_softmax(model(images()), 1)
+        loss = -(log.exp() * log).sum(1).mean()
+        layer = model.network[1]
+        (gradient,) = torch.autograd.grad(loss, layer.weight)
+        method.adapt(images())
+        assert torch.allclose(method.model.network[1].weight, layer.weight - 0.1 * gradient, atol=1e-6)
+
+
+class TestPseudoLabels:
+    def test_generalised_cross_entropy(self) -> None:
+        logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+        p = torch.tensor([math.exp(2) / (1 + math.exp(2)), math.e / (1 + math.e)])
+        assert float(RPL(small_net()).loss(logits)) == pytest.approx(float(((1 - p**0.8) / 0.8).mean()), abs=1e-6)
+
+    def test_conjugate_labels_solve_the_system(self) -> None:
+        p = torch.randn(5, 7, dtype=torch.float64).softmax(1)
+        for epsilon in (0.0, 1.0, 8.0):
+            y = conjugate_labels(p, epsilon)
+            for row, label in zip(p, y, strict=True):
+                matrix = torch.eye(7) + epsilon * torch.diag(row) - epsilon * torch.outer(row, row)
+                assert torch.allclose(torch.linalg.solve(matrix, row), label)
+            assert torch.allclose(y.sum(1), torch.ones(5, dtype=torch.float64))
+
+    def test_without_epsilon_it_is_tent(self) -> None:
+        one, other = CPL(small_net(), epsilon=0.0, optimiser=FAST), Tent(small_net(), optimiser=FAST)
+        for seed in range(4):
+            assert torch.allclose(one.adapt(images(seed)), other.adapt(images(seed)), atol=1e-5)
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="q = 0"):
+            RPL(small_net(), q=0)
+        with pytest.raises(InputError, match="epsilon -1"):
+            CPL(small_net(), epsilon=-1)
+        with pytest.raises(InputError, match="learning rate 0"):
+            Tent(small_net(), optimiser=Optimiser(rate=0.0))
+
+
+class TestETA:
+    def test_unsure_images_are_left_out(self) -> None:
+        """Entropies 0.0486 (p = 0.99 of two) and ln 2; E₀ = 0.4 · ln 2 keeps the first, weighed by exp(E₀ − E)."""
+        method = ETA(small_net(), similarity=2.0)
+        logits = torch.tensor([[math.log(99), 0.0], [0.0, 0.0]])
+        e = -(0.99 * math.log(0.99) + 0.01 * math.log(0.01))
+        assert float(method.loss(logits)) == pytest.approx(e * math.exp(0.4 * math.log(2) - e), abs=1e-6)
+        assert method.average is not None
+        assert torch.allclose(method.average, torch.tensor([0.99, 0.01]))
+
+    def test_images_like_the_average_are_left_out(self) -> None:
+        method = ETA(small_net(), similarity=0.5)
+        sure = torch.tensor([[10.0, 0.0]])
+        assert method.loss(sure) is not None
+        assert method.loss(sure) is None
+        other = torch.tensor([[0.0, 10.0]])
+        before = method.average.clone()
+        assert method.loss(other) is not None
+        assert torch.allclose(method.average, 0.9 * before + 0.1 * other.softmax(1)[0])
+
+    def test_nothing_changes_without_a_reason(self) -> None:
+        method = ETA(small_net(), margin=1e-6)
+        before = copy.deepcopy(method.model.state_dict())
+        method.adapt(images())
+        assert all(torch.equal(value, before[key]) for key, value in method.model.state_dict().items())
+
+    def test_eata_is_held_back(self) -> None:
+        """With β = 0 it is ETA; with a large β scales stay nearer to where they were."""
+        common = {"margin": 0.9, "similarity": 2.0, "optimiser": Optimiser("sgd", 0.01)}
+        eta = ETA(small_net(), **common)
+        free, held = (EATA(small_net(), clean=[images(90)], beta=beta, **common) for beta in (0.0, 50.0))
+        start = eta.model.network[1].weight.detach().clone()
+        for seed in range(20):
+            assert torch.allclose(eta.adapt(images(seed)), free.adapt(images(seed)), atol=1e-6)
+            held.adapt(images(seed))
+        moved = {m: float((m.model.network[1].weight.detach() - start).norm()) for m in (free, held)}
+        assert moved[held] < moved[free]
+
+    def test_fisher_information_by_hand(self) -> None:
+        method = EATA(small_net(), clean=[images(90), images(91)])
+        model = copy.deepcopy(method.model)
+        squares = []
+        for seed in (90, 91):
+            logits = model(images(seed))
+            loss = F.cross_entropy(logits, logits.argmax(1))
+            squares.append(torch.autograd.grad(loss, model.network[1].weight)[0] ** 2)
+        assert torch.allclose(method.fisher["network.1.weight"], (squares[0] + squares[1]) / 2)
+
+    def test_eata_needs_clean_images(self) -> None:
+        with pytest.raises(InputError, match="eata needs clean images"):
+            make_method("eata", small_net())
+        with pytest.raises(InputError, match="no clean images"):
+            EATA(small_net(), clean=[])
+
+
+def test_rdumb_starts_afresh() -> None:
+    """With a reset every 3 batches, batches 3, 4, 5 are predicted as if they were the first."""
+    changes = {"optimiser": FAST, "margin": 0.9, "similarity": 2.0}
+    method, eta = RDumb(small_net(), every=3, **changes), ETA(small_net(), **changes)
+    for seed in range(3):
+        assert torch.equal(method.adapt(images(seed)), eta.adapt(images(seed)))
+    eta.reset()
+    for seed in range(3, 6):
+        assert torch.equal(method.adapt(images(seed)), eta.adapt(images(seed)))
+
+
+class TestCoTTA:
+    def test_a_sure_model_needs_no_views(self) -> None:
+        """Confident 0: the first prediction is that of the batch's statistics."""
+        method = CoTTA(small_net(), confident=0.0)
+        assert torch.equal(method.adapt(images()), with_batch_statistics(small_net())(images()))
+
+    def test_views_are_predicted_alike_however_they_are_cut_up(self) -> None:
+        whole, cut = (CoTTA(small_net(), confident=1.0, views=6, room=room) for room in (10_000, 32))
+        assert torch.allclose(whole.adapt(images()), cut.adapt(images()), atol=1e-4)
+
+    def test_the_teacher_follows(self) -> None:
+        method = CoTTA(small_net(), confident=1.0, views=2, decay=0.9, restore=0.0, optimiser=FAST)
+        before = [value.clone() for value in method.teacher.parameters()]
+        method.adapt(images())
+        for old, teacher, student in zip(before, method.teacher.parameters(), method.model.parameters(), strict=True):
+            assert torch.allclose(teacher, 0.9 * old + 0.1 * student, atol=1e-6)
+
+    def test_weights_are_restored(self) -> None:
+        """Probability 1 restores all; with 0.1, about a tenth is as it was."""
+        every = CoTTA(small_net(), restore=1.0, optimiser=FAST)
+        every.adapt(images())
+        given = small_net().state_dict()
+        assert all(torch.equal(value, given[key]) for key, value in every.model.named_parameters())
+        some = CoTTA(small_net(), restore=0.1, optimiser=FAST, confident=1.0, views=2)
+        some.adapt(images())
+        same = torch.cat([(v == given[k]).flatten() for k, v in some.model.named_parameters()]).float()
+        assert 0.05 < float(same.mean()) < 0.25
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match=r"decay 1\.5"):
+            CoTTA(small_net(), decay=1.5)
+        with pytest.raises(InputError, match="0 views"):
+            CoTTA(small_net(), views=0)
+
+    def test_random_views(self) -> None:
+        unit = images(count=8).float() / 255
+        views = random_views(unit, Words(0, torch.arange(8)))
+        assert views.shape == unit.shape
+        assert 0 <= float(views.min()) <= float(views.max()) <= 1
+        assert torch.equal(views[3:5], random_views(unit[3:5], Words(0, torch.tensor([3, 4]))))
+        gray = torch.full((4, 1, 12, 12), 0.5)
+        assert random_views(gray, Words(0, torch.arange(4))).shape == gray.shape
+        # Brightness 0.6 … 1.4 and gamma 0.7 … 1.3 of a mid gray: what is left of it after all of them.
+        low, high = 0.3**1.3, 0.7**0.7
+        means = random_views(torch.full((200, 3, 12, 12), 0.5), Words(1, torch.arange(200))).mean((1, 2, 3))
+        assert low - 0.01 < float(means.min()) < float(means.max()) < high + 0.01
+
+
+def test_settings() -> None:
+    assert settings_for("tent") == {}
+    assert settings_for("tent", "cifar") == {"optimiser": Optimiser("adam", 0.001)}
+    assert settings_for("cotta", "cifar")["confident"] == 0.92
+    with pytest.raises(InputError, match="unknown adaptation method 'tend'"):
+        make_method("tend", small_net())
+    with pytest.raises(InputError, match="settings 'mnist'"):
+        settings_for("tent", "mnist")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unexpected keyword argument 'rate'"):
+        make_method("tent", small_net(), rate=1)
+    with pytest.raises(InputError, match="not one of tent on this model"):
+        Tent(small_net()).load_state_dict({})
+    assert issubclass(RDumb, Gradient)

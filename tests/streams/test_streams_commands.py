@@ -1,0 +1,131 @@
+"""The commands of ``blemish ccc``, from calibration to shards, on a small network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from blemish.cli.ccc import ccc_app
+from blemish.streams.run import read_result
+from blemish.streams.walks import read_walk
+
+NET = """
+import torch
+from torch import nn
+from blemish.models.base import Classifier, Preprocessing
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        return 20 * nn.functional.adaptive_avg_pool2d(self.norm(x), 2).mean(1).flatten(1)
+
+
+def build():
+    return Classifier("net", "torch", Net().eval(), "hash", preprocessing=Preprocessing())
+
+
+def function():
+    return lambda images: images.float().mean((2, 3))
+"""
+
+runner = CliRunner()
+
+
+def invoke(*arguments: object) -> tuple[int, str, str]:
+    result = runner.invoke(ccc_app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pictures of which one quarter is the brightest, and a network that finds it while it can."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "quarter_net.py").write_text(NET)
+    rng = np.random.default_rng(0)
+    images = rng.integers(60, 180, (40, 16, 16, 3)).astype(np.uint8)
+    labels = np.arange(40) % 4
+    for image, label in zip(images, labels, strict=True):
+        image[8 * (label // 2) : 8 * (label // 2) + 8, 8 * (label % 2) : 8 * (label % 2) + 8] += 6
+    np.savez(tmp_path / "data.npz", images=images, labels=labels)
+    return tmp_path
+
+
+MODEL = ("-m", "python:quarter_net:build", "--device", "cpu")
+
+
+def test_from_calibration_to_shards(place: Path) -> None:
+    common = ("-d", "data.npz")
+    names = "contrast,gaussian_noise,pixelate"
+    calibrate = ("calibrate", *MODEL, *common, "-c", names, "-n", 20, "--targets", "0.6", "-o", "cal")
+    code, output, _ = invoke(*calibrate)
+    assert code == 0
+    assert "6 surfaces in cal" in output
+    assert "on 20 images each" in output
+    assert invoke(*calibrate)[1] == output
+    code, output, _ = invoke(
+        "walk", "cal", "--target", "0.6", "--speed", 5, "--images", 200, "--closed", "-o", "walk.json", "--figure",
+        "walk.png", "--surface", "surface.svg",
+    )  # fmt: skip
+    assert code == 0
+    walk = read_walk(place / "walk.json")
+    assert f"{len(walk):,} images in {len(walk.steps)} steps, closed, pointwise paths" in output
+    assert walk.protocol["calibration"]["model"]["name"] == "net"
+    assert (place / "walk.png").stat().st_size > 5000
+    assert b"<svg" in (place / "surface.svg").read_bytes()
+    arguments = (
+        "run", "walk.json", *MODEL, *common, "-o", "run", "--methods", "all", "--settings", "cifar", "--length", 60,
+        "--batch-size", 20, "--figure", "run.png", "--reset", 2,
+    )  # fmt: skip
+    code, output, _ = invoke(*arguments)
+    assert code == 0
+    assert "running mean over 6 of 60 images" in output
+    assert "rdumb" in output
+    scores = json.loads((place / "run" / "summary.json").read_text())
+    result = read_result(place / "run")
+    assert scores["methods"]["none"]["accuracy"] == pytest.approx(result.correct("none").mean())
+    assert (place / "run.png").stat().st_size > 5000
+    assert invoke(*arguments)[1] == output
+    code, output, _ = invoke("materialise", "walk.json", *common, "-o", "shards", "--length", 60, "--shard-images", 25)
+    assert code == 0
+    assert "wrote 60 images to shards, 0 were there already" in output
+    assert len(list((place / "shards").glob("serial_*.tar"))) == 3
+
+
+def test_refusals_are_one_line(place: Path) -> None:
+    for arguments, message in (
+        (("walk", "gone", "--target", "0.4", "-o", "w.json"), "no calibration.json in it"),
+        (("run", "gone.json", *MODEL, "-d", "data.npz", "-o", "run"), "gone.json: cannot be read"),
+        (("calibrate", *MODEL, "-d", "data.npz", "-c", "fogg", "-o", "cal"), "did you mean fog"),
+        (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog", "--set", "easy", "-o", "cal"), "one or the other"),
+        (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog,snow", "--targets", "40", "-o", "cal"), "expected shares"),
+        (("materialise", "w.json", "-d", "data.npz", "-o", "s", "--part", "1"), "--part 1; expected a share"),
+    ):
+        code, _, errors = invoke(*arguments)
+        assert code == 2
+        assert message in errors
+        assert errors.startswith("error: ")
+        assert errors.count("\n") == 1
+    assert not (place / "cal").exists()
+
+
+def test_a_model_that_cannot_be_adapted(place: Path) -> None:
+    invoke("calibrate", *MODEL, "-d", "data.npz", "-c", "contrast,fog", "-n", 8, "--targets", "0.6", "-o", "cal")
+    invoke("walk", "cal", "--target", "0.6", "--speed", 5, "--images", 50, "-o", "walk.json")
+    model = ("-m", "python:quarter_net:function", "--device", "cpu")
+    code, _, errors = invoke("run", "walk.json", *model, "-d", "data.npz", "-o", "run")
+    assert code == 2
+    assert "only those can be adapted" in errors
+    code, _, errors = invoke("walk", "cal", "-o", "walk.json")
+    assert code == 2
+    assert "no target accuracy; expected --target" in errors
