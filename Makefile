@@ -13,11 +13,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps imagecorruptions
 	touch $@
 
-demo: $(READY)  ## corrupt an embedded picture with the whole catalog and write a contact sheet
-	mkdir -p demo
-	$(BIN)/blemish list
-	$(BIN)/blemish show --output demo/contact-sheet.png
-	@echo "Look at demo/contact-sheet.png"
+demo: $(READY)  ## measure two small networks on embedded digits and write a report
+	$(BIN)/blemish demo --out demo
 
 test: $(READY)  ## lint, types, import direction and tests
 	$(BIN)/ruff check .

@@ -44,7 +44,7 @@ def demo_command(
     runs = []
     for which in DEMO_NETS:
         say(f"measuring the {which} network on {len(source)} digits, {len(benchmark.conditions)} conditions", "bold")
-        work = partial(evaluate, benchmark, demo_model(which), source, out, batch_size=256)
+        work = partial(evaluate, benchmark, demo_model(which), source, out, zipf=True)
         runs.append(run_with_progress(lambda report, work=work: work(report=report)))  # type: ignore[misc]
     baseline = runs[0]
     readings = read_all(runs, baseline=baseline)

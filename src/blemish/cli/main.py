@@ -7,14 +7,18 @@ from typing import Annotated
 import typer
 
 from blemish.cli.benchmarks import benchmarks_command
+from blemish.cli.build import build_app
 from blemish.cli.ccc import ccc_app
 from blemish.cli.compare import compare_command
 from blemish.cli.corrupt import corrupt_command
 from blemish.cli.demo import demo_command
 from blemish.cli.list import list_command
+from blemish.cli.mscr import mscr_command
+from blemish.cli.overlap import overlap_command
 from blemish.cli.report import report_command
 from blemish.cli.run import run_command
 from blemish.cli.score import score_command
+from blemish.cli.separation import separation_command
 from blemish.cli.show import show_command
 from blemish.version import VERSION
 
@@ -50,6 +54,8 @@ def main(
 
 _MEASURE = "Measure a classifier"
 _CORRUPT = "Corrupt images"
+_BUILD = "Build benchmarks"
+_SEPARATION = "Class separation"
 _STREAMS = "Streams and adaptation"
 
 app.command("demo", rich_help_panel=_MEASURE)(demo_command)
@@ -61,6 +67,10 @@ app.command("report", rich_help_panel=_MEASURE)(report_command)
 app.command("list", rich_help_panel=_CORRUPT)(list_command)
 app.command("show", rich_help_panel=_CORRUPT)(show_command)
 app.command("corrupt", rich_help_panel=_CORRUPT)(corrupt_command)
+app.command("overlap", rich_help_panel=_BUILD)(overlap_command)
+app.add_typer(build_app, name="build", rich_help_panel=_BUILD)
+app.command("separation", rich_help_panel=_SEPARATION)(separation_command)
+app.command("mscr", rich_help_panel=_SEPARATION)(mscr_command)
 app.add_typer(ccc_app, name="ccc", rich_help_panel=_STREAMS)
 
 if __name__ == "__main__":

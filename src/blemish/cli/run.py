@@ -68,7 +68,9 @@ def run_command(
     patterns: Annotated[
         str | None, typer.Option("--only", help="Only these conditions: fog,snow@3,*_noise. Separated by commas.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images at a time; halved when memory runs out.")] = 64,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Images at a time; halved when memory runs out. Default: by the device.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")] = "auto",
     weights: Annotated[
         Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:… (never unpickled).")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -144,11 +145,15 @@ class Corruption:
         if bool(changed.all()) and all(bool((params[name] == params[name][0]).all()) for name in self.shared):
             yield from (slice(i, i + size) for i in range(0, len(images), size))
             return
-        groups: dict[tuple[float, ...], list[int]] = {}
-        for i in changed.nonzero().flatten().tolist():
-            groups.setdefault(tuple(params[name][i].item() for name in self.shared), []).append(i)
-        for members in groups.values():
-            yield from (torch.tensor(members[i : i + size]) for i in range(0, len(members), size))
+        index = changed.nonzero().flatten()
+        groups = [index]
+        if self.shared:
+            values = np.stack([params[name][index].numpy() for name in self.shared], axis=1)
+            _, inverse = np.unique(values, axis=0, return_inverse=True)
+            numbers = torch.from_numpy(inverse.ravel())
+            groups = [index[numbers == number] for number in range(int(inverse.max(initial=-1)) + 1)]
+        for members in groups:
+            yield from (members[i : i + size] for i in range(0, len(members), size))
 
 
 def check_images(images: Tensor) -> None:

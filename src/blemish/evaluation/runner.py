@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.benchmarks.files import load_benchmark
 from blemish.data.cache import Images, load
 from blemish.data.natural import same_classes
+from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.data.stored import StoredSet
 from blemish.evaluation.header import (
@@ -34,6 +38,8 @@ from blemish.evaluation.records import records_bytes
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.work import Task, measure
 from blemish.models.base import Classifier
+from blemish.models.open import open_model
+from blemish.models.torch_module import from_module
 from blemish.storage.files import check_folder, staged_destination, write_bytes
 from blemish.types import InputError
 
@@ -41,6 +47,11 @@ __all__ = ["FIRST_STAGE", "Step", "evaluate"]
 
 FIRST_STAGE = 256
 """How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
+
+# Values of a batch. On a CPU the activations of larger batches are given back to the system and zeroed by it again at
+# every layer, which was measured to double the time.
+_CPU_VALUES = 2**20
+_GPU_VALUES = 2**26
 
 
 @dataclass(frozen=True)
@@ -61,31 +72,39 @@ def _silent(step: Step) -> None:
 
 
 def evaluate(
-    benchmark: Benchmark,
-    model: Classifier,
-    source: Source,
+    benchmark: Benchmark | str | os.PathLike[str],
+    model: Classifier | nn.Module | str,
+    data: Source | Dataset[Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     limit: int | None = None,
     enough: Enough | None = None,
     natural: Mapping[str, Source] | None = None,
     stored: StoredSet | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
     report: Report = _silent,
 ) -> Run:
     """Measure a model on all conditions of a benchmark, and leave one file of records for each below ``out``.
 
+    A benchmark may be named, a model given as a torch module (whose input is RGB in 0 … 1) or as a text that
+    `open_model` takes, and the data as a path or torch dataset that `open_source` takes.
+
     Finished files are kept and skipped, so that the same call continues a run that was stopped; a folder made with
     other settings is refused. ``limit`` takes a subset that holds the classes in their proportions. With ``enough``,
     the run begins with ``limit`` images and doubles them until ``enough(run, look)`` says so for the number of looks,
     or there are no more. ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is
-    a folder for decoded images that do not fit into memory.
+    a folder for decoded images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default
+    suits the device.
     """
-    setting = _Setting(benchmark, model, source, natural or {}, stored, zipf, cache, Batcher(batch_size), report)
+    chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
+    classifier = from_module(model) if isinstance(model, nn.Module) else model
+    classifier = open_model(classifier) if isinstance(classifier, str) else classifier
+    source = open_source(data)
+    setting = _Setting(chosen, classifier, source, natural or {}, stored, zipf, cache, batch_size, report)
     setting.check(staged=enough is not None)
-    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", model.name).strip(".") or "model")
+    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name).strip(".") or "model")
     check_folder(folder)
     with staged_destination(folder):
         return _run(setting, folder, limit, enough)
@@ -100,7 +119,7 @@ class _Setting:
     stored: StoredSet | None
     zipf: bool
     cache: str | os.PathLike[str] | None
-    batcher: Batcher
+    batch_size: int | None
     report: Report
 
     def check(self, *, staged: bool) -> None:
@@ -121,6 +140,14 @@ class _Setting:
     def load(self, source: Source, *, crop: bool = True) -> Images:
         protocol = self.benchmark.protocol
         return load(source, resize=protocol.resize, crop=protocol.crop if crop else None, folder=self.cache)
+
+
+def _batcher(setting: _Setting, images: Images) -> Batcher:
+    """Batches as asked, or such that a CPU's caches, or a GPU, are well used; results do not depend on it."""
+    if setting.batch_size is not None:
+        return Batcher(setting.batch_size)
+    values = _CPU_VALUES if setting.model.device.type == "cpu" else _GPU_VALUES
+    return Batcher(max(1, values // int(images.shapes[0].prod())))
 
 
 def _set_name(condition: Condition) -> str:
@@ -190,6 +217,7 @@ def _run_stage(
     conditions = setting.benchmark.conditions
     sizes = {condition: _classifications(condition, images, others) for condition in conditions}
     waiting = [condition for condition in conditions if not record_path(folder, condition, stage).is_file()]
+    batcher = _batcher(setting, images)
     total = sum(sizes.values())
     done = total - sum(sizes[condition] for condition in waiting)
 
@@ -209,7 +237,7 @@ def _run_stage(
             "model": info["model"],
             "data": info["stages"][stage],
         }
-        records = measure(_task(setting, condition, images, others), header, setting.batcher, advance)
+        records = measure(_task(setting, condition, images, others), header, batcher, advance)
         write_bytes(record_path(folder, condition, stage), records_bytes(records), destination=folder)
         done = before + sizes[condition]
 

@@ -1,0 +1,49 @@
+"""``blemish build gather``: tables for the other commands, from the results of ``blemish run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from blemish.cli.build_common import check_output
+from blemish.cli.common import friendly, say
+from blemish.construction.gather import gather_accuracies, gather_correct
+from blemish.construction.tables import write_table
+from blemish.evaluation.runs import find_runs
+
+__all__ = ["gather_command"]
+
+
+@friendly
+def gather_command(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Folders that blemish run made.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Accuracies as .csv, or correctness image by image as .npz, for intervals."),
+    ],
+) -> None:
+    """Gather the results of several models into one table of accuracies, or of correctness image by image.
+
+    A corruption that was measured at several severities counts with its mean accuracy. Runs must share their protocol,
+    images and conditions.
+
+    Examples:
+
+      blemish build gather results -o accuracies.csv
+
+      blemish build gather results -o correct.npz
+    """
+    check_output(out, ".csv", ".npz")
+    runs = find_runs(folders)
+    if out.suffix.lower() == ".csv":
+        table = gather_accuracies(runs)
+        write_table(table, out)
+        say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
+        return
+    found = gather_correct(runs)
+    np.savez_compressed(out, correct=found.correct, models=np.array(found.models), settings=np.array(found.settings))
+    models, settings, images = found.correct.shape
+    say(f"wrote {out}: {models} models, {settings} settings, {images} images")

@@ -1,0 +1,165 @@
+"""``blemish overlap``: train a network per corruption, and see which corruptions help against which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+
+from blemish.cli.common import chosen_names, friendly, say, stderr
+from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.construction.gather import gather_accuracies, gather_correct
+from blemish.construction.harness import ARCHITECTURES, Plan, Trained, train_all
+from blemish.construction.matrices import write_matrix
+from blemish.construction.measure import measure_all
+from blemish.construction.overlap import overlap_intervals
+from blemish.construction.tables import write_table
+from blemish.construction.training import Schedule
+from blemish.corruptions.catalog import catalog
+from blemish.data.cache import load
+from blemish.data.open import open_source
+from blemish.data.source import Source
+from blemish.evaluation.runs import Run
+from blemish.models.torch_module import device_named
+from blemish.reports.construction_figures import overlap_figure, save_figure
+from blemish.types import InputError
+
+__all__ = ["overlap_command"]
+
+_TRAINING = "Training (defaults of the ImageNet-NOC paper)"
+
+
+@friendly
+def overlap_command(
+    corruptions: Annotated[str, typer.Option("--corruptions", "-c", help="Names or families, separated by commas.")],
+    data: Annotated[str, typer.Option("--data", "-d", help="Training images: what blemish run takes.")],
+    test: Annotated[str, typer.Option("--test", "-t", help="Test images of the same classes.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for networks, records and the matrix.")],
+    arch: Annotated[
+        str, typer.Option(help=f"{', '.join(ARCHITECTURES)}, or PACKAGE.MODULE:FUNCTION called with the classes.")
+    ] = "resnet18",
+    fine_tune: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Start from the standard network and train so many epochs, at a tenth of the rate: much faster."
+        ),
+    ] = None,
+    with_all: Annotated[
+        bool, typer.Option("--with-all", help="Also one network on all corruptions, to measure coverage.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(min=1, rich_help_panel=_TRAINING, help="For networks from scratch.")] = 40,
+    batch: Annotated[int, typer.Option(min=2, rich_help_panel=_TRAINING, help="Images per step.")] = 256,
+    rate: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Learning rate at the start.")] = 0.1,
+    momentum: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Of SGD.")] = 0.9,
+    decay: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Weight decay.")] = 1e-4,
+    corrupted: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Part of a batch to corrupt.")] = 0.5,
+    flip: Annotated[bool, typer.Option(rich_help_panel=_TRAINING, help="Flip images at random.")] = True,
+    together: Annotated[
+        int | None, typer.Option(min=1, help="Networks to train at once. Default: one or all, whichever is faster.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Severity table. Default: by image size.")] = None,
+    resize: Annotated[int | None, typer.Option(help="First bring the shorter side to this many pixels.")] = None,
+    crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Use so many training images.")] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order and corruptions.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+) -> None:
+    """Train a standard network and one per corruption, and measure how much corruptions overlap.
+
+    Half of every batch is corrupted at random severities. Everything is kept and continued: stop whenever you like.
+    Then "blemish build select", "categories" and the like read OUT/overlap.csv.
+
+    Examples:
+
+      blemish overlap -c noise,fog,contrast -d cifar10_train.npz -t cifar10_test.npz --arch resnet18_small -o overlap
+
+      blemish overlap -c noc -d imagenet100/train -t imagenet100/val --resize 256 --crop 224 --fine-tune 4 -o noc
+    """
+    schedule = Schedule(epochs, batch, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
+    names = tuple(chosen_names(corruptions, catalog))
+    training, testing = open_source(data), open_source(test)
+    classes = int(max(training.labels.max(), testing.labels.max())) + 1
+    tune = None
+    if fine_tune is not None:
+        tune = Schedule(fine_tune, batch, rate / 10, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
+    plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset)
+    if len(names) < 2:
+        raise InputError(f"{len(names)} corruption; expected at least two to compare")
+    runs = _worked(plan, _limited(training, limit), testing, out, device_named(device), together, resize, crop)
+    _conclude(runs, out)
+
+
+def _limited(source: Source, limit: int | None) -> Source:
+    from blemish.data.source import stratified_order
+
+    if limit is None or limit >= len(source):
+        return source
+    return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
+
+
+def _worked(
+    plan: Plan,
+    training: Source,
+    testing: Source,
+    out: Path,
+    device: torch.device,
+    together: int | None,
+    resize: int | None,
+    crop: int | None,
+) -> list[Run]:
+    images = load(training, resize=resize, crop=crop)
+    if len(images.by_shape()) > 1:
+        raise InputError(f"{training.name}: images of several sizes; expected one, so give --resize and --crop")
+    pixels = images.batch(range(len(images)))
+    if pixels.shape[1] != 3:
+        pixels = pixels.expand(-1, 3, -1, -1)
+    labels = torch.from_numpy(images.labels)
+    room = pixels.numel() < 2**33 and device.type == "cuda"
+    pixels, labels = (pixels.to(device), labels.to(device)) if room else (pixels, labels)
+    try:
+        with progress_bar() as progress:
+            task = progress.add_task("training", total=None)
+
+            def trained(title: str, done: int, of: int, loss: float) -> None:
+                progress.update(task, description=f"{title}, loss {loss:.3f}", completed=done, total=of)
+                if progress.disable:
+                    say(f"{title}: epoch {done} of {of}, loss {loss:.3f}", style="dim")
+
+            networks: list[Trained] = train_all(
+                plan, pixels, labels, out / "networks", device=device, together=together, report=trained
+            )
+            return measure_all(
+                plan,
+                networks,
+                testing,
+                out / "results",
+                device=device,
+                resize=resize,
+                crop=crop,
+                report=lambda name, step: progress.update(
+                    task, description=f"{name}: {step.condition}", completed=step.done, total=step.total
+                ),
+            )
+    except KeyboardInterrupt:
+        stderr().print("stopped; finished epochs are kept. Run the same command again to continue.", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _conclude(runs: list[Run], out: Path) -> None:
+    """Write the accuracies, the correctness image by image, the matrix and its picture."""
+    found = gather_correct(runs)
+    write_table(gather_accuracies(runs), out / "accuracies.csv")
+    np.savez_compressed(
+        out / "correct.npz", correct=found.correct, models=np.array(found.models), settings=np.array(found.settings)
+    )
+    overlap = overlap_intervals(found.correct, found.models, found.settings)
+    write_matrix(overlap.matrix, out / "overlap.csv")
+    try:
+        save_figure(overlap_figure(overlap.matrix), out / "overlap.png")
+    except InputError as error:  # without matplotlib the numbers are still worth having
+        say(str(error), style="dim")
+    say(f"wrote accuracies.csv, correct.npz, overlap.csv and overlap.png to {out}")
+    say(f"next: blemish build select {out / 'overlap.csv'} benchmark.toml", style="dim")

@@ -1,0 +1,173 @@
+"""``blemish separation``: how far apart the classes of a data set lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from blemish.cli.common import friendly, say, stderr
+from blemish.cli.progress import INTERRUPTED
+from blemish.ops.balls import Norm
+from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
+from blemish.separation.sources import LabelledPoints, read_points
+from blemish.storage.files import check_folder
+
+__all__ = ["Crop", "Data", "Duplicates", "Labels", "NormOption", "Resize", "separation_command", "with_bar"]
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A .npz or .npy of images or feature vectors, or class folders.")
+]
+Labels = Annotated[Path | None, typer.Option("--labels", help="A .npy of labels, where DATA holds none.")]
+NormOption = Annotated[str, typer.Option("--norm", help="l1, l2 or linf.")]
+Duplicates = Annotated[
+    bool, typer.Option("--exclude-duplicates", help="Leave out equal points with different labels; they are named.")
+]
+Resize = Annotated[int | None, typer.Option(min=1, help="Of folders: bring the shorter side to so many pixels.")]
+Crop = Annotated[int | None, typer.Option(min=1, help="Of folders: then cut a centre square of this side.")]
+
+_SHOWN = 10
+_QUERIES = 1000
+R = TypeVar("R")
+
+
+@friendly
+def separation_command(
+    data: Data,
+    labels: Labels = None,
+    norm: NormOption = "linf",
+    closest: Annotated[int, typer.Option(help="How many of the closest pairs to list.")] = _SHOWN,
+    per_pair: Annotated[
+        bool, typer.Option("--pairs/--no-pairs", help="The smallest distance of each two classes.")
+    ] = True,
+    exclude_duplicates: Duplicates = False,
+    resize: Resize = None,
+    crop: Crop = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Draw distances, class pairs and closest pairs there."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+) -> None:
+    """Find the smallest distance between points of different class: exactly, over all pairs.
+
+    Half of it is ε_min: the largest noise that cannot move a point closer to another class than to its own place.
+    Distances of 8-bit images are on the scale where white is 1. A distance of 0 means equal points with contradictory
+    labels.
+
+    Examples:
+
+      blemish separation cifar10.npz
+
+      blemish separation features.npz --norm l2 --json
+
+      blemish separation photos/ --resize 64 --crop 64 --figures figures/
+    """
+    if figures is not None:
+        check_folder(figures)
+    found = read_points(data, labels=labels, resize=resize, crop=crop)
+    result = with_bar(
+        "searching",
+        lambda report: separation(
+            found.points,
+            found.labels,
+            norm=cast(Norm, norm),
+            per_pair=per_pair,
+            closest=closest,
+            exclude_duplicates=exclude_duplicates,
+            device=device,
+            progress=report,
+        ),
+    )
+    if figures is not None:
+        _draw(found, result, figures, device)
+    if as_json:
+        typer.echo(json.dumps(result.record(), indent=2, ensure_ascii=False))
+        return
+    _print(found, result)
+
+
+def with_bar(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:
+    """Do the work under a bar on stderr, none where that is a file; Ctrl-C ends it in peace."""
+    console = stderr()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            return work(lambda done, total: bar.update(task, completed=done, total=total))
+    except KeyboardInterrupt:
+        console.print("stopped; finished runs are kept where --output was given", style="yellow")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _amount(value: float, scale: float) -> str:
+    return f"{value:.6g}" if scale == 1 else f"{value:.6f} ({value * scale:g}/{scale:g})"
+
+
+def _print(found: LabelledPoints, result: Separation) -> None:
+    say(f"{result.points} points, {len(result.classes)} classes, {result.norm}")
+    if result.contradiction_count:
+        pair = result.contradictions[0]
+        named = zip((pair.first, pair.second), pair.classes, strict=True)
+        example = " and ".join(f"{_name(found, index)} ({label})" for index, label in named)
+        left = "; left out" if result.duplicates_excluded else ""
+        count = result.contradiction_count
+        say(f"{count} pairs of equal points have different labels, such as {example}{left}", style="yellow")
+    say(f"2r    = {_amount(result.distance, result.scale)}")
+    say(f"ε_min = {_amount(result.epsilon_min, result.scale)}")
+    if result.distance == 0:
+        say("the classes touch, so no noise can be avoided; --exclude-duplicates leaves such pairs out", style="yellow")
+    console = Console(highlight=False)
+    console.print(_table("closest pairs", found, result.closest, result.scale))
+    if result.pairs and len(result.pairs) > 1:
+        ranked = sorted(result.pairs, key=lambda pair: pair.distance)
+        title = "closest pair of each two classes"
+        console.print(_table(title, found, ranked[:_SHOWN], result.scale))
+        if len(ranked) > _SHOWN:
+            say(f"… and {len(ranked) - _SHOWN} more in --json", style="dim")
+
+
+def _name(found: LabelledPoints, index: int) -> str:
+    return str(index) if found.names is None else found.names[index]
+
+
+def _table(title: str, found: LabelledPoints, pairs: list[Pair], scale: float) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("distance", "classes", "first", "second"):
+        table.add_column(heading)
+    for pair in pairs:
+        names = " – ".join(str(label) for label in pair.classes)
+        table.add_row(_amount(pair.distance, scale), names, _name(found, pair.first), _name(found, pair.second))
+    return table
+
+
+def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) -> None:
+    from blemish.reports import separation_figures as draw
+
+    count = len(found.points)
+    chosen = np.arange(count) if count <= 10 * _QUERIES else np.linspace(0, count - 1, _QUERIES).astype(np.int64)
+    distances, _ = nearest_other_class(
+        found.points,
+        found.labels,
+        norm=result.norm,
+        chosen=chosen,
+        exclude_duplicates=result.duplicates_excluded,
+        device=device,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {"distances": draw.distance_distribution(distances, norm=result.norm, epsilon_min=result.epsilon_min)}
+    if result.pairs and len(result.classes) <= 100:
+        drawn["class-pairs"] = draw.class_pairs(result)
+    if found.pictures:
+        drawn["closest-pairs"] = draw.closest_pairs(found.points, result.closest)
+    for name, figure in drawn.items():
+        draw.save_figure(figure, folder / f"{name}.png")
+    stderr().print(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}")

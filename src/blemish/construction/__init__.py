@@ -1,0 +1,1 @@
+"""Building benchmarks from accuracy tables: overlap, selection, categories, generation, natural correlation."""

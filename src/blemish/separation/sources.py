@@ -1,0 +1,110 @@
+"""Points with labels from files: images or feature vectors in arrays, or pictures in class folders."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
+from blemish.data.pictures import list_pictures, read_picture, resize_and_crop
+from blemish.types import InputError
+
+__all__ = ["LabelledPoints", "read_points"]
+
+_POINT_KEYS = ("images", "x", "data", "features")
+_LABEL_KEYS = ("labels", "y")
+
+
+@dataclass(frozen=True)
+class LabelledPoints:
+    """Points, one label each, and the files they came from where there are any."""
+
+    points: NDArray[Any]
+    labels: NDArray[Any]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def pictures(self) -> bool:
+        """Whether the points can be shown as pictures."""
+        shape = self.points.shape
+        return self.points.dtype == np.uint8 and (len(shape) == 3 or (len(shape) == 4 and shape[-1] in (1, 3)))
+
+
+def read_points(
+    path: str | os.PathLike[str],
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
+) -> LabelledPoints:
+    """Points from a ``.npz`` or ``.npy`` file, images or feature vectors, or from class folders of pictures.
+
+    Labels are ``labels`` or ``y`` of the ``.npz``, a file of their own, or the first folder of each picture. Pictures
+    must be of one size; ``resize`` and ``crop`` make them so.
+    """
+    name = os.fspath(path)
+    if Path(name).is_dir():
+        if labels is not None:
+            raise InputError(f"{name}: labels of pictures are their folders; expected no labels file")
+        return _read_folder(name, resize, crop)
+    if not name.lower().endswith(ARRAY_SUFFIXES):
+        raise InputError(f"{name}: expected a folder, a .npy or a .npz file")
+    if resize is not None or crop is not None:
+        raise InputError(f"{name}: resize and crop are for folders of pictures")
+    points = _member(name, _POINT_KEYS, "points")
+    if points.dtype == np.uint8 and points.ndim in (3, 4):
+        found = read_arrays(name, labels=labels)
+        points, targets = found.images, found.labels
+    else:
+        targets = _member(name if labels is None else os.fspath(labels), _LABEL_KEYS, "labels")
+    if targets is None:
+        raise InputError(f"{name}: no labels; expected labels or y in the file, or a labels file")
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets[:, 0]
+    return LabelledPoints(points, targets)
+
+
+def _member(name: str, keys: tuple[str, ...], what: str) -> NDArray[Any]:
+    if not Path(name).is_file():
+        raise InputError(f"{name}: no such file")
+    try:
+        found = np.load(name, mmap_mode="r", allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            if what == "labels" and keys == _LABEL_KEYS and found.ndim > 2:
+                raise InputError(f"{name}: no labels in it; expected a .npz with labels or y, or a labels file")
+            return found
+        with found:
+            key = next((key for key in keys if key in found.files), None)
+            if key is None:
+                held = ", ".join(found.files) or "nothing"
+                raise InputError(f"{name}: holds {held}; expected {what} under one of {', '.join(keys)}")
+            return np.asarray(found[key])
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name}: not a readable array file ({error})") from error
+
+
+def _read_folder(root: str, resize: int | None, crop: int | None) -> LabelledPoints:
+    names = list_pictures(root)
+    stray = next((name for name in names if "/" not in name), None)
+    if stray is not None:
+        raise InputError(f"{root}: {stray} is in no class folder; expected <class>/<file>")
+    images: NDArray[np.uint8] | None = None
+    for place, name in enumerate(names):
+        picture = resize_and_crop(read_picture(Path(root, name)), resize=resize, crop=crop).convert("RGB")
+        if images is None:
+            images = np.empty((len(names), picture.height, picture.width, 3), np.uint8)
+            first = picture.size
+        if picture.size != first:
+            sizes = f"{picture.width}×{picture.height} pixels, but {names[0]} has {first[0]}×{first[1]}"
+            raise InputError(f"{name}: {sizes}; expected one size: give resize and crop")
+        images[place] = np.asarray(picture)
+    assert images is not None
+    return LabelledPoints(images, np.array([name.split("/")[0] for name in names]), tuple(names))

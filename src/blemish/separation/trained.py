@@ -1,0 +1,38 @@
+"""Trained classifiers as MSCR sees them: functions from noisy points to labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from blemish.models.base import Classifier
+from blemish.separation.experiment import Predict
+from blemish.types import InputError
+
+__all__ = ["from_classifier"]
+
+
+def from_classifier(classifier: Classifier, *, clip: bool, batch: int = 256) -> Predict:
+    """A function from float images in [0, 1], or just beyond where noise is not clipped, to class numbers.
+
+    The classifier's own preprocessing is applied to the noisy values as they are, without rounding to 8 bits.
+    """
+    if classifier.preprocessing.levels and not clip:
+        raise InputError(f"model {classifier.name} takes 8-bit levels, which noise may leave; expected clip=True")
+
+    def predict(points: NDArray[Any]) -> NDArray[Any]:
+        images = points[..., None] if points.ndim == 3 else points
+        if images.ndim != 4 or images.shape[-1] not in (1, 3):
+            raise InputError(
+                f"points of shape {points.shape}; model {classifier.name} expects (N, H, W) or (N, H, W, 3)"
+            )
+        answers = []
+        for start in range(0, len(images), batch):
+            part = np.ascontiguousarray(images[start : start + batch].transpose(0, 3, 1, 2), dtype=np.float32)
+            answers.append(classifier(torch.from_numpy(part * np.float32(255))).argmax(1).cpu())
+        return torch.cat(answers).numpy()
+
+    return predict
