@@ -210,7 +210,7 @@ class TestParts:
         corruption, spy = spied(shared=("step",))
         corruption(pictures(6, 3, 8, 8), severity=[3, 1, 0, 4, 2, 5])
         assert [call["step"] for call in spy.calls] == [[0], [1], [2, 2, 2]]
-        assert [call["strength"] for call in spy.calls] == [[3, 4, 5], [1], [2]]
+        assert [call["strength"] for call in spy.calls] == [[1], [2], [3, 4, 5]]
 
     def test_results_return_to_their_places(self) -> None:
         corruption, spy = spied(shared=("step",))
