@@ -180,6 +180,7 @@ def test_gaussian_noise_has_no_mean_and_the_published_deviation() -> None:
 def test_salt_and_pepper_are_equally_likely() -> None:
     out = UNITS["salt_pepper"](flat(128 / 255, count=8), severity=5)
     assert set(out.unique().tolist()) == {0, 128, 255}
+    assert torch.equal(out, out[:, :1].expand_as(out))  # whole pixels
     for value in (0, 255):
         assert abs((out == value).double().mean().item() - 0.016) < 0.001
 

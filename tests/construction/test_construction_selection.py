@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blemish.construction.cliques import Graph, largest_cliques
+from blemish.construction.cliques import largest_cliques
+from blemish.construction.graphs import Graph
 from blemish.construction.lightest import lightest_clique, weight
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.selection import select_non_overlapping, sweep_thresholds
@@ -199,6 +200,15 @@ def test_the_lightest_of_many(seed: int) -> None:
     assert found.proven
     assert found.weight == pytest.approx(min(weight(clique, weights) for clique in cliques))
     assert found.weight == pytest.approx(weight(found.clique, weights))
+
+
+def test_too_few_steps_to_list_all_are_enough_to_prove_the_size() -> None:
+    """In very dense graphs there are far more largest cliques than steps."""
+    graph = random_graph(120, 0.985, 0)
+    found = largest_cliques(graph, limit=10**6, steps=3000)
+    assert found.count is None
+    assert found.size == largest_cliques(graph, limit=1, steps=10**5).size
+    assert all(graph.joined[u] >> v & 1 for clique in found.cliques for u, v in itertools.combinations(clique, 2))
 
 
 def test_too_few_steps_are_an_error_and_no_answer() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,19 @@ from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import friendly, stderr
-from blemish.cli.separation import Crop, Data, Duplicates, Labels, NormOption, Resize, with_bar
+from blemish.cli.separation import (
+    Crop,
+    Data,
+    Duplicates,
+    JsonFile,
+    Labels,
+    NormOption,
+    Resize,
+    check_json_file,
+    json_text,
+    with_bar,
+    write_json,
+)
 from blemish.models.open import open_model
 from blemish.ops.balls import Norm
 from blemish.separation.exact import separation
@@ -72,6 +83,7 @@ def mscr_command(
         Path | None, typer.Option("--figures", metavar="DIR", help="Draw trade-off and ε matrices.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Measure MSCR = (robust − clean) / clean accuracy under uniform noise of radius ε_min.
 
@@ -81,7 +93,7 @@ def mscr_command(
 
     Examples:
 
-      blemish mscr points.npz -m forest -m 1nn --eps-train 0,min,0.01 --runs 100 -o runs/
+      blemish mscr points.npz -m forest -m 1nn --eps-train 0,min,0.01 --runs 100 -o runs/ --json-file results/mscr.json
 
       blemish mscr cifar10.npz -m wrn-28-10 --eps-train 0,0.05,min -k 1 --device cuda
 
@@ -92,6 +104,7 @@ def mscr_command(
     for folder in (output, figures):
         if folder is not None:
             check_folder(folder)
+    check_json_file(json_file)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
     found = read_points(data, labels=labels, resize=resize, crop=crop)
     at, source = _radius(found, epsilon, norm, exclude_duplicates, device)
@@ -121,12 +134,21 @@ def mscr_command(
             ),
         )
     scores = _trained_scores(trained, found, at, device, settings)
+    text = json_text(
+        {
+            "data": data.resolve().name,
+            "epsilon": at,
+            "radius": source,
+            "settings": settings,
+            "models": {name: matrix.record() for name, matrix in matrices.items()},
+            "trained": [score.record() for score in scores],
+        }
+    )
+    write_json(text, json_file)
     if figures is not None and matrices:
         _draw(matrices, figures)
     if as_json:
-        records = {name: matrix.record() for name, matrix in matrices.items()}
-        values = {"epsilon": at, "models": records, "trained": [score.record() for score in scores]}
-        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        typer.echo(text)
         return
     for name, matrix in matrices.items():
         Console(highlight=False).print(_matrix_table(name, matrix))

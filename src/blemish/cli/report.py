@@ -27,6 +27,8 @@ def report_command(
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
 
+    Where a folder holds separation.json or mscr.json (--json-file of blemish separation and mscr), they are shown too.
+
     Examples:
 
       blemish report results -o report.html
@@ -35,6 +37,8 @@ def report_command(
     """
     check_report_path(output)
     runs = find_runs(folders)
-    written = write_report(runs, output, baseline=chosen_baseline(baseline), level=level, replicates=replicates)
+    written = write_report(
+        runs, output, folders=folders, baseline=chosen_baseline(baseline), level=level, replicates=replicates
+    )
     models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from blemish.cli.common import friendly, say, stderr
 from blemish.cli.progress import INTERRUPTED
 from blemish.ops.balls import Norm
 from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.separation.sources import LabelledPoints, read_points
-from blemish.storage.files import check_folder
+from blemish.storage.files import check_folder, write_bytes
+from blemish.types import InputError
 
-__all__ = ["Crop", "Data", "Duplicates", "Labels", "NormOption", "Resize", "separation_command", "with_bar"]
+__all__ = [
+    "Crop",
+    "Data",
+    "Duplicates",
+    "JsonFile",
+    "Labels",
+    "NormOption",
+    "Resize",
+    "check_json_file",
+    "json_text",
+    "separation_command",
+    "with_bar",
+    "write_json",
+]
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="A .npz or .npy of images or feature vectors, or class folders.")
@@ -32,6 +48,12 @@ Duplicates = Annotated[
 ]
 Resize = Annotated[int | None, typer.Option(min=1, help="Of folders: bring the shorter side to so many pixels.")]
 Crop = Annotated[int | None, typer.Option(min=1, help="Of folders: then cut a centre square of this side.")]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--json-file", metavar="FILE", help="Write the JSON there, such as results/NAME.json for blemish report."
+    ),
+]
 
 _SHOWN = 10
 _QUERIES = 1000
@@ -56,6 +78,7 @@ def separation_command(
         typer.Option("--figures", metavar="DIR", help="Draw distances, class pairs and closest pairs there."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Find the smallest distance between points of different class: exactly, over all pairs.
 
@@ -69,10 +92,13 @@ def separation_command(
 
       blemish separation features.npz --norm l2 --json
 
+      blemish separation cifar10.npz --json-file results/separation.json
+
       blemish separation photos/ --resize 64 --crop 64 --figures figures/
     """
     if figures is not None:
         check_folder(figures)
+    check_json_file(json_file)
     found = read_points(data, labels=labels, resize=resize, crop=crop)
     result = with_bar(
         "searching",
@@ -87,12 +113,44 @@ def separation_command(
             progress=report,
         ),
     )
+    text = json_text({"data": data.resolve().name, **result.record()})
+    write_json(text, json_file)
     if figures is not None:
         _draw(found, result, figures, device)
     if as_json:
-        typer.echo(json.dumps(result.record(), indent=2, ensure_ascii=False))
+        typer.echo(text)
         return
     _print(found, result)
+
+
+def check_json_file(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; expected a file name, such as {path / 'NAME.json'}")
+    check_folder(path.parent)
+
+
+def json_text(record: dict[str, Any]) -> str:
+    """JSON that every program reads: what is not a number is null, and bytes of names that are no text are escaped."""
+    text = json.dumps(_without_nan(record), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def write_json(text: str, path: Path | None) -> None:
+    """Write the file, where one is asked for; it is complete or not there."""
+    if path is not None:
+        write_bytes(path, f"{text}\n".encode())
+        stderr().print(Text(f"wrote {path}"), soft_wrap=True)
 
 
 def with_bar(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:

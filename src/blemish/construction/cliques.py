@@ -1,6 +1,6 @@
 """Exact maximum cliques: the largest sets of vertices of a graph that are pairwise joined.
 
-Vertex sets are the bits of Python integers. The search branches like Tomita's and San Segundo's algorithms: vertices
+The search branches like Tomita's and San Segundo's algorithms: vertices
 are coloured greedily so that no colour holds a joined pair, a clique takes at most one vertex of each colour, and a
 branch whose colours cannot complete the clique is cut. In dense graphs a vertex is often shown to add nothing to some
 colours, because not all of them can give a vertex with it: reasoning as for MaxSAT (Li and Quan 2010).
@@ -11,94 +11,35 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from blemish.construction.graphs import Graph, members
 from blemish.types import InputError
 
-__all__ = ["DEFAULT_STEPS", "Graph", "LargestCliques", "largest_cliques", "members"]
+__all__ = ["DEFAULT_STEPS", "LargestCliques", "largest_cliques"]
 
 DEFAULT_STEPS = 300_000
 """Search steps before giving up: about a minute, where ordinary matrices need seconds."""
 
 
-def members(bits: int) -> Iterator[int]:
-    """The vertices of a set, in increasing order.
-
-    >>> list(members(0b10110))
-    [1, 2, 4]
-    """
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
-
-
-class Graph:
-    """An undirected graph as bit sets: ``joined[v]`` holds the neighbours of vertex v."""
-
-    def __init__(self, joined: Sequence[int]) -> None:
-        self.joined = tuple(joined)
-        self.all = (1 << len(self.joined)) - 1
-        self.apart = tuple(self.all & ~(bits | 1 << v) for v, bits in enumerate(self.joined))
-
-    def __len__(self) -> int:
-        return len(self.joined)
-
-    def renumbered(self, order: Sequence[int]) -> Graph:
-        """The same graph with vertex ``order[i]`` called i."""
-        place = {v: i for i, v in enumerate(order)}
-        return Graph([sum(1 << place[u] for u in members(self.joined[v])) for v in order])
-
-    def by_degree(self) -> list[int]:
-        """Vertices so that the last has the fewest neighbours, the one before the fewest among the others, …"""
-        left, order = self.all, []
-        while left:
-            v = min(members(left), key=lambda u: ((self.joined[u] & left).bit_count(), u))
-            order.append(v)
-            left ^= 1 << v
-        return order[::-1]
-
-    def separate_parts(self) -> list[int]:
-        """Sets of vertices that are fully joined to each other, so that their cliques can be sought one by one."""
-        parts, left = [], self.all
-        while left:
-            part = frontier = left & -left
-            while frontier:
-                reached = 0
-                for v in members(frontier):
-                    reached |= self.apart[v]
-                frontier = reached & ~part
-                part |= frontier
-            parts.append(part)
-            left &= ~part
-        return parts
-
-    def within(self, part: int) -> tuple[Graph, list[int]]:
-        """The graph of a subset of the vertices, and their old numbers."""
-        kept = list(members(part))
-        place = {v: i for i, v in enumerate(kept)}
-        return Graph([sum(1 << place[u] for u in members(self.joined[v] & part)) for v in kept]), kept
-
-
 _WALK = 20  # steps per vertex
+
+
+class _OutOfStepsError(Exception):
+    pass
 
 
 class _Budget:
     def __init__(self, steps: int) -> None:
-        self.left = self.steps = steps
-        self.found = 0
+        self.left = steps
 
     def spend(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise InputError(
-                f"the search for the largest subset was stopped after {self.steps:,} steps, in a part of the "
-                f"candidates of which {self.found} were found to go together; more may. Expected another threshold, "
-                "fewer corruptions, or more steps"
-            )
+            raise _OutOfStepsError
 
 
 class _Colouring:
@@ -227,16 +168,24 @@ class LargestCliques:
 
 
 def largest_cliques(graph: Graph, *, limit: int, steps: int = DEFAULT_STEPS) -> LargestCliques:
-    """All cliques of the largest size, found exactly; an error where ``steps`` do not suffice.
+    """All cliques of the largest size, found exactly, or as many as ``limit`` and ``steps`` allow.
+
+    That none is larger is always proven, with as many steps again; an error where they do not suffice.
 
     >>> largest_cliques(Graph([0b0110, 0b0101, 0b1011, 0b0100]), limit=10)
     LargestCliques(size=3, cliques=((0, 1, 2),), count=1)
     """
-    budget = _Budget(steps)
+    listing, proof = _Budget(steps), _Budget(steps)
     found = []
     for part in graph.separate_parts():
         inner, names = graph.within(part)
-        cliques, complete = _largest_of_part(inner, limit, budget)
+        try:
+            cliques, complete = _largest_of_part(inner, limit, listing, proof)
+        except _OutOfStepsError:
+            raise InputError(
+                f"the search for the largest subset was stopped after {steps:,} steps without a proof that none is "
+                "larger than those found. Expected another threshold, fewer corruptions, or more steps"
+            ) from None
         found.append(([[names[v] for v in clique] for clique in cliques], complete))
     products = itertools.product(*(cliques for cliques, _ in found))
     listed = [tuple(sorted(itertools.chain(*parts))) for parts in itertools.islice(products, limit)]
@@ -245,24 +194,34 @@ def largest_cliques(graph: Graph, *, limit: int, steps: int = DEFAULT_STEPS) -> 
     return LargestCliques(len(listed[0]), tuple(sorted(listed)), count)
 
 
-def _largest_of_part(graph: Graph, limit: int, budget: _Budget) -> tuple[list[list[int]], bool]:
+def _largest_of_part(graph: Graph, limit: int, listing: _Budget, proof: _Budget) -> tuple[list[list[int]], bool]:
     """The largest cliques, and whether these are all: a guess of the size is listed, and corrected if too small."""
     order = graph.by_degree()
     inner = graph.renumbered(order)
     best = _good_clique(inner)
     while True:
-        budget.found = len(best)
-        found: list[list[int]] = []
-        for clique in _of_size(inner, len(best), budget):
+        found, complete = _listed(inner, len(best), limit, listing)
+        larger = next((clique for clique in found if len(clique) > len(best)), None)
+        if larger is None and not complete:
+            larger = next(_of_size(inner, len(best) + 1, proof), None)
+        if larger is None:
+            return [[order[v] for v in clique] for clique in found or [best]], complete
+        best = larger
+
+
+def _listed(graph: Graph, size: int, limit: int, budget: _Budget) -> tuple[list[list[int]], bool]:
+    """Cliques of a size, and whether they are all; the list ends with a larger one if that is met."""
+    found: list[list[int]] = []
+    try:
+        for clique in _of_size(graph, size, budget):
+            if len(found) == limit:
+                return found, False
             found.append(clique)
-            if len(clique) > len(best) or len(found) > limit:
-                break
-        if len(found) > limit and len(found[-1]) == len(best):
-            larger = next((clique for clique in _of_size(inner, len(best) + 1, budget)), None)
-            found.append(found[-1] if larger is None else larger)
-        if len(found[-1]) == len(best):
-            return [[order[v] for v in clique] for clique in found[:limit]], len(found) <= limit
-        best = found[-1]
+            if len(clique) > size:
+                return found, False
+    except _OutOfStepsError:
+        return found, False
+    return found, True
 
 
 def _of_size(graph: Graph, size: int, budget: _Budget) -> Iterator[list[int]]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from blemish.construction.categories import Categories
-from blemish.construction.cliques import DEFAULT_STEPS, Graph
+from blemish.construction.cliques import DEFAULT_STEPS
+from blemish.construction.graphs import Graph
 from blemish.construction.lightest import lightest_clique
 from blemish.construction.matrices import OverlapMatrix
 from blemish.types import InputError

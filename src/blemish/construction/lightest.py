@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.construction.cliques import Graph
+from blemish.construction.graphs import Graph
 
 __all__ = ["Lightest", "lightest_clique", "weight"]
 

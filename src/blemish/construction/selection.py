@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blemish.construction.cliques import DEFAULT_STEPS, Graph, largest_cliques
+from blemish.construction.cliques import DEFAULT_STEPS, largest_cliques
+from blemish.construction.graphs import Graph
 from blemish.construction.lightest import lightest_clique
 from blemish.construction.matrices import OverlapMatrix
 from blemish.types import InputError

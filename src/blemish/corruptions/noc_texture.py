@@ -46,13 +46,14 @@ def _gaussian_noise(images: Tensor, params: Params, draw: Normals) -> Tensor:
 
 
 class Ranks(NamedTuple):
-    """A uniform value in (0, 1) per image value, (B, C, H, W)."""
+    """A uniform value in (0, 1) per pixel, (B, 1, H, W)."""
 
     field: Tensor
 
 
 def _draw_ranks(shape: Shape, params: Params, words: Words) -> Ranks:
-    return Ranks(words.coarse_uniforms("field", *shape))
+    # One rank for all channels: the paper counts pixels.
+    return Ranks(words.coarse_uniforms("field", 1, shape.height, shape.width))
 
 
 def _salt_pepper(images: Tensor, params: Params, draw: Ranks) -> Tensor:
@@ -152,10 +153,11 @@ gaussian_noise = Corruption(
 salt_pepper = Corruption(
     name="noc:salt_pepper",
     family="noc",
-    description="Sets random values to black or white.",
+    description="Turns random pixels black or white.",
     table=table("salt_pepper"),
     draw=_draw_ranks,
     apply=_salt_pepper,
+    version=2,
 )
 
 blur = Corruption(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -41,25 +41,34 @@ def write_report(
     runs: Sequence[Run],
     path: str | os.PathLike[str],
     *,
+    folders: Iterable[str | os.PathLike[str]] = (),
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
 ) -> Path:
-    """Write the report of some runs; the file is complete or not there."""
+    """Write the report of some runs; the file is complete or not there.
+
+    ``separation.json`` and ``mscr.json`` are shown where they stand in ``folders``, in a run's folder or in its parent.
+    """
     target = check_report_path(path)
-    content = report_page(runs, baseline=baseline, level=level, replicates=replicates)
+    content = report_page(runs, folders=folders, baseline=baseline, level=level, replicates=replicates)
     write_bytes(target, content.encode("utf-8"))
     return target
 
 
 def report_page(
-    runs: Sequence[Run], *, baseline: Baseline | Run | str | None = None, level: float = 0.95, replicates: int = 1000
+    runs: Sequence[Run],
+    *,
+    folders: Iterable[str | os.PathLike[str]] = (),
+    baseline: Baseline | Run | str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
 ) -> str:
     """The whole page as text; the same runs give the same page."""
     if not runs:
         raise InputError("no runs to report; expected at least one")
     library = str(optional_import("plotly.offline").get_plotlyjs())
-    page = sections(runs, baseline=baseline, level=level, replicates=replicates)
+    page = sections(runs, folders=folders, baseline=baseline, level=level, replicates=replicates)
     return f"<!doctype html>\n{_document(page, library)}\n"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
@@ -17,17 +18,28 @@ from blemish.reports.html_parts import folded, legend
 from blemish.reports.html_pictures import Subject, examples, unmakeable, worst_images
 from blemish.reports.html_protocol import protocol_table, run_warnings
 from blemish.reports.html_scores import cards, heatmap, html_table
+from blemish.reports.html_separation import separation_sections, separation_warnings
 from blemish.reports.html_words import footer, header, terms
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading, read_all
+from blemish.reports.separation_files import find_separation
 
 __all__ = ["sections"]
 
 
-def sections(runs: Sequence[Run], *, baseline: Baseline | Run | str | None, level: float, replicates: int) -> Page:
-    """The page of some runs."""
+def sections(
+    runs: Sequence[Run],
+    *,
+    folders: Iterable[str | os.PathLike[str]],
+    baseline: Baseline | Run | str | None,
+    level: float,
+    replicates: int,
+) -> Page:
+    """The page of some runs, and of the separation of classes where ``folders`` or the runs' folders hold it."""
+    apart = find_separation(runs, folders)
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates)
-    page = Page(f"Robustness report: {readings[0].title}", header(readings, run_warnings(readings)), footer())
+    warnings = [*run_warnings(readings), *separation_warnings(apart)]
+    page = Page(f"Robustness report: {readings[0].title}", header(readings, warnings), footer())
     _summary(page, readings)
     _corruptions(page, readings)
     _families(page, readings)
@@ -35,6 +47,7 @@ def sections(runs: Sequence[Run], *, baseline: Baseline | Run | str | None, leve
         difference_section(page, readings, baseline=baseline, level=level, replicates=replicates)
     calibration_section(page, readings)
     _other(page, readings)
+    separation_sections(page, apart)
     _pictures(page, readings)
     page.add("protocol", "Protocol", element("p", "Everything that decides the numbers."), protocol_table(readings))
     page.add("terms", "What the numbers mean", terms(readings), short="Terms")
