@@ -50,7 +50,7 @@ def test_runs_that_cannot_be_put_together(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     for name in ("standard", "fog"):
-        write_run(tmp_path / "runs" / name, name, {"clean": 1.0, "fog@1-5": 0.5}, images=20)
+        write_run(tmp_path / "runs", name, {"clean": 1.0, "fog@1-5": 0.5}, images=20)
     for name in ("t.csv", "c.npz"):
         result = CliRunner().invoke(app, ["build", "gather", str(tmp_path / "runs"), "-o", str(tmp_path / name)])
         assert result.exit_code == 0, result.output
