@@ -170,7 +170,7 @@ def _whole(value: Any, what: str) -> int:
     try:
         return int(operator.index(value))
     except TypeError:
-        hint = "; blemish.rng.hash_id makes one from a name" if what == "id" else ""
+        hint = "; blemish.hash_id makes one from a name" if what == "id" else ""
         raise InputError(f"{what} {value!r}; expected a whole number{hint}") from None
 
 

@@ -185,7 +185,7 @@ class TestGeneration:
         if expected:
             found = generate_benchmarks(categories, n=n, k=k, count=len(expected))
             assert {frozenset(benchmark) for benchmark in found} == expected
-        with pytest.raises(InputError, match=f"only {len(expected)} benchmarks"):
+        with pytest.raises(InputError, match=f"only {len(expected):,} benchmarks"):
             generate_benchmarks(categories, n=n, k=k, count=len(expected) + 1)
 
     def test_uniform_over_the_possibilities(self) -> None:

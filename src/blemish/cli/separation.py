@@ -51,7 +51,9 @@ Crop = Annotated[int | None, typer.Option(min=1, help="Of folders: then cut a ce
 JsonFile = Annotated[
     Path | None,
     typer.Option(
-        "--json-file", metavar="FILE", help="Write the JSON there, such as results/NAME.json for blemish report."
+        "--json-file",
+        metavar="FILE",
+        help="Write the JSON there; blemish report shows separation.json and mscr.json that stand beside its runs.",
     ),
 ]
 
@@ -128,7 +130,7 @@ def check_json_file(path: Path | None) -> None:
     if path is None:
         return
     if path.is_dir():
-        raise InputError(f"{path} is a folder; expected a file name, such as {path / 'NAME.json'}")
+        raise InputError(f"{path} is a folder; expected a file name, such as {path / 'result.json'}")
     check_folder(path.parent)
 
 

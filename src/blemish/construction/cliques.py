@@ -1,9 +1,9 @@
 """Exact maximum cliques: the largest sets of vertices of a graph that are pairwise joined.
 
-The search branches like Tomita's and San Segundo's algorithms: vertices
-are coloured greedily so that no colour holds a joined pair, a clique takes at most one vertex of each colour, and a
-branch whose colours cannot complete the clique is cut. In dense graphs a vertex is often shown to add nothing to some
-colours, because not all of them can give a vertex with it: reasoning as for MaxSAT (Li and Quan 2010).
+The search branches like Tomita's and San Segundo's algorithms: vertices are coloured greedily so that no colour holds a
+joined pair, a clique takes at most one vertex of each colour, and a branch whose colours cannot complete the clique is
+cut. In dense graphs a vertex is often shown to add nothing to some colours, because not all of them can give a vertex
+with it: reasoning as for MaxSAT (Li and Quan 2010).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ __all__ = ["DEFAULT_STEPS", "LargestCliques", "largest_cliques"]
 
 DEFAULT_STEPS = 300_000
 """Search steps before giving up: about a minute, where ordinary matrices need seconds."""
-
 
 _WALK = 20  # steps per vertex
 

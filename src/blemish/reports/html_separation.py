@@ -28,7 +28,7 @@ _MSCR_WORDS = (
     "and above 0 noise moved wrongly classified points to the right side."
 )
 _INTERVALS = "± is Student's 95 % interval over the runs, which a single run does not have."
-_NOISE_ONLY = "The runs of trained models differ in noise only."
+_NOISE_ONLY = "Trained models are tested with all points; their runs differ in noise only."
 T = TypeVar("T")
 
 
@@ -66,7 +66,7 @@ def _contradictions(found: Separation) -> str | None:
     pair, count = found.contradictions[0], found.contradiction_count
     example = f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]})"
     amount = f"{count:,} pairs, such as {example}" if count > 1 else example
-    left = "They are left out." if found.duplicates_excluded else "So the classes touch, and ε_min is 0."
+    left = "Such pairs are left out." if found.duplicates_excluded else "So the classes touch, and ε_min is 0."
     return f"equal points have different labels: {amount}. {left}"
 
 
@@ -101,7 +101,7 @@ def _closest(found: Separation) -> Table:
         for pair in found.closest[:_SHOWN]
     ]
     columns = ("classes", "first point", "second point", "distance")
-    return Table("Closest pairs of points of different class; points are counted from 0", columns, tuple(rows))
+    return Table("Closest pairs; points are counted from 0", columns, tuple(rows))
 
 
 def _experiment(entry: Entry[Experiment]) -> list[Markup]:
@@ -115,11 +115,9 @@ def _experiment(entry: Entry[Experiment]) -> list[Markup]:
 
 
 def _settings(settings: Settings) -> list[str]:
-    share = [] if settings.test_share is None else [f"{100 * settings.test_share:g} % of the points to test with"]
-    draws = [] if settings.draws is None else [f"{settings.draws} draws"]
     clipped = "clipped to 0 … 1" if settings.clip else "not clipped"
     runs = "1 run" if settings.runs == 1 else f"{settings.runs} runs"
-    return [_NORMS[settings.norm], f"k = {settings.k}", runs, *share, *draws, clipped, f"seed {settings.seed}"]
+    return [_NORMS[settings.norm], f"k = {settings.k}", runs, clipped, f"seed {settings.seed}"]
 
 
 def _percent(value: Estimate) -> Cell:
@@ -139,7 +137,13 @@ def _models(found: Experiment) -> Table | None:
     tested = ["clean accuracy, %" if eps == 0 else f"accuracy at ε = {eps:.6g}, %" for eps in first.accuracy]
     columns = ("model", "ε_train", *tested, "MSCR, %")
     title = "Models trained with noise of radius ε_train"
-    return Table(title, columns, tuple(rows), text_columns=2, notes=(_INTERVALS,))
+    return Table(title, columns, tuple(rows), text_columns=2, notes=(f"{_INTERVALS} {_split(first.settings)}",))
+
+
+def _split(settings: Settings) -> str:
+    share = f"{100 * settings.test_share:g} % of the points" if settings.test_share else "a share of the points"
+    draws = f", {settings.draws} draws" if settings.draws else ""
+    return f"Each run tests with {share} and trains with the others{draws}."
 
 
 def _trained(found: Experiment) -> Table | None:

@@ -128,9 +128,9 @@ class _Node:
             raise self.wrong(f"a number from {low:g}" + ("" if high == _HUGE else f" to {high:g}"))
         return float(self.value)
 
-    def whole(self, low: int = 0) -> int:
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < low:
-            raise self.wrong(f"a whole number from {low}")
+    def whole(self, low: int | None = 0) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or (low is not None and self.value < low):
+            raise self.wrong("a whole number" + ("" if low is None else f" from {low}"))
         return self.value
 
     def flag(self) -> bool:
@@ -161,14 +161,12 @@ class _Node:
 
 def _read(path: Path) -> _Node | None:
     try:
-        return _Node(path, json.loads(path.read_text(encoding="utf-8")))
+        return _Node(path, json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(
-            f"{path}: not readable as JSON ({reason}); expected what blemish {path.stem} writes"
-        ) from error
+        reason = f"not readable as JSON ({error.strerror if isinstance(error, OSError) else error})"
+        raise InputError(f"{path}: {reason}; expected what blemish {path.stem} writes") from error
 
 
 def _pair(node: _Node) -> Pair:
@@ -196,6 +194,8 @@ def _separation(node: _Node) -> Separation:
         raise node["closest"].wrong(f"pairs, the first at the distance {found.distance:g}")
     if not math.isclose(node["epsilon_min"].number(), found.epsilon_min):
         raise node["epsilon_min"].wrong(f"half of the distance {found.distance:g}")
+    if listed and not found.duplicates_excluded and found.distance != 0:
+        raise node["distance"].wrong("0, as there are contradictions that were not left out")
     if found.contradiction_count < listed or (found.contradiction_count > 0) != (listed > 0):
         raise node["contradiction_count"].wrong(f"the number of contradictions, of which {listed} are listed")
     return found
@@ -220,7 +220,7 @@ def _settings(node: _Node, runs: _Node) -> Settings:
         norm=node["norm"].norm(),
         k=node["k"].whole(1),
         runs=runs.whole(1),
-        seed=node["seed"].whole(),
+        seed=node["seed"].whole(None),
         clip=node["clip"].flag(),
         test_share=share.number(0.0, 1.0) if share else None,
         draws=draws.text() if draws else None,
