@@ -19,7 +19,8 @@ PUBLISHED = {
     "cifar10-c": (75, 15, "cifar"),
     "tiny-imagenet-c": (75, 15, "imagenet64"),
     "imagenet-p": (10, 10, "imagenet"),
-    "imagenet-noc": (23, 23, "imagenet"),
+    "imagenet-noc": (8, 8, "imagenet"),
+    "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
 }
 
@@ -72,7 +73,7 @@ def test_published_benchmarks_have_their_sizes(name: str) -> None:
 def test_catalogues_are_complete() -> None:
     named = {*load_benchmark("imagenet-c").groups, *load_benchmark("imagenet-c-extra").groups}
     assert named == {*blemish.catalog.plain()}
-    assert {*load_benchmark("imagenet-noc").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
+    assert {*load_benchmark("noc-candidates").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
@@ -135,7 +136,11 @@ def test_unknown_names_are_answered_with_near_ones(tmp_path: Path) -> None:
 
 def test_only_takes_names_and_patterns() -> None:
     benchmark = load_benchmark("imagenet-c")
-    assert [str(c) for c in only(benchmark, ["fog@3", "clean"]).conditions] == ["clean", "fog@3"]
+    part = only(benchmark, ["fog@3", "clean"])
+    assert [str(c) for c in part.conditions] == ["clean", "fog@3"]
+    assert part.name == "imagenet-c (1 of 75 conditions)"
+    assert part.part_of == ("imagenet-c", 75)
+    assert only(benchmark, ["*"]) == benchmark
     assert len(only(benchmark, ["*_noise"]).conditions) == 16
     with pytest.raises(InputError, match="did you mean fog"):
         only(benchmark, ["fogg"])

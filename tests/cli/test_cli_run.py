@@ -85,6 +85,13 @@ def test_stored_sets_beside_ours(tmp_path: Path, fog: Path) -> None:
     for text in ("clean", "fog@1", "fog@3"):
         one, other = (run.records(parse_condition(text)) for run in (ours, theirs))
         np.testing.assert_array_equal(one.top5, other.top5)
+    mixed = tmp_path / "other-c"
+    assert blemish_command("corrupt", digits, mixed, "-c", "fog", "-s", "1,3", "--seed", 2).exit_code == 0
+    (theirs.folder / "records" / "fog@3.parquet").unlink()
+    other = blemish_command(*common, "-o", tmp_path / "theirs", "--stored", mixed)
+    assert other.exit_code == 2
+    assert "protocol.stored" in other.output
+    assert blemish_command(*common, "-o", tmp_path / "theirs", "--stored", stored).exit_code == 0
     refused = blemish_command("compare", tmp_path / "ours", tmp_path / "theirs")
     assert refused.exit_code == 2
     assert "pixels" in refused.output

@@ -93,6 +93,7 @@ def test_the_header_states_the_protocol(tmp_path: Path) -> None:
         "resize": None,
         "crop": 24,
         "pixels": "generated",
+        "stored": None,
         "corruptions": {"fog": 1},
         "frost": None,
     }
@@ -265,6 +266,54 @@ def test_models_of_few_classes_leave_places_empty(tmp_path: Path) -> None:
     found = evaluate(benchmark("fog@1"), two, images, tmp_path).records(parse_condition("fog@1"))
     assert (found.top5[:, 2:] == -1).all()
     assert sorted({*found.top5[:, :2].ravel().tolist()}) == [0, 1]
+
+
+def test_a_wider_interval_does_not_cut_a_finished_run_short(tmp_path: Path) -> None:
+    settings = (benchmark("fog@1"), model(), source(70), tmp_path)
+    evaluate(*settings, limit=10, enough=lambda _, look: look == 3)
+    pictures = (tmp_path / "toy" / "pictures.npz").read_bytes()
+    again = evaluate(*settings, limit=10, enough=lambda *_: True)
+    assert again.stages == 3
+    assert (tmp_path / "toy" / "pictures.npz").read_bytes() == pictures
+    further = evaluate(*settings, limit=10, enough=lambda _, look: look == 4)
+    assert further.stages == 4
+    assert (tmp_path / "toy" / "pictures.npz").read_bytes() != pictures
+
+
+def test_a_first_attempt_that_failed_binds_nobody(tmp_path: Path) -> None:
+    broken = replace(model(), forward=lambda values: forward(values)[:, :2])
+    with pytest.raises(InputError, match="expected labels below 2"):
+        evaluate(benchmark("fog@1"), broken, source(), tmp_path)
+    run = evaluate(benchmark("fog@2"), model(weights="w2"), source(30), tmp_path)
+    assert len(run.records(parse_condition("fog@2"))) == 30
+
+
+def test_a_model_that_changed_is_not_continued_with(tmp_path: Path) -> None:
+    wanted = benchmark("fog@1", "fog@2")
+    run = evaluate(wanted, model(), source(), tmp_path)
+    record_path(run.folder, parse_condition("fog@2")).unlink()
+    other = replace(model(), forward=lambda values: forward(values).flip(1))
+    with pytest.raises(InputError, match="no longer says what it said"):
+        evaluate(wanted, other, source(), tmp_path)
+
+
+def test_zipf_distances_can_be_asked_for_later(tmp_path: Path) -> None:
+    wanted = benchmark("p:translate@1", "fog@1")
+    condition = parse_condition("p:translate@1")
+    assert evaluate(wanted, model(), source(4), tmp_path).records(condition).zipf is None
+    steps: list[Step] = []
+    run = evaluate(wanted, model(), source(4), tmp_path, zipf=True, report=steps.append)
+    assert {step.condition for step in steps} == {"p:translate@1"}
+    assert run.records(condition).zipf is not None
+    # Having them does no harm to those who do not ask.
+    assert evaluate(wanted, model(), source(4), tmp_path).records(condition).zipf is not None
+
+
+def test_damaged_records_are_not_skipped(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    record_path(run.folder, parse_condition("fog@1")).write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(InputError, match="remove the file to measure it again"):
+        evaluate(benchmark("fog@1"), model(), source(), tmp_path)
 
 
 def test_pictures_are_kept_worst_first(tmp_path: Path) -> None:

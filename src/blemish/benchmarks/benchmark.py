@@ -59,7 +59,10 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named list of conditions; clean images always come first."""
+    """A named list of conditions; clean images always come first.
+
+    ``part_of`` names the benchmark of which it is only a part, and the number of that one's conditions besides clean.
+    """
 
     name: str
     title: str
@@ -68,6 +71,7 @@ class Benchmark:
     protocol: Protocol = Protocol()
     baseline: str | None = None
     paper: str = ""
+    part_of: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         """Refuse doubled conditions and unknown metrics; put the clean images first."""
@@ -109,4 +113,9 @@ def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
         if not found:
             raise InputError(f"nothing in {benchmark.name} is called {pattern!r}; {hint(pattern, [*benchmark.groups])}")
         chosen |= dict.fromkeys(found)
-    return replace(benchmark, conditions=tuple(c for c in benchmark.conditions if c in chosen))
+    conditions = tuple(condition for condition in benchmark.conditions if condition in chosen)
+    kept, whole = len({*conditions} - {CLEAN}), len(benchmark.conditions) - 1
+    if kept == whole:
+        return benchmark
+    name = f"{benchmark.name} ({kept} of {whole} conditions)"
+    return replace(benchmark, name=name, conditions=conditions, part_of=(benchmark.name, whole))

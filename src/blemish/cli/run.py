@@ -157,10 +157,14 @@ def run_command(
 
       blemish run mine.toml -m model.onnx --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 -d val -o results
     """
+    if until is not None and not until > 0:
+        raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
     sets = _natural_sets(natural or [])
     chosen = _adjusted(load_benchmark(benchmark), sets, patterns)
     chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
     source = open_source(data, labels=labels, mapping=mapping)
+    if source.note:
+        say(f"{source.name}: {source.note}", style="dim")
     classifier = open_model(
         model,
         weights=weights,
@@ -198,8 +202,17 @@ def run_command(
 
     run = run_with_progress(work)
     deliver([summary_table(read_all([run]))], None)
+    if until is not None:
+        _say_if_wide(run, until)
     say(f"records: {run.folder}", style="dim")
     say(f"next: blemish score {out}; blemish report {out} -o report.html", style="dim")
+
+
+def _say_if_wide(run: Run, wanted: float) -> None:
+    enough, width = precise_enough(run, width=wanted, look=run.stages)
+    if not enough:
+        images = run.info["data"]["images"]
+        say(f"all {images} images are used; the interval is {width:.2g} wide, asked for {wanted:g}", style="yellow")
 
 
 def run_with_progress(work: Callable[[Callable[[Step], None]], Run]) -> Run:

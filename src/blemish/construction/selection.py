@@ -76,7 +76,7 @@ def select_non_overlapping(
 
     Exact: the largest subsets are the maximum cliques of the graph "score ≤ threshold". At most ``limit`` of them are
     listed, whatever their number; where there are too many to compare one by one, the lowest mean is found by branch
-    and bound. ``steps`` bounds each of the two searches.
+    and bound. ``steps`` bounds each of the searches.
     """
     _check_threshold(threshold)
     if limit < 1 or steps < 1:
@@ -93,7 +93,8 @@ def select_non_overlapping(
     best = starts[0]
     proven, bound = True, least
     if found.count is None or found.count > len(found.cliques):
-        result = lightest_clique(graph, scores, starts, steps=steps)
+        # A step of this search costs more the larger the subsets are.
+        result = lightest_clique(graph, scores, starts, steps=max(1, steps // (1 + found.size // 10)))
         best, least, ties = tuple(result.clique), result.weight, None
         proven, bound = result.proven, result.bound
     return Selection(

@@ -30,6 +30,7 @@ __all__ = [
     "made_with",
     "protocol_entry",
     "save_info",
+    "stages_present",
 ]
 
 
@@ -41,6 +42,9 @@ def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
         "metric": benchmark.metric,
         "baseline": benchmark.baseline,
         "conditions": [str(condition) for condition in benchmark.conditions],
+        "part_of": None
+        if benchmark.part_of is None
+        else {"name": benchmark.part_of[0], "conditions": benchmark.part_of[1]},
     }
 
 
@@ -56,6 +60,7 @@ def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", catalog: 
         "resize": protocol.resize,
         "crop": protocol.crop,
         "pixels": pixels,
+        "stored": None,
         "corruptions": {name: _version(name, catalog) for name in names} if generated else {},
         "frost": frost_kind() if generated and "frost" in names else None,
     }
@@ -118,8 +123,10 @@ def _shown(value: Any) -> str:
 def check_same(folder: Path, info: dict[str, Any]) -> None:
     """Refuse to go on in a folder whose results were made in another way, and say what differs."""
     path = folder / RUN_FILE
+    if not any(folder.rglob("*.parquet")):
+        return  # a first attempt that failed binds nobody
     if not path.exists():
-        if folder.is_dir() and any(folder.rglob("*.parquet")):
+        if folder.is_dir():
             raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
         return
     try:
@@ -135,6 +142,14 @@ def check_same(folder: Path, info: dict[str, Any]) -> None:
             f"{folder} holds results of another run ({'; '.join(found[:6])}); "
             "repeat its settings, or choose another --out or --name"
         )
+
+
+def stages_present(folder: Path) -> int:
+    """How many stages a run in this folder has reached."""
+    try:
+        return max(1, len(json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["stages"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return 1
 
 
 def save_info(folder: Path, info: dict[str, Any]) -> None:

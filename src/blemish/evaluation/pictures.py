@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,8 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     """Write the worst-hit images and some others, all of the shape that most images have."""
     path = run.folder / PICTURES
     conditions = [condition for condition in run.conditions if condition.steps and not condition.is_sequence]
-    if path.exists() or not all(run.finished(condition) for condition in run.conditions):
+    mark = str(run.info["data"]["fingerprint"])
+    if _mark(path) == mark or not all(run.finished(condition) for condition in run.conditions):
         return
     names = np.concatenate([np.asarray(images.names, dtype=np.str_) for images in stages])
     ordinary = np.concatenate([_most_common_shape(images) for images in stages])
@@ -47,6 +50,7 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     sample = others[np.linspace(0, len(others) - 1, min(len(others), KEPT - KEPT // 2)).astype(np.int64)]
     chosen = [int(row) for row in dict.fromkeys([*order[: KEPT // 2].tolist(), *sample.tolist()])]
     entries: dict[str, Any] = {
+        "data": np.asarray(mark),
         "names": names[chosen],
         "images": np.stack([_pixels(stages, row, run.info["protocol"]["crop"]) for row in chosen]),
         "labels": np.concatenate([images.labels for images in stages])[chosen],
@@ -57,6 +61,15 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **entries)
     write_bytes(path, buffer.getvalue(), destination=run.folder)
+
+
+def _mark(path: Path) -> str | None:
+    """The data that a file's pictures are of."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return str(found["data"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
 
 
 def _most_common_shape(images: Images) -> NDArray[np.bool_]:

@@ -80,9 +80,10 @@ def join(parts: Sequence[Records]) -> Records:
     if len(parts) == 1:
         return parts[0]
     names = ["images", "labels", "top5", "confidence", "label_confidence"]
-    names += [name for name in ("frames", "zipf") if getattr(parts[0], name) is not None]
+    optional = ("frames", "zipf")
+    names += [name for name in optional if all(getattr(part, name) is not None for part in parts)]
     columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return replace(parts[0], **columns)
+    return replace(parts[0], **{**dict.fromkeys(optional), **columns})
 
 
 def records_bytes(records: Records) -> bytes:

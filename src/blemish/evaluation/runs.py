@@ -67,16 +67,18 @@ class Run:
 
     def records(self, condition: Condition) -> Records:
         """The records of a condition; an error that names it where they are missing or are another run's."""
-        parts = []
-        for stage in range(self.stages):
-            path = record_path(self.folder, condition, stage)
-            if not path.is_file():
-                raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
-            self._check(path, condition, stage)
-            parts.append(read_records(path))
-        return join(parts)
+        return join([self.part(condition, stage) for stage in range(self.stages)])
 
-    def _check(self, path: Path, condition: Condition, stage: int) -> None:
+    def part(self, condition: Condition, stage: int) -> Records:
+        """The records of a condition in one stage."""
+        path = record_path(self.folder, condition, stage)
+        if not path.is_file():
+            raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
+        self.check(path, condition, stage)
+        return read_records(path)
+
+    def check(self, path: Path, condition: Condition, stage: int) -> None:
+        """Refuse a file that is not of this condition, or was not measured in the way of this run."""
         header = read_header(path)
         if header.get("condition") != str(condition):
             raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
