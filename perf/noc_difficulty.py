@@ -1,6 +1,6 @@
 """How hard ImageNet-NOC's corruptions are at the ends of their ranges: python perf/noc_difficulty.py RESULTS.
 
-RESULTS come from `blemish run perf/noc-difficulty.toml …`. The paper chose the ranges for R = .95 and .5 of a ResNet-18.
+RESULTS come from `blemish run perf/noc-difficulty.toml …`. The paper chose its ranges for R = .95 and .5 of ResNet-18.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class TestImages:
             load(replace(source, read=lambda _: Image.new("RGB", (9, 8))))
 
     @settings(max_examples=20, deadline=None)
-    @given(rows=st.lists(st.integers(0, 3), min_size=1, max_size=6), workers=st.integers(1, 4))
+    @given(rows=st.lists(st.integers(0, 3), min_size=1, unique=True), workers=st.integers(1, 4))
     def test_taking_before_and_after_is_the_same(self, rows: list[int], workers: int) -> None:
         pictures = [Image.new("RGB", (8 + i, 9), (i, i, i)) for i in range(4)]
         source = Source("x", [str(i) for i in range(4)], np.arange(4), np.arange(4), lambda i: pictures[i])

@@ -102,6 +102,19 @@ def test_targets_spare_a_pass() -> None:
     assert part.read(1).size == (5, 4)
 
 
+def test_a_subset_that_repeats_images() -> None:
+    class Kept(Listed):
+        targets = (5, 6, 7)
+
+    whole = Kept((LEVELS, 5), (LEVELS // 2, 6), (LEVELS // 3, 7))
+    part = dataset_source(Subset(whole, [2, 0, -1]))
+    assert part.names == ("0", "1", "2")
+    assert part.ids.tolist() == [0, 1, 2]
+    assert part.labels.tolist() == [7, 5, 7]
+    pictures = [dataset_source(whole).read(i).tobytes() for i in range(3)]
+    assert [part.read(i).tobytes() for i in range(3)] == [pictures[2], pictures[0], pictures[2]]
+
+
 def test_targets_that_are_changed_on_their_way_are_not_believed() -> None:
     class Changed(Listed):
         targets = (0, 1)

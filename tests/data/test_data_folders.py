@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from blemish.data import pictures
+from blemish.data.classes import imagenet_wnids
 from blemish.data.folders import folder_source, table_source
 from blemish.data.pictures import MAX_PIXELS, picture_id, read_picture, resize_and_crop
 from blemish.data.source import Source
@@ -68,6 +69,8 @@ class TestClassFolders:
 
     def test_take_keeps_images_and_stamps_together(self, tmp_path: Path) -> None:
         source = folder_source(make_tree(tmp_path, "a/x.png", "a/y.png", "b/z.png"))
+        with pytest.raises(InputError, match=f"2 images are called '{source.names[2]}'; expected names that differ"):
+            source.take([0, 2, 1, 2, 1])
         part = source.take([2, 0])
         assert part.names == ("b/z.png", "a/x.png")
         assert part.read(0).tobytes() == source.read(2).tobytes()
@@ -127,6 +130,25 @@ class TestMappings:
         assert source.labels.tolist() == [1, 999]  # goldfish, toilet tissue
         assert source.classes is not None
         assert len(source.classes) == 1000
+
+    def test_some_of_imagenets_classes_are_told(self, tmp_path: Path) -> None:
+        tree = make_tree(tmp_path / "some", "n01443537/x.png", "n15075141/x.png")
+        (tree / "n01440764").mkdir()
+        said = "3 of ImageNet's 1000 classes, numbered 0 … 2; for a model of all 1000 give --mapping imagenet"
+        assert folder_source(tree).note == f"1 of 3 class folders hold no pictures; {said}"
+        make_tree(tree, "n01440764/x.png")
+        assert folder_source(tree).note == said
+        assert folder_source(tree, mapping="imagenet").note is None
+        assert folder_source(tree, class_order=sorted(path.name for path in tree.iterdir())).note is None
+        make_tree(tree, "n00000001/x.png")  # a set of its own
+        assert folder_source(tree).note is None
+
+    def test_all_of_imagenets_classes_need_no_note(self, tmp_path: Path) -> None:
+        for wnid in imagenet_wnids():
+            (tmp_path / wnid).mkdir()
+        make_tree(tmp_path, "n15075141/x.png")
+        note = folder_source(tmp_path).note
+        assert note == "999 of 1000 class folders hold no pictures"
 
     @pytest.mark.parametrize(
         ("content", "message"),

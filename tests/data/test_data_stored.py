@@ -92,6 +92,21 @@ class TestTrees:
         with pytest.raises(InputError, match=r"a/x\.png has the label 1, but 0 in val, as 3 in all"):
             paired(other, clean)
 
+    def test_names_that_differ_in_the_suffix_alone(self, tmp_path: Path) -> None:
+        both = folder_source(tree(tmp_path / "val", "a/x.jpg", "a/x.png", "a/y.jpg"))
+        copy = folder_source(tree(tmp_path / "copy", "a/x.jpg", "a/x.png", "a/y.png"))
+        for like in (both, both.take([2, 1, 0]), both.take([0])):
+            found = paired(copy, like)
+            assert found.names == like.names
+            for i, name in enumerate(like.names):
+                stored = tmp_path / "copy" / name.replace("y.jpg", "y.png")
+                assert found.read(i).tobytes() == Image.open(stored).tobytes()
+        other = folder_source(tree(tmp_path / "other", "a/x.bmp", "a/y.jpg"))
+        with pytest.raises(InputError, match=r"no a/x\.jpg in it, and a/x .* ambiguous \(1 in it, 2 in val\)"):
+            paired(other, both)
+        with pytest.raises(InputError, match=r"no a/x\.bmp in it, and a/x .* ambiguous \(2 in it, 1 in other\)"):
+            paired(both, other)
+
 
 class TestArrays:
     def published(self, root: Path, *, labels: int = 20) -> np.ndarray:

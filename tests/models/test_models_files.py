@@ -90,3 +90,22 @@ def test_other_files(tmp_path: Path) -> None:
         (tmp_path / f"bad{suffix}").write_bytes(b"not a model")
         with pytest.raises(InputError, match=f"bad{suffix}"):
             open_model(tmp_path / f"bad{suffix}", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not a torch file"),
+        (b"junk", "not a torch file"),
+        (bytes(64), "not a torch file"),
+        (b"PK\x03\x04junk", "not a readable torch file"),
+        (b"\x80\x02junk", "not a readable torch file"),
+        (b"\x80\x02.", "not a readable torch file"),
+        (b"\x80", "not a readable torch file"),
+    ],
+)
+def test_junk(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "junk.pt").write_bytes(content)
+    with pytest.raises(InputError, match=rf"junk\.pt: {said}") as caught:
+        open_model(tmp_path / "junk.pt", device="cpu")
+    assert "allow-pickle" not in str(caught.value)

@@ -6,6 +6,7 @@ import operator
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,12 @@ def dataset_source(
     Tensors are (C, H, W), arrays (H, W, C); floats are rounded to levels. The images must not be normalised or changed
     at random: that is the model's, or the benchmark's. Labels are taken from ``targets`` where the dataset has them,
     else from one pass over it. Ids are positions; or, with ``samples`` as in torchvision's ``ImageFolder``, those of
-    the files. ``channels`` is that of the first image unless given. A dataset is asked for one image at a time: few
-    of them can be used by several threads.
+    the files, unless a subset repeats some. ``channels`` is that of the first image unless given. A dataset is asked
+    for one image at a time: few of them can be used by several threads.
     """
     what = name or type(dataset).__name__
     if type(dataset) is Subset and labels is None and _targets(dataset.dataset) is not None:
-        return dataset_source(dataset.dataset, name=what, channels=channels).take(list(dataset.indices))
+        return _part(dataset_source(dataset.dataset, name=what, channels=channels), dataset.indices)
     count = _length(what, dataset)
     read = _reader(what, dataset, channels)
     first = read(0)
@@ -56,6 +57,20 @@ def dataset_source(
         read=read,
         classes=tuple(str(entry) for entry in classes) if isinstance(classes, (list, tuple)) else None,
         channels=channels or (1 if first.mode == "L" else 3),
+    )
+
+
+def _part(whole: Source, indices: Sequence[int]) -> Source:
+    rows = np.arange(len(whole))[np.asarray(indices, dtype=np.int64)]
+    if len(np.unique(rows)) == len(rows):
+        return whole.take(rows)
+    # Images that occur again need names and ids of their own.
+    return replace(
+        whole,
+        names=tuple(str(i) for i in range(len(rows))),
+        ids=np.arange(len(rows)),
+        labels=whole.labels[rows],
+        read=lambda i: whole.read(int(rows[i])),
     )
 
 

@@ -54,11 +54,9 @@ def folder_source(
     if not names:
         raise InputError(f"{root}: no pictures in its {len(folders)} folders; looked for {', '.join(PICTURE_SUFFIXES)}")
     labels = [indices[name.partition("/")[0]] for name in names]
-    filled = {name.partition("/")[0] for name in names}
-    note = f"{len(folders) - len(filled)} of {len(folders)} class folders hold no pictures"
-    return picture_source(
-        root, names, labels, classes=_class_names(indices), note=note if len(filled) < len(folders) else None
-    )
+    notes = [_empty_note(folders, names), _subset_note(folders) if class_order is None and mapping is None else None]
+    note = "; ".join(text for text in notes if text is not None) or None
+    return picture_source(root, names, labels, classes=_class_names(indices), note=note)
 
 
 def table_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None) -> Source:
@@ -134,6 +132,23 @@ def class_folders(root: Path) -> list[str]:
     if all(name.isascii() and name.isdecimal() for name in found):
         return sorted(found, key=lambda name: (int(name), name))
     return sorted(found)
+
+
+def _empty_note(folders: list[str], names: list[str]) -> str | None:
+    empty = len(folders) - len({name.partition("/")[0] for name in names})
+    return f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
+
+
+def _subset_note(folders: list[str]) -> str | None:
+    """Of some of ImageNet's classes, numbered among themselves: right for a model of just these, and no other."""
+    wnids = imagenet_wnids()
+    if len(folders) == len(wnids) or not set(folders) <= set(wnids):
+        return None
+    numbers = "0" if len(folders) == 1 else f"0 … {len(folders) - 1}"
+    return (
+        f"{len(folders)} of ImageNet's {len(wnids)} classes, numbered {numbers}; "
+        f"for a model of all {len(wnids)} give --mapping {IMAGENET}"
+    )
 
 
 def _indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ class Source:
 
     ``read`` may be called from several threads at a time. ``stamp(i)`` says, without decoding it, which image that is:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
-    run. ``note`` is for people: what was left out, for instance.
+    run. No two images have the same name. ``note`` is for people: what was left out, for instance.
     """
 
     name: str
@@ -46,6 +47,9 @@ class Source:
         count = len(self.names)
         if count == 0:
             raise InputError(f"{self.name}: no images in it")
+        if len(set(self.names)) < count:
+            twice, times = next(found for found in Counter(self.names).items() if found[1] > 1)
+            raise InputError(f"{self.name}: {times} images are called {twice!r}; expected names that differ")
         for what, values in (("ids", self.ids), ("labels", self.labels)):
             if values.shape != (count,):
                 raise InputError(f"{self.name}: {what} of shape {values.shape} for {count} images; expected one each")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,16 +182,10 @@ def _block(path: Path, labels: Path, block: int, blocks: int) -> Source:
 def paired(stored: Source, like: Labelled) -> Source:
     """The images of ``stored`` that ``like`` holds, in its order and with its names and ids.
 
-    Names are compared without the suffix: a copy of ``x.JPEG`` may be stored as ``x.png``. One that is missing, or has
-    another label, is refused.
+    An image without one of its own name is looked for without the suffix: a copy of ``x.JPEG`` may be stored as
+    ``x.png``. One that is missing, may be any of several, or has another label, is refused.
     """
-    places = {_stem(name): place for place, name in enumerate(stored.names)}
-    missing = [name for name in like.names if _stem(name) not in places]
-    if missing:
-        raise InputError(
-            f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
-        )
-    found = stored.take([places[_stem(name)] for name in like.names])
+    found = stored.take(_places(stored, like))
     different = np.flatnonzero(found.labels != like.labels)
     if len(different):
         first = int(different[0])
@@ -199,6 +194,25 @@ def paired(stored: Source, like: Labelled) -> Source:
             f"but {int(like.labels[first])} in {like.name}, as {len(different)} in all; were the classes mapped alike?"
         )
     return replace(found, names=like.names, ids=like.ids)
+
+
+def _places(stored: Source, like: Labelled) -> list[int]:
+    exact = {name: place for place, name in enumerate(stored.names)}
+    stems = {_stem(name): place for name, place in exact.items()}
+    missing = [name for name in like.names if name not in exact and _stem(name) not in stems]
+    if missing:
+        raise InputError(
+            f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
+        )
+    here, there = Counter(map(_stem, stored.names)), Counter(map(_stem, like.names))
+    for name in like.names:
+        stem = _stem(name)
+        if name not in exact and (here[stem] > 1 or there[stem] > 1):
+            raise InputError(
+                f"{stored.name}: no {name} in it, and {stem} with other suffixes is ambiguous "
+                f"({here[stem]} in it, {there[stem]} in {like.name}); expected one of each, or the same names"
+            )
+    return [exact[name] if name in exact else stems[_stem(name)] for name in like.names]
 
 
 def _stem(name: str) -> str:

@@ -91,7 +91,7 @@ class Batcher:
     def _attempt(self, work: Callable[[list[int]], Result], batch: list[int]) -> Result | None:
         try:
             return work(batch)
-        except torch.OutOfMemoryError as error:
+        except torch.cuda.OutOfMemoryError as error:
             if len(batch) == 1:
                 raise InputError("the device has too little memory for a single image") from error
         # After the handler, because the error keeps the tensors of the failed attempt alive.

@@ -51,7 +51,7 @@ def from_module(
     return Classifier(
         name=name or type(module).__name__,
         kind="torch",
-        forward=_forward(module, channels_last),
+        forward=_forward(name or type(module).__name__, module, channels_last),
         weights=weights,
         preprocessing=preprocessing or Preprocessing(),
         output=output,
@@ -68,10 +68,16 @@ def device_named(device: str | torch.device | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         place = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise InputError(f"device {device!r}; expected cpu, cuda or auto") from error
     if place.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {str(device)!r}: no GPU that torch can use here; expected cpu or auto")
+    try:
+        torch.zeros(1, device=place).cpu()
+    except Exception as error:  # torch raises another one for every kind of device
+        raise InputError(
+            f"device {str(device)!r} cannot be used here ({_first_line(error)}); expected cpu, cuda or auto"
+        ) from error
     return place
 
 
@@ -104,6 +110,13 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 def read_safely(file: Path) -> Any:
     """What ``torch.save`` wrote, as long as it is tensors and plain data."""
     try:
+        with file.open("rb") as stream:
+            start = stream.read(2)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
+    if start != b"PK" and start[:1] != b"\x80":
+        raise InputError(f"{file}: not a torch file; expected what torch.save writes, an archive or a pickle")
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a pickle protocol that is refused in any case
             return torch.load(file, map_location="cpu", weights_only=True)
@@ -112,17 +125,30 @@ def read_safely(file: Path) -> Any:
             f"{file}: holds more than tensors, and reading it can run code from it. Save the state dict alone "
             "(torch.save(model.state_dict(), …)) or, if you trust the file, allow pickles (--allow-pickle)"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except Exception as error:  # damaged files fail in many ways inside torch
         raise InputError(f"{file}: not a readable torch file ({_last_line(error)})") from error
 
 
-def _forward(module: nn.Module, channels_last: bool) -> Callable[[Tensor], Tensor]:
+# Not the input's fault: memory that is short, or a GPU that has failed.
+_OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
+_OF_THE_DEVICE = (_OUT_OF_MEMORY, getattr(torch, "AcceleratorError", _OUT_OF_MEMORY))
+
+
+def _forward(name: str, module: nn.Module, channels_last: bool) -> Callable[[Tensor], Tensor]:
     def forward(values: Tensor) -> Tensor:
         if module.training:
             module.eval()  # someone else has gone on training it
         if channels_last and values.ndim == 4:
             values = values.contiguous(memory_format=torch.channels_last)
-        scores = module(values)
+        try:
+            scores = module(values)
+        except (InputError, *_OF_THE_DEVICE):
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+            raise InputError(
+                f"model {name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
+                "are its size and channels right (--size, --channels)?"
+            ) from error
         if isinstance(scores, Mapping) or hasattr(scores, "logits"):
             scores = scores["logits"] if isinstance(scores, Mapping) else scores.logits
         return scores  # type: ignore[no-any-return]
@@ -159,6 +185,11 @@ def _told(missing: list[str], unexpected: list[str]) -> tuple[tuple[str, list[st
 
 def _some(keys: list[str]) -> str:
     return ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
 
 
 def _last_line(error: BaseException) -> str:
