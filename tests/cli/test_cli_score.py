@@ -6,16 +6,20 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from blemish.cli.compare import compare_command
-from blemish.cli.score import score_command
-from blemish.evaluation.runs import open_run
+from blemish.cli.score import _rich, score_command
+from blemish.evaluation.runs import find_runs, open_run
 from blemish.metrics.scores import score
+from blemish.reports.reading import read_all
+from blemish.reports.score_tables import score_tables
 from report_runs import HOSTILE
 from synthetic_runs import FIFTEEN, severities, write_run
 
@@ -118,6 +122,36 @@ def test_baselines(results: Path, tmp_path: Path) -> None:
     code, _, errors = invoke("score", results / "plain", "--baseline", "alexnot")
     assert code == 2
     assert "baseline 'alexnot'; expected alexnet, or a folder with a run" in errors
+
+
+@pytest.mark.parametrize("flag", ["", "--markdown", "--latex", "--json"])
+def test_protocols_that_differ_are_named(results: Path, tmp_path: Path, flag: str) -> None:
+    write_run(tmp_path, "other", severities(), images=60, benchmark=MCE, protocol={"seed": 1})
+    flags = ("--replicates", 5, *([flag] if flag else []))
+    _, output, _ = invoke("score", results / "plain", tmp_path / "other", *flags, columns=200)
+    _, alone, _ = invoke("score", results / "plain", results / "hardened", *flags, columns=200)
+    if flag == "--json":
+        assert [entry["protocol_differences"] for entry in json.loads(output)] == [[], ["protocol.seed is 0 and 1"]]
+        assert [entry["protocol_differences"] for entry in json.loads(alone)] == [[], []]
+    else:
+        assert "plain and other were not measured in the same way: protocol.seed is 0 and 1." in output
+        assert "same way" not in alone
+
+
+def test_reasons_are_whole_at_80_columns(tmp_path: Path) -> None:
+    """Long names beside long reasons: every sign of every cell is there, in its column."""
+    name = "a_model_with_a_name_that_is_longer_than_most_columns_of_a_terminal"
+    write_run(tmp_path, name, {**severities(("fog", "snow")), "p:tilt@1": 0.1}, images=20)
+    tables = score_tables(read_all(find_runs([tmp_path]), replicates=5))
+    (table,) = [table for table in tables if table.title == "What could not be computed"]
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as capture:
+        console.print(_rich(table))
+    lines = capture.get().splitlines()
+    assert max(len(line) for line in lines) <= 80
+    drawn = Counter("".join(lines).replace(" ", "").replace("─", ""))
+    cells = [*table.columns, *(cell.value for row in table.rows for cell in row)]
+    assert drawn == Counter("".join(cells).replace(" ", ""))
 
 
 def test_bad_input(results: Path, tmp_path: Path) -> None:

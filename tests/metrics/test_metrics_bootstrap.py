@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blemish.metrics import Bootstrap, bootstrap, corruption_error
-from blemish.metrics.bootstrap import Swaps, interval, stream_of
+from blemish.metrics.bootstrap import Swaps, interval, stream_of, unanimous_interval
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value
 from blemish.types import InputError
 
@@ -74,6 +74,18 @@ class TestWeights:
             Bootstrap(3).accuracies(np.zeros(2))
         with pytest.raises(InputError, match=r"level 95; expected a number between 0 and 1"):
             interval(0.0, np.zeros(3), level=95)
+        for value, images, level in ((0.5, 10, 0.95), (0.0, 0, 0.95), (0.0, 10, 1.0)):
+            with pytest.raises(InputError, match="expected"):
+                unanimous_interval(value, images, level=level)
+
+    @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+    @pytest.mark.parametrize("images", [1, 40, 50_000])
+    def test_unanimous_interval_is_that_of_the_binomial_test(self, images: int, level: float) -> None:
+        stats = pytest.importorskip("scipy.stats")
+        for right in (0, images):
+            wanted = stats.binomtest(right, images).proportion_ci(level, method="exact")
+            found = unanimous_interval(right / images, images, level=level)
+            assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
 
 
 class TestIntervals:

@@ -50,6 +50,11 @@ class TestDifferences:
         alone = score(one).find("error", "fog").estimate.width
         assert compare(one, two).find("error", "fog").difference.width < alone
 
+    def test_a_level_that_is_none(self, tmp_path: Path) -> None:
+        run = write_run(tmp_path, "m", {"clean": 0.9, "fog@1": 0.5})
+        with pytest.raises(InputError, match="level 95; expected a number between 0 and 1"):
+            compare(run, run, level=95)
+
     def test_a_run_equals_itself(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, "one", {**severities(("fog",)), "p:tilt@1": 0.1}, benchmark=MCE)
         for row in compare(run, run, **QUICK).rows:

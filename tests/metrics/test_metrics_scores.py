@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -245,6 +246,36 @@ class TestMissing:
 
 
 class TestMarks:
+    def test_a_level_that_is_none(self, tmp_path: Path) -> None:
+        run = write_run(tmp_path, "m", severities(("fog",)))
+        for level in (0.0, 1.0, 95.0, float("nan")):
+            with pytest.raises(InputError, match="expected a number between 0 and 1"):
+                score(run, level=level)
+
+    def test_images_that_all_agree(self, tmp_path: Path) -> None:
+        """0 errors in 40 images is no proof of 0 %: the exact interval ends at 1 − 0.025^(1/40) = 8.8 %."""
+        outcomes = {"clean": [True] * 40, "fog@1": [False] * 40, "clean:imagenet-a": [True] * 20}
+        found = score(write_run(tmp_path, "m", outcomes, images=40), **QUICK)
+        for name, of, low, high in (
+            ("error", "clean", 0, 8.8097),
+            ("accuracy", "clean", 91.1903, 100),
+            ("error", "fog@1", 91.1903, 100),
+            ("error", "fog", 91.1903, 100),
+            ("error", "", 91.1903, 100),
+            ("accuracy", "clean:imagenet-a", 83.1567, 100),  # 0.025^(1/20)
+        ):
+            shown = found.find(name, of).estimate
+            assert (shown.low, shown.high) == pytest.approx((low, high), abs=1e-4), (name, of)
+        assert found.find("residual").estimate.width == 0
+
+    @pytest.mark.parametrize("metric", [MCE, {"metric": "error"}])
+    def test_part_of_a_benchmark(self, tmp_path: Path, metric: dict[str, str]) -> None:
+        part = {"part_of": {"name": "imagenet-c", "conditions": 75}}
+        found = score(write_run(tmp_path, "m", {"clean": 0.8, "fog@3": 0.5}, benchmark={**metric, **part}), **QUICK)
+        title = TITLES[metric["metric"]].title
+        assert found.remarks[0] == f"only 1 of the 75 conditions of imagenet-c: not its {title}"
+        assert found.as_dict()["remarks"][0] == found.remarks[0]
+
     def test_trained_on(self, tmp_path: Path) -> None:
         training = {"training": {"corruptions": ["fog"], "augmentations": []}}
         run = write_run(tmp_path, "m", severities(("fog", "snow", "contrast")), benchmark=MCE, model=training)
@@ -282,7 +313,22 @@ class TestSequential:
 
     def test_few_images_are_never_enough(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, "m", {"clean": np.ones(20, bool), "fog@1": np.ones(20, bool)}, images=20)
+        done, width = precise_enough(run, width=50, look=1)
+        # All 20 are right: 1 − (α/2)^(1/20) with α = 0.05 / 2, in percent.
+        assert (done, width) == (False, pytest.approx(100 * (1 - 0.0125 ** (1 / 20))))
+
+    def test_no_width_is_never_enough(self, tmp_path: Path) -> None:
+        right = np.ones(200, bool)
+        run = write_run(tmp_path, "m", {"clean": right, "fog@1": right, "snow@1": right}, images=200)
         assert precise_enough(run, width=1, look=1) == (False, 0.0)
+
+    def test_score_widens_by_itself(self, tmp_path: Path) -> None:
+        """What the documentation promises: a run with a goal needs no level of its own to be corrected for looks."""
+        run = write_run(tmp_path, "m", severities(("fog",)), images=200, benchmark=MCE)
+        run = replace(run, info={**run.info, "until": True})
+        headline = score(run, level=0.95).headline
+        assert headline is not None
+        assert headline.estimate.width == precise_enough(run, width=1, look=run.stages)[1]
 
     def test_refusals(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, "m", severities(("fog",)), benchmark={"metric": "mce"})

@@ -93,6 +93,18 @@ class TestScoreTables:
         runs = [write_run(tmp_path / place, "m", CONDITIONS, images=10) for place in ("a", "b")]
         assert labels(runs) == [f"m ({tmp_path / 'a' / 'm'})", f"m ({tmp_path / 'b' / 'm'})"]
 
+    def test_protocols_that_differ_are_named(self, tmp_path: Path) -> None:
+        same = read(tmp_path / "same", "a", "b")
+        assert not any("same way" in note for note in summary_table(same).notes)
+        other = write_run(tmp_path, "c", CONDITIONS, images=10, protocol={"storage": "jpeg85"})
+        notes = summary_table(read_all([*(reading.run for reading in same), other], replicates=5)).notes
+        (note,) = [note for note in notes if "same way" in note]
+        assert note == 'a and c were not measured in the same way: protocol.storage is "raw" and "jpeg85".'
+
+    def test_part_of_a_benchmark(self, tmp_path: Path) -> None:
+        part = {"part_of": {"name": "imagenet-c", "conditions": 75}}
+        assert "only 6 of the 75" in " ".join(summary_table(read(tmp_path, "m", benchmark=part)).notes)
+
     def test_unknown_metric(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, "m", CONDITIONS, images=10, benchmark={"metric": "charm"})
         with pytest.raises(InputError, match="its benchmark's metric is 'charm'"):

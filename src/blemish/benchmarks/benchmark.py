@@ -117,5 +117,8 @@ def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
     kept, whole = len({*conditions} - {CLEAN}), len(benchmark.conditions) - 1
     if kept == whole:
         return benchmark
-    name = f"{benchmark.name} ({kept} of {whole} conditions)"
-    return replace(benchmark, name=name, conditions=conditions, part_of=(benchmark.name, whole))
+    part = f"({kept} of {whole} conditions)"
+    title = f"{benchmark.title} {part}" if benchmark.title else ""
+    return replace(
+        benchmark, name=f"{benchmark.name} {part}", title=title, conditions=conditions, part_of=(benchmark.name, whole)
+    )

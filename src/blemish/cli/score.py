@@ -135,7 +135,7 @@ def _widths(table: Table) -> list[int]:
 
 
 def _needed(table: Table) -> int:
-    # The last of three columns of words holds sentences, which may be folded.
+    # Three columns of words hold lists and sentences, which may be folded.
     return 0 if table.text_columns > 2 else sum(_widths(table)) + _SPACE
 
 
@@ -164,7 +164,7 @@ def _rich(table: Table) -> RichTable:
     shown = RichTable(box=box.SIMPLE_HEAD, header_style="bold")
     for place, column in enumerate(table.columns):
         words = place < table.text_columns
-        folds = words and place == 2
+        folds = table.text_columns > 2
         side: Literal["left", "right"] = "left" if words else "right"
         shown.add_column(
             Text(_plain(column)), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from blemish.metrics.formulas import Array
 from blemish.types import InputError
 
-__all__ = ["Bootstrap", "Estimate", "Swaps", "interval", "stream_of"]
+__all__ = ["Bootstrap", "Estimate", "Swaps", "check_level", "interval", "stream_of", "unanimous_interval"]
 
 Key = TypeVar("Key")
 
@@ -118,6 +118,12 @@ def stream_of(table: str) -> int:
     return zlib.crc32(table.encode())
 
 
+def check_level(level: float) -> None:
+    """Refuse what is not the level of an interval."""
+    if not 0 < level < 1:
+        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
+
+
 def interval(value: float, replicates: Array, *, level: float = 0.95) -> Estimate:
     """The percentile interval: between the (1 − level)/2 quantiles of the resampled values from below and above.
 
@@ -125,7 +131,24 @@ def interval(value: float, replicates: Array, *, level: float = 0.95) -> Estimat
     >>> round(estimate.low, 6), round(estimate.high, 6)
     (0.05, 0.95)
     """
-    if not 0 < level < 1:
-        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
+    check_level(level)
     low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(float(value), float(low), float(high))
+
+
+def unanimous_interval(value: float, images: int, *, level: float = 0.95) -> Estimate:
+    """The exact interval (Clopper and Pearson 1934) of a proportion that is 0 or 1 in a sample of images.
+
+    Resamples of images that all agree agree too, so the bootstrap has nothing to say. With α = 1 − level, the far end
+    is 1 − (α/2)^(1/n) away.
+
+    >>> round(unanimous_interval(0.0, 40).high, 4), round(unanimous_interval(1.0, 40).low, 4)
+    (0.0881, 0.9119)
+    """
+    check_level(level)
+    if value not in (0, 1):
+        raise InputError(f"a proportion of {value:g}; expected 0 or 1")
+    if images < 1:
+        raise InputError(f"a proportion of {images} images; expected at least 1")
+    far = 1 - ((1 - level) / 2) ** (1 / images)
+    return Estimate(float(value), 0.0, far) if value == 0 else Estimate(float(value), 1 - far, 1.0)

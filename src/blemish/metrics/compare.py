@@ -11,7 +11,7 @@ import numpy as np
 
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.bootstrap import Estimate
+from blemish.metrics.bootstrap import Estimate, check_level
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
@@ -24,7 +24,7 @@ from blemish.types import InputError
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
 _FIELDS = {
-    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "corruptions", "frost"),
+    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost"),
     "data": ("fingerprint", "selection", "others"),
     "benchmark": ("conditions",),
 }
@@ -109,6 +109,7 @@ def compare(
     Runs whose protocols differ in a way that changes the numbers are refused, unless ``anyway`` is set: then conditions
     and images that both have are compared, and the result lists the differences.
     """
+    check_level(level)
     differences = protocol_differences(first, second)
     if differences and not anyway:
         raise InputError(

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from blemish.benchmarks.condition import Condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
-from blemish.metrics.bootstrap import Bootstrap, Estimate, interval, stream_of
+from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval, stream_of, unanimous_interval
 from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
@@ -20,7 +20,18 @@ from blemish.metrics.table import Key, Table, read_tables
 from blemish.metrics.titles import TITLES, Scope
 from blemish.types import InputError
 
-__all__ = ["Score", "Scores", "as_baseline", "estimate", "finished", "resampled", "sample_means", "score", "trained"]
+__all__ = [
+    "Score",
+    "Scores",
+    "as_baseline",
+    "estimate",
+    "finished",
+    "measured",
+    "resampled",
+    "sample_means",
+    "score",
+    "trained",
+]
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,7 @@ def score(
     counts as known exactly: intervals are about the images the model was measured on. Those of a run that went on until
     it was precise enough are wider, so that they hold at this ``level`` whenever it stopped.
     """
+    check_level(level)
     used = level_of(run, level)
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     conditions, base = finished(run), as_baseline(run, baseline)
@@ -130,7 +142,7 @@ def score(
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
         try:
-            found = estimate(metric, metric.function(point), metric.function(replicated), level=used)
+            found = measured(metric, tables, point, replicated, level=used)
         except InputError as error:
             missing.append(Missing((metric.name,), metric.of, str(error)))
             continue
@@ -195,6 +207,24 @@ def estimate(metric: Metric, value: Array, replicates: Array, *, level: float) -
     return interval(float(value) * scale, replicates * scale, level=level)
 
 
+def measured(
+    metric: Metric,
+    tables: Sequence[Table],
+    point: Mapping[Key, Array],
+    replicated: Mapping[Key, Array],
+    *,
+    level: float,
+) -> Estimate:
+    """A metric of one model. Where all images of a condition agree, its error and accuracy get an exact interval."""
+    value = metric.function(point)
+    if metric.name in ("error", "accuracy") and len(metric.conditions) == 1 and value in (0, 1):
+        key: Key = ("correct", str(metric.conditions[0]))
+        images = next(len(table.images) for table in tables if key in table.columns)
+        found, scale = unanimous_interval(float(value), images, level=level), TITLES[metric.name].scale
+        return Estimate(found.value * scale, found.low * scale, found.high * scale)
+    return estimate(metric, value, metric.function(replicated), level=level)
+
+
 def trained(run: Run, metric: Metric) -> bool:
     """Whether the model is declared to be trained on a corruption in it."""
     training = run.info["model"].get("training") or {}
@@ -212,9 +242,24 @@ def _reliability(tables: Sequence[Table]) -> dict[str, Reliability]:
 
 
 def _remarks(run: Run, baseline: Baseline | None) -> list[str]:
-    """What a reader has to know about the baseline before comparing with published numbers."""
-    if baseline is None or not baseline.published:
+    """What a reader has to know before comparing with published numbers."""
+    own = _partial(run)
+    return own if baseline is None or not baseline.published else own + _baseline_remarks(run, baseline)
+
+
+def _partial(run: Run) -> list[str]:
+    """That only a part of a benchmark was measured: the mean over it is another number than the benchmark's."""
+    benchmark = run.info["benchmark"]
+    if not (whole := benchmark.get("part_of")):
         return []
+    metric, total = str(benchmark["metric"]), int(whole["conditions"])
+    title = TITLES[metric].title if metric in TITLES else metric
+    # Clean images are measured along with any part; they are no condition of the benchmark to be counted.
+    count = sum(condition != CLEAN for condition in run.conditions)
+    return [f"only {count} of the {total} conditions of {whole['name']}: not its {title}"]
+
+
+def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
     protocol, classes = run.info["protocol"], run.info["data"].get("classes")
     groups = {condition.group for condition in run.conditions}
     remarks = baseline.remarks_on(run.conditions)

@@ -8,7 +8,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.looks import enough_replicates, look_levels
 from blemish.metrics.plan import make_plan
-from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means
+from blemish.metrics.scores import as_baseline, finished, measured, resampled, sample_means
 from blemish.metrics.table import read_tables
 from blemish.types import InputError
 
@@ -29,8 +29,9 @@ def precise_enough(
 ) -> tuple[bool, float]:
     """Whether the headline's interval at this look is narrower than ``width``, in its own units, and its width.
 
-    The interval is that of `score` with ``level=1 - look_levels(alpha, look)``, which is the one to report. Fewer than
-    100 images are never enough: they may agree by chance, and their interval is then narrow for no good reason.
+    The interval has level 1 − α/(k(k + 1)) at look k. `score` gives the same one by itself, with ``level=1 - alpha``,
+    for a run that went on until it was precise enough: do not correct its level once more. Fewer than 100 images are
+    never enough, and neither is an interval of no width: images may agree by chance, for no good reason.
     """
     if not width > 0:
         raise InputError(f"width {width:g}; expected more than 0")
@@ -45,8 +46,8 @@ def precise_enough(
     replicated = resampled(tables, replicates=enough_replicates(share, replicates), seed=seed)
     metric = headline[0]
     try:
-        found = estimate(metric, metric.function(sample_means(tables)), metric.function(replicated), level=1 - share)
+        found = measured(metric, tables, sample_means(tables), replicated, level=1 - share)
     except InputError:  # a clean accuracy of 0, which more images may mend
         return False, math.inf
     few = any(len(table.images) < _FEWEST for table in tables)
-    return found.width < width and not few, found.width
+    return 0 < found.width < width and not few, found.width

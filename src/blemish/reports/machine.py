@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blemish.metrics.compare import Comparison
-from blemish.reports.reading import Reading
+from blemish.reports.reading import Reading, differences
 from blemish.reports.tables import FOOTNOTE
 
 __all__ = ["comparison_csv", "comparison_json", "scores_csv", "scores_json"]
@@ -18,12 +18,16 @@ _MARK = "trained_on_note"
 
 
 def scores_json(readings: Sequence[Reading]) -> str:
-    """A list with an entry per model: its scores, what could not be computed, and its protocol."""
+    """A list with an entry per model: its scores, what could not be computed, and its protocol.
+
+    ``protocol_differences`` names the fields in which it was not measured like the first model, with both values.
+    """
     entries = []
-    for reading in readings:
+    for reading, unlike in zip(readings, differences(readings), strict=True):
         run = reading.run
         entry = {**reading.scores.as_dict(), "model": reading.name, "folder": str(run.folder)}
         entry |= {part: run.info.get(part) for part in ("protocol", "data")}
+        entry["protocol_differences"] = unlike
         if any(row["trained_on"] for row in entry["rows"]):
             entry[_MARK] = FOOTNOTE
         entries.append(entry)

@@ -10,11 +10,13 @@ from blemish.benchmarks.condition import Condition
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
+from blemish.metrics.bootstrap import check_level
+from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import TITLES, Scope
 from blemish.types import InputError
 
-__all__ = ["Reading", "check_level", "column_of", "family_of", "labels", "read_all", "title_of"]
+__all__ = ["Reading", "check_level", "column_of", "differences", "family_of", "labels", "read_all", "title_of"]
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
     return [f"{run.name} ({run.folder})" if names.count(run.name) > 1 else run.name for run in runs]
 
 
-def check_level(level: float) -> None:
-    """Refuse what is not the level of an interval."""
-    if not 0 < level < 1:
-        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
-
-
 def read_all(
     runs: Sequence[Run], *, baseline: Baseline | Run | str | None = None, level: float = 0.95, replicates: int = 1000
 ) -> list[Reading]:
@@ -145,3 +141,8 @@ def read_all(
         Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates), place)
         for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
     ]
+
+
+def differences(readings: Sequence[Reading]) -> list[list[str]]:
+    """For each run, the fields in which its protocol differs from that of the first and that change numbers."""
+    return [protocol_differences(readings[0].run, reading.run) for reading in readings]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
 from blemish.metrics.titles import TITLES, Scope
-from blemish.reports.reading import Reading, column_of, title_of
+from blemish.reports.reading import Reading, column_of, differences, title_of
 from blemish.reports.tables import Cell, Table, number
 
 __all__ = [
@@ -97,7 +97,17 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
     notes = [f"In brackets: the {100 * readings[0].scores.level:g} % interval of the bootstrap over images."]
     if remarks:
         notes += dict.fromkeys(remark for reading in readings for remark in reading.scores.remarks)
+        notes += _protocol_notes(readings)
     return Table(readings[0].title, tuple(cell.text for cell in grid[0]), tuple(grid[1:]), notes=tuple(notes))
+
+
+def _protocol_notes(readings: Sequence[Reading]) -> list[str]:
+    """Whose numbers are not comparable with the first model's, and why."""
+    return [
+        f"{readings[0].name} and {reading.name} were not measured in the same way: {'; '.join(unlike)}."
+        for reading, unlike in zip(readings, differences(readings), strict=True)
+        if unlike
+    ]
 
 
 def _summary_row(name: str, readings: Sequence[Reading]) -> list[Cell]:
