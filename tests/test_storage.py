@@ -250,7 +250,7 @@ class TestTrees:
 class TestInterruption:
     def test_killed_and_resumed_equals_uninterrupted(self, tmp_path: Path) -> None:
         """Kill a real run with two workers, continue it with two, and compare with one process that was left alone."""
-        source, target = make_tree(tmp_path / "src", count=400, side=64), tmp_path / "dst"
+        source, target = make_tree(tmp_path / "src", count=40, side=64), tmp_path / "dst"
         settings = ["-c", ",".join(NAMES), "-j", "2"]
         process = subprocess.Popen(
             run_cli("corrupt", source, target, *settings), env=environment(), stdout=subprocess.DEVNULL
