@@ -197,6 +197,13 @@ def test_several_models_share_a_folder(tmp_path: Path) -> None:
     assert all(run.folder.parent == tmp_path for run in find_runs([tmp_path]))
 
 
+def test_long_names_and_strange_models(tmp_path: Path) -> None:
+    run = evaluate(benchmark("fog@1"), model("ä" * 300), source(), tmp_path)
+    assert run.name == "ä" * 300
+    with pytest.raises(InputError, match="a model of type function"):
+        evaluate(benchmark("fog@1"), forward, source(), tmp_path)  # type: ignore[arg-type]
+
+
 def test_a_limit_takes_all_classes_in_proportion(tmp_path: Path) -> None:
     run = evaluate(benchmark("fog@1"), model(), source(70), tmp_path, limit=14)
     labels = run.records(run.conditions[0]).labels

@@ -44,6 +44,9 @@ __all__ = ["FIRST_STAGE", "Step", "evaluate"]
 FIRST_STAGE = 256
 """How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
 
+# File systems end names at 255 bytes, and a letter may take four.
+_LONGEST_NAME = 60
+
 Enough = Callable[[Run, int], bool]
 
 
@@ -81,10 +84,13 @@ def evaluate(
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
     classifier = from_module(model) if isinstance(model, nn.Module) else model
     classifier = open_model(classifier) if isinstance(classifier, str) else classifier
+    if not isinstance(classifier, Classifier):
+        kind = type(model).__name__
+        raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
     source = open_source(data)
     setting = Setting(chosen, classifier, source, natural or {}, stored, zipf, cache, batch_size, report)
     setting.check(staged=enough is not None)
-    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name).strip(".") or "model")
+    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
     check_folder(folder)
     with staged_destination(folder):
         return _run(setting, folder, limit, enough)
