@@ -104,8 +104,11 @@ def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
     out = tmp_path / "mine.toml"
     common = ["-m", "demo:plain", "-d", "demo:digits", "-n", "120"]
-    result = CliRunner().invoke(app, ["build", "severities", "-c", "fog", *common, "-o", str(out)])
+    drawn = tmp_path / "ranges.png"
+    arguments = ["build", "severities", "-c", "fog", *common, "-o", str(out), "--figure", str(drawn)]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
+    assert drawn.read_bytes().startswith(b"\x89PNG")
     benchmark = load_benchmark(out)
     step = benchmark.conditions[1].steps[0]
     assert 0 < step.low < step.high < 5

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import CLEAN, Condition, Step
-from blemish.cli.build_common import check_output, shown, write_rows
+from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
 from blemish.cli.common import Frost, chosen_names, friendly, note_frost, say
 from blemish.cli.progress import progress_bar
 from blemish.construction.files import write_benchmark
@@ -26,6 +26,7 @@ from blemish.evaluation.predict import Batcher
 from blemish.evaluation.work import Task, measure
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
+from blemish.reports.construction_figures import severity_figure
 from blemish.types import InputError
 
 __all__ = ["severities_command"]
@@ -49,6 +50,7 @@ def severities_command(
     seed: Annotated[int, typer.Option(help="Of the corruptions.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     frost: Frost = None,
+    figure: Figure = None,
 ) -> None:
     """Find the severities between which a model falls from R = 0.95 to R = 0.5, for every corruption.
 
@@ -62,7 +64,7 @@ def severities_command(
 
       blemish build severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
     """
-    check_output(out, ".csv", ".toml")
+    check_output(out, ".csv", ".toml", figures=[figure])
     names = chosen_names(corruptions, catalog)
     fixed = [name for name in names if catalog[name].only_severity is not None]
     if fixed:
@@ -88,6 +90,7 @@ def severities_command(
     _write(ranges, out, protocol)
     shown(_HEADER[:-1], ([*map(str, row[:2]), *(f"{value:.3g}" for value in row[2:7])] for row in _rows(ranges)))
     _explain(ranges)
+    draw(figure, lambda: severity_figure(ranges))
 
 
 def _images(data: str, limit: int, protocol: Protocol) -> Images:

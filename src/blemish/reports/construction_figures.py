@@ -16,6 +16,7 @@ from blemish.construction.coverage import Balance
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.natural import GroupCorrelation
 from blemish.construction.selection import Swept
+from blemish.construction.severities import SeverityRange
 from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 
@@ -26,6 +27,7 @@ __all__ = [
     "correlation_figure",
     "overlap_figure",
     "save_figure",
+    "severity_figure",
     "sweep_figure",
     "tree_figure",
 ]
@@ -238,4 +240,24 @@ def correlation_figure(
     axes.set_xlabel("mean Pearson correlation with the natural set")
     axes.set_title(title, loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    return figure
+
+
+def severity_figure(ranges: Sequence[SeverityRange]) -> Any:
+    """Where each corruption's range begins and ends on the scale of severities, with the intervals of both ends."""
+    figure, axes = _figure(6.5, max(2.2, 0.3 * len(ranges) + 1))
+    for row, found in enumerate(ranges):
+        axes.plot([found.lower.severity, found.upper.severity], [row, row], color=_QUIET, linewidth=5, alpha=0.4)
+        for end, colour in ((found.lower, _SECOND), (found.upper, _ACCENT)):
+            axes.plot([end.low, end.high], [row, row], color=colour, linewidth=1.5)
+            filled = colour if end.reached else _PAPER
+            axes.plot(end.severity, row, "o", color=colour, markerfacecolor=filled, clip_on=False)
+    axes.set_yticks(range(len(ranges)), [found.corruption for found in ranges])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 5)
+    targets = (ranges[0].lower.target, ranges[0].upper.target) if ranges else (0.95, 0.5)
+    axes.set_xlabel(
+        f"severity at which R falls to {targets[0]:g} (left) and {targets[1]:g} (right); hollow: not reached"
+    )
+    axes.set_title("Calibrated severities", loc="left")
     return figure
