@@ -274,10 +274,16 @@ class TestInterruption:
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
     def test_ctrl_c_says_how_to_resume(self, tmp_path: Path) -> None:
-        source, target = make_tree(tmp_path / "src", count=400, side=64), tmp_path / "dst"
+        source, target = make_tree(tmp_path / "src", count=200, side=64), tmp_path / "dst"
         command = run_cli("corrupt", source, target, "-c", "gaussian_noise,fog")
         process = subprocess.Popen(
-            command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background of a shell is born deaf to Ctrl-C, and so would be its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         deadline = time.monotonic() + 60
         while not list(target.glob("*/*/*/*.jpg")) and time.monotonic() < deadline:
