@@ -2,8 +2,8 @@
 
 import os
 
-# Threads that wait for work should sleep: while they spin, a busy machine gets nothing else done, and torch itself was
-# measured five times slower. Only a default, and without effect where torch is loaded already.
+# Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included. Only a
+# default, and without effect where torch is loaded already.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol

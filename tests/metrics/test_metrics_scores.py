@@ -25,7 +25,7 @@ from blemish.metrics import (
 )
 from blemish.metrics.looks import enough_replicates, look_levels
 from blemish.types import InputError
-from synthetic_runs import FIFTEEN, severities, write_run
+from synthetic_runs import FIFTEEN, Outcome, severities, write_run
 
 MCE = {"metric": "mce", "baseline": "alexnet"}
 QUICK = {"replicates": 50}
@@ -336,3 +336,16 @@ class TestSequential:
             precise_enough(run, width=1, look=1)
         with pytest.raises(InputError, match="width 0; expected more than 0"):
             precise_enough(run, width=0, look=1)
+
+
+def test_clean_images_that_natural_sets_share_are_resampled_together(tmp_path: Path) -> None:
+    """Two sets with the same clean images and no error of their own: the mean gap varies as much as either gap."""
+    right = np.random.default_rng(0).random(100) < 0.7
+    conditions: dict[str, Outcome] = {"clean": 0.7}
+    for name in ("imagenet-a", "imagenet-r"):
+        conditions |= {f"clean:{name}": right, f"natural:{name}": np.ones(200, dtype=bool)}
+    run = write_run(tmp_path, "m", conditions, images=200, benchmark={"metric": "natural_gap"})
+    scores = score(run)
+    mean = scores.find("natural_gap")
+    single = scores.find("natural_gap", "natural:imagenet-a")
+    assert mean.estimate.width == pytest.approx(single.estimate.width, rel=1e-6)

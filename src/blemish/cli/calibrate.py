@@ -22,7 +22,7 @@ from blemish.corruptions.catalog import catalog
 from blemish.data.cache import Images, load
 from blemish.data.open import open_source
 from blemish.data.source import stratified_order
-from blemish.evaluation.predict import Batcher
+from blemish.evaluation.stage import fitting_batcher
 from blemish.evaluation.work import Task, measure
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
@@ -101,10 +101,10 @@ def _images(data: str, limit: int, protocol: Protocol) -> Images:
 
 
 def _measuring(model: Classifier, images: Images, protocol: Protocol) -> Callable[[Condition], NDArray[np.bool_]]:
-    size = max(1, (2**20 if model.device.type == "cpu" else 2**26) // int(images.shapes[0].prod()))
+    batcher = fitting_batcher(images, model.device)
 
     def correct(condition: Condition) -> NDArray[np.bool_]:
-        return measure(Task(model, condition, images, protocol), {}, Batcher(size), lambda _: None).correct
+        return measure(Task(model, condition, images, protocol), {}, batcher, lambda _: None).correct
 
     return correct
 

@@ -10,6 +10,7 @@ import torch
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.construction.harness import ALL, STANDARD, Plan, Trained, build_net, conditions
+from blemish.construction.training import MEAN, STD
 from blemish.data.source import Source
 from blemish.evaluation.runner import Step, evaluate
 from blemish.evaluation.runs import Run
@@ -17,9 +18,6 @@ from blemish.models.base import Preprocessing, Training
 from blemish.models.torch_module import from_module
 
 __all__ = ["measure_all"]
-
-_MEAN = (0.485, 0.456, 0.406)
-_STD = (0.229, 0.224, 0.225)
 
 
 def measure_all(
@@ -50,7 +48,7 @@ def measure_all(
         classifier = from_module(
             net,
             name=model.name,
-            preprocessing=Preprocessing(mean=_MEAN, std=_STD),
+            preprocessing=Preprocessing(mean=MEAN, std=STD),
             training=Training(corruptions=seen),
             device=device,
         )

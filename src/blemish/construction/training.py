@@ -22,7 +22,11 @@ from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.rng import Words, hash_id
 from blemish.types import InputError
 
-__all__ = ["Corruptor", "Schedule", "Trainer"]
+__all__ = ["MEAN", "STD", "Corruptor", "Schedule", "Trainer"]
+
+# The usual normalisation of ImageNet's pixels; networks have to be measured with what they were trained with.
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
 
 # Images that are corrupted in one call: enough to fill a device, few enough to fit beside a network.
 _BLOCK = {"cpu": 2**22, "cuda": 2**29}
@@ -113,8 +117,8 @@ class Trainer:
     schedule: Schedule
     device: torch.device
     seed: int = 0
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
-    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    mean: tuple[float, ...] = MEAN
+    std: tuple[float, ...] = STD
 
     def __post_init__(self) -> None:
         """Put the network on the device and make its optimiser."""

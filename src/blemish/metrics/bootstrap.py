@@ -73,19 +73,29 @@ class _Weights(ABC):
                 row[:] = self._row(rng)
             yield block
 
-    def means(self, columns: Mapping[Key, Array]) -> dict[Key, Array]:
+    @abstractmethod
+    def _total(self, block: Array) -> Array:
+        """What a block's weighted sums over its images are divided by, a number or one per replicate."""
+
+    def means(self, columns: Mapping[Key, Array], rows: Array | None = None) -> dict[Key, Array]:
         """Weighted means over images of columns (images,) or (images, k), as (replicates,) or (replicates, k).
 
-        A column is asked for anew in each block, so the mapping may make it when it is asked.
+        ``rows`` says which of the images the columns are about, where not all: they are then resampled together with
+        the rest. A column is asked for anew in each block, so the mapping may make it when it is asked.
         """
+        count = self.images if rows is None else len(rows)
         found: dict[Key, list[Array]] = {key: [] for key in columns}
-        for block in self.blocks():
+        for whole in self.blocks():
+            block = whole if rows is None else whole[:, rows]
+            # Few of many images may not be drawn at all; they then count as they are.
+            block[~block.any(axis=1)] = 1
+            total = self._total(block)
             for key, parts in found.items():
                 values = np.asarray(columns[key], dtype=np.float32)
-                if len(values) != self.images:
-                    raise InputError(f"{key}: {len(values)} values for {self.images} images; expected one each")
+                if len(values) != count:
+                    raise InputError(f"{key}: {len(values)} values for {count} images; expected one each")
                 # Sums of outcomes are whole numbers far below 2²⁴, so float32 holds them exactly.
-                parts.append((block @ values).astype(np.float64) / self.images)
+                parts.append(((block @ values).astype(np.float64).T / total).T)
         return {key: np.concatenate(parts) for key, parts in found.items()}
 
 
@@ -97,6 +107,9 @@ class Bootstrap(_Weights):
 
     def _row(self, rng: np.random.Generator) -> Array:
         return np.bincount(rng.integers(0, self.images, self.images), minlength=self.images)
+
+    def _total(self, block: Array) -> Array:
+        return np.asarray(block.sum(axis=1, dtype=np.float64))
 
     def accuracies(self, correct: ArrayLike) -> Array:
         """(replicates, conditions) out of (images, conditions) of outcomes."""
@@ -111,6 +124,9 @@ class Swaps(_Weights):
 
     def _row(self, rng: np.random.Generator) -> Array:
         return rng.integers(0, 2, self.images, dtype=np.int8) * 2 - 1
+
+    def _total(self, block: Array) -> Array:
+        return np.asarray(block.shape[1])
 
 
 def stream_of(table: str) -> int:

@@ -213,7 +213,8 @@ class _Samples:
         self.resamples = tuple(resampled(tables, replicates=replicates, seed=seed) for tables in self.tables)
         swapped: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
         for here, there in zip(one, other, strict=True):
-            for whole, part in zip(swapped, swapped_means(here, there, replicates=replicates, seed=seed), strict=True):
+            parts = swapped_means(here, there, replicates=replicates, seed=seed, tables=one)
+            for whole, part in zip(swapped, parts, strict=True):
                 whole.update(part)
         self.swapped = swapped
 

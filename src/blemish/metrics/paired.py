@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from blemish.metrics.bootstrap import Swaps, stream_of
 from blemish.metrics.formulas import Array
-from blemish.metrics.table import Key, Table
+from blemish.metrics.table import Key, Table, drawn_with
 from blemish.types import InputError
 
 __all__ = ["mcnemar_p_value", "swap_p_value", "swapped_means"]
@@ -59,14 +59,16 @@ class _Difference(Mapping[Key, Array]):
 
 
 def swapped_means(
-    first: Table, second: Table, *, replicates: int, seed: int
+    first: Table, second: Table, *, replicates: int, seed: int, tables: Sequence[Table] = ()
 ) -> tuple[dict[Key, Array], dict[Key, Array]]:
     """Means of both models after their answers to each image changed places, all together, with probability ½.
 
     If the models did not differ, this would change nothing but chance. Both tables hold the same images and columns.
+    ``tables`` are all of the first model's: an image that several hold changes places in all of them.
     """
-    signs = Swaps(len(first.images), replicates, seed, stream_of(first.name))
-    halves = signs.means(_Difference(first, second))
+    whole, rows = drawn_with(tables or [first], first)
+    signs = Swaps(len(whole.images), replicates, seed, stream_of(whole.name))
+    halves = signs.means(_Difference(first, second), rows)
     one, other = first.means(), second.means()
     middle = {key: (one[key] + other[key]) / 2 for key in one}
     return (

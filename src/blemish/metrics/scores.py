@@ -16,7 +16,7 @@ from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
-from blemish.metrics.table import Key, Table, read_tables
+from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Scope
 from blemish.types import InputError
 
@@ -190,7 +190,8 @@ def resampled(tables: Sequence[Table], *, replicates: int, seed: int) -> dict[Ke
     """The means over resampled images; different sets of images are resampled independently."""
     found: dict[Key, Array] = {}
     for table in tables:
-        found |= Bootstrap(len(table.images), replicates, seed, stream_of(table.name)).means(table)
+        whole, rows = drawn_with(tables, table)
+        found |= Bootstrap(len(whole.images), replicates, seed, stream_of(whole.name)).means(table, rows)
     return found
 
 

@@ -26,7 +26,7 @@ from blemish.metrics.flips import (
 from blemish.metrics.formulas import Array
 from blemish.types import InputError
 
-__all__ = ["Key", "Kind", "Means", "Table", "read_tables", "shared_images"]
+__all__ = ["Key", "Kind", "Means", "Table", "drawn_with", "read_tables", "shared_images"]
 
 Kind = Literal["correct", "confidence", "gaps", "flip", "top5", "zipf"]
 """What is measured on an image: correct or not, confidence, calibration gaps by bin; along a sequence the fraction of
@@ -72,6 +72,17 @@ class Table(Mapping[Key, Array]):
         """Some of the columns and images."""
         rows = np.searchsorted(self.images, images)
         return Table(self.name, images, {key: self.columns[key][rows] for key in keys})
+
+
+def drawn_with(tables: Sequence[Table], table: Table) -> tuple[Table, NDArray[np.intp] | None]:
+    """The table whose images are resampled for this one, and which of them are its own, where not all.
+
+    The clean images of a natural set's classes are some of the clean images, and shared with those of other sets.
+    """
+    whole = tables[0]
+    if whole.name or not table.name.startswith("clean:") or not np.isin(table.images, whole.images).all():
+        return table, None
+    return whole, np.searchsorted(whole.images, table.images)
 
 
 def read_tables(run: Run, conditions: Sequence[Condition]) -> list[Table]:
