@@ -15,6 +15,7 @@ ROOT = Path(blemish.__file__).parent
 
 # The longest matching prefix decides.
 LAYERS = {
+    "kernels": -1,
     "types": 0,
     "rng": 0,
     "version": 0,
@@ -22,6 +23,7 @@ LAYERS = {
     "corruptions": 2,
     "corruptions.catalog": 3,
     "data": 3,
+    "execution": 3,
     "models": 3,
     "models.open": 4,
     "transform": 4,

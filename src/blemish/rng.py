@@ -22,6 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.kernels import kernels_for
+
 __all__ = ["Words", "as_ids", "hash_id"]
 
 _CPU = torch.device("cpu")
@@ -83,6 +85,10 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     """
     quarter = -(-count // 4)
     shape = (keys.shape[1], 4, quarter)
+    fused = kernels_for(device)
+    if fused is not None:
+        found: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
+        return found[:, :count]
     store: Any
     k: Any
     multiply: Any = np.multiply if device.type == "cpu" else torch.mul

@@ -15,7 +15,7 @@ from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.levels import unit_range
-from blemish.ops.resample import centre_zoom
+from blemish.ops.resample import mean_zoom
 from blemish.ops.shuffle import shuffle_sources
 from blemish.ops.transfer import send
 from blemish.rng import Words
@@ -51,13 +51,14 @@ def _disk(radius: float, alias_blur: float) -> Tensor:
 
 
 def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    settings = list(zip(params["radius"].tolist(), params["alias_blur"].tolist(), strict=True))
-    disks = [_disk(*setting) for setting in (settings[:1] if len(set(settings)) == 1 else settings)]
-    kernels = torch.zeros(len(disks), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1)
-    for kernel, disk in zip(kernels, disks, strict=True):
+    pairs = torch.stack([params["radius"], params["alias_blur"]], dim=1).numpy()
+    settings, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    kernels = torch.zeros(len(settings), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1)
+    for kernel, setting in zip(kernels, settings.tolist(), strict=True):
+        disk = _disk(*setting)
         start = _DISK_REACH - len(disk) // 2
         kernel[start : start + len(disk), start : start + len(disk)] = disk
-    return convolve(images, kernels, (_DISK_REACH, _DISK_REACH), "reflect101")
+    return convolve(images, kernels, (_DISK_REACH, _DISK_REACH), "reflect101", which=torch.from_numpy(inverse.ravel()))
 
 
 class Offsets(NamedTuple):
@@ -133,10 +134,7 @@ def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
 def _zoom(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """The mean of the image and its enlargements; np.arange decides, as in the reference, how many there are."""
     factors = np.arange(1, float(params["stop"][0]), float(params["step"][0])).tolist()
-    total = images.clone()
-    for factor in factors:
-        total += centre_zoom(images, factor)
-    return total.div_(len(factors) + 1)
+    return mean_zoom(images, factors)
 
 
 gaussian_blur = Corruption(

@@ -48,37 +48,46 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    sigmas = tuple(sigma.tolist()) if bool((sigma != sigma[0]).any()) else (float(sigma[0]),)
-    if images.device.type == "cpu" and len(sigmas) > 1:
-        # Blocks are cut by radius, and rounding depends on the cut: each image must get the cut of its own radius.
-        out = torch.empty_like(images)
-        for value in set(sigmas):
-            members = sigma == value
-            out[members] = gaussian_blur(images[members], sigma[members], truncate=truncate, border=border)
-        return out
-    settings = (sigmas, truncate, border, images.device, images.dtype)
     height, width = images.shape[-2:]
-    return _gaussian_map(width, *settings).across(_gaussian_map(height, *settings).down(images))
+    if bool((sigma == sigma[0]).all()):
+        settings = (float(sigma[0]), truncate, border, images.device, images.dtype)
+        return _gaussian_map(width, *settings).across(_gaussian_map(height, *settings).down(images))
+    if images.device.type != "cpu":
+        down, across = (_gaussian_maps(size, sigma, truncate, border, images) for size in (height, width))
+        return across.across(down.down(images))
+    # Blocks are cut by radius, and rounding depends on the cut: each image must get the cut of its own radius.
+    out = torch.empty_like(images)
+    for value in set(sigma.tolist()):
+        members = sigma == value
+        out[members] = gaussian_blur(images[members], sigma[members], truncate=truncate, border=border)
+    return out
 
 
 @lru_cache(maxsize=64)
 def _gaussian_map(
-    size: int,
-    sigmas: tuple[float, ...],
-    truncate: float,
-    border: Border,
-    device: torch.device,
-    dtype: torch.dtype,
+    size: int, sigma: float, truncate: float, border: Border, device: torch.device, dtype: torch.dtype
 ) -> LinearMap:
-    """The filter along a side of this size, what lies beyond the border folded in; each kernel has its own radius."""
-    sigma = torch.tensor(sigmas, dtype=torch.float64).clamp(min=1e-6).view(-1, 1, 1, 1)
+    """The filter along a side of this size."""
+    matrix = _gaussian_matrix(size, torch.tensor([sigma], dtype=torch.float64), truncate, border, torch.device("cpu"))
+    return LinearMap.of(matrix, device, dtype)
+
+
+def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: Border, images: Tensor) -> LinearMap:
+    """A filter for each image, made on their device: on the host it would take longer than filtering."""
+    return LinearMap.of(_gaussian_matrix(size, sigma, truncate, border, images.device), images.device, images.dtype)
+
+
+def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, device: torch.device) -> Tensor:
+    """Matrices (B, 1, size, size), what lies beyond the border folded in; each kernel has its own radius."""
+    sigma = sigma.clamp(min=1e-6)
     reach = (truncate * sigma + 0.5).floor()
     radius = int(reach.max())
-    steps = torch.arange(size + 2 * radius, dtype=torch.float64) - radius
-    distance = (steps - torch.arange(size, dtype=torch.float64)[:, None]).abs()
+    sigma, reach = (send(values.view(-1, 1, 1, 1), device) for values in (sigma, reach))
+    steps = torch.arange(size + 2 * radius, dtype=torch.float64, device=device) - radius
+    distance = (steps - torch.arange(size, dtype=torch.float64, device=device)[:, None]).abs()
     band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
     fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
-    return LinearMap.of((band / band.sum(-1, keepdim=True)) @ fold, device, dtype)
+    return (band / band.sum(-1, keepdim=True)) @ send(fold, device)
 
 
 def _fast_size(size: int) -> int:
@@ -96,10 +105,13 @@ def _is_smooth(number: int) -> bool:
     return number == 1
 
 
-def convolve(images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: Border) -> Tensor:
+def convolve(
+    images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: Border, *, which: Tensor | None = None
+) -> Tensor:
     """Correlate image b with kernels[b] (B, kh, kw), or all with one: out[y, x] = Σ k[i, j] · in[y + i − a, x + j − b].
 
-    (a, b) is the anchor. By FFT: the cost hardly depends on the kernel's size.
+    (a, b) is the anchor. Where images share kernels, ``which`` (B,) says which is whose. By FFT: the cost hardly
+    depends on the kernel's size.
     """
     height, width = images.shape[-2:]
     tall, wide = kernels.shape[-2:]
@@ -108,7 +120,10 @@ def convolve(images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: B
     padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
     spectrum = torch.fft.rfft2(padded)
     # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
-    spectrum *= torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
+    mirrored = torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
+    if which is not None and len(kernels) > 1:
+        mirrored = mirrored.index_select(0, send(which, images.device))
+    spectrum *= mirrored
     result: Tensor = torch.fft.irfft2(spectrum, s=size)
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
 

@@ -20,6 +20,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
+from blemish.kernels import kernels_for
+from blemish.ops.transfer import send
+
 __all__ = ["jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]
 
 # The example tables of ITU-T T.81, annex K.1 and K.2, which the IJG quality scale multiplies.
@@ -201,7 +204,11 @@ def _code_colour(levels: Tensor, tables: Tensor) -> Tensor:
 
 def jpeg_torch(levels: Tensor, quality: Tensor) -> Tensor:
     """Uint8 images (B, C, H, W) after a JPEG round trip at one whole quality (1 … 100) per image, on any device."""
-    tables = quantisation_tables(quality.to(torch.int64).to(levels.device, non_blocking=True))
+    fused = kernels_for(levels.device)
+    if fused is not None and levels.shape[1] == 3:
+        result: Tensor = fused.jpeg(levels, send(quantisation_tables(quality), levels.device, torch.int32))
+        return result
+    tables = quantisation_tables(send(quality, levels.device, torch.int64))
     if levels.shape[1] == 1:
         return _code(levels.to(torch.float32), tables[:, 0]).to(torch.uint8)
     return _code_colour(levels, tables).to(torch.uint8)

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from blemish.kernels import kernels_for
+
 __all__ = ["poisson_quantile"]
 
 # Below this mean the quantile is found by summing probabilities, above it by an expansion that is wrong by one count on
@@ -20,6 +22,10 @@ def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:
 
     `limit` is a bound on `mean`, known without looking at it, that saves work for small means.
     """
+    fused = kernels_for(mean.device)
+    if fused is not None:
+        found: Tensor = fused.poisson_counts(rank, mean, _SWITCH, _LAST)
+        return found
     if limit < _SWITCH:
         return _summed(rank, mean)
     counts = _expanded(rank, mean.clamp(min=_SWITCH))

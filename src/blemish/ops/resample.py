@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.kernels import kernels_for
 from blemish.ops.levels import truncated
 
-__all__ = ["centre_zoom", "pixelated"]
+__all__ = ["centre_zoom", "mean_zoom", "pixelated"]
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -35,12 +37,44 @@ def centre_zoom(images: Tensor, factor: float) -> Tensor:
     return _enlarged(rows.view(-1, crop_width, 1), wide, trim_left, width).view(*images.shape[:-2], height, width)
 
 
+def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
+    """The mean of the images and of their enlargements by each factor."""
+    fused = kernels_for(images.device)
+    if fused is not None:
+        height, width = images.shape[-2:]
+        rows, columns = (_zoom_places(size, tuple(factors), images.device) for size in (height, width))
+        mean: Tensor = fused.zoom_mean(images, rows, columns)
+        return mean
+    total = images.clone()
+    for factor in factors:
+        total += centre_zoom(images, factor)
+    return total.div_(len(factors) + 1)
+
+
+@lru_cache(maxsize=64)
+def _zoom_places(size: int, factors: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """For each enlargement and position, the first of the two source positions and the share of the second."""
+    places, shares = [], []
+    for factor in factors:
+        start, crop, enlarged, trim = _zoom_extent(size, factor)
+        lower, share = _between(crop, enlarged, trim, size)
+        places.append(start + lower)
+        shares.append(share)
+    return torch.stack(places).to(device, torch.int32), torch.stack(shares).to(device, torch.float32)
+
+
+def _between(length: int, size: int, start: int, count: int) -> tuple[Tensor, Tensor]:
+    """Positions start … start + count − 1 of a line of ``length`` that is stretched to ``size``, as index and share."""
+    place = torch.arange(start, start + count, dtype=torch.float64) * ((length - 1) / max(1, size - 1))
+    lower = place.floor().clamp(max=max(0, length - 2))
+    return lower.to(torch.int64), place - lower
+
+
 def _enlarged(images: Tensor, size: int, start: int, count: int) -> Tensor:
     """Positions start … start + count − 1 of the middle dimension of (N, n, W), stretched to `size`."""
     length = images.shape[1]
-    place = torch.arange(start, start + count, dtype=torch.float64) * ((length - 1) / max(1, size - 1))
-    lower = place.floor().clamp(max=max(0, length - 2)).to(torch.int64)
-    share = (place - lower).to(images.dtype)[:, None]
+    lower, shares = _between(length, size, start, count)
+    share = shares.to(images.dtype)[:, None]
     first = images.index_select(1, lower)
     return torch.lerp(first, images.index_select(1, (lower + 1).clamp(max=length - 1)), share)
 

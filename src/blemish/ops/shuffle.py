@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.kernels import kernels_for
 from blemish.ops.transfer import send
 
 __all__ = ["shuffle_sources"]
@@ -26,6 +27,10 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     was visited before, so the pixel points on to the source's own source. Chains of such pointers are followed for all
     pixels at once.
     """
+    fused = kernels_for(dy.device)
+    if fused is not None:
+        found: Tensor = fused.glass_sources(dy, dx, send(max_delta, dy.device, torch.int32))
+        return found.to(torch.int64)
     batch, passes, height, width = dy.shape
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
     delta = send(max_delta, dy.device, torch.int64).view(-1, 1, 1)
