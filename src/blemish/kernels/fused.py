@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from blemish.kernels.jpeg import jpeg
-from blemish.kernels.pixels import poisson_counts, quantised, zoom_mean
+from blemish.kernels.neighbours import gaussian_rows_and_columns, line_sums, zoom_mean
+from blemish.kernels.pixels import normalised, poisson_counts, quantised
 from blemish.kernels.words import expanded, glass_sources
 
-__all__ = ["expanded", "glass_sources", "jpeg", "poisson_counts", "quantised", "zoom_mean"]
+__all__ = [
+    "expanded",
+    "gaussian_rows_and_columns",
+    "glass_sources",
+    "jpeg",
+    "line_sums",
+    "normalised",
+    "poisson_counts",
+    "quantised",
+    "zoom_mean",
+]

@@ -101,19 +101,26 @@ def _inverse(c0, c1, c2, c3, c4, c5, c6, c7):
 
 
 @triton.jit
-def _rows_forward_kernel(planes, middle, count, lanes: tl.constexpr):
+def _byte(eight, shift: tl.constexpr):
+    """One of eight levels that were read as one number, centred."""
+    return ((eight >> shift) & 255).to(tl.int32) - 128
+
+
+@triton.jit
+def _rows_forward_kernel(rows, middle, count, lanes: tl.constexpr):
     lane = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = lane < count
-    source = planes + lane * 8
-    x0 = tl.load(source, inside, other=0).to(tl.int32) - 128
-    x1 = tl.load(source + 1, inside, other=0).to(tl.int32) - 128
-    x2 = tl.load(source + 2, inside, other=0).to(tl.int32) - 128
-    x3 = tl.load(source + 3, inside, other=0).to(tl.int32) - 128
-    x4 = tl.load(source + 4, inside, other=0).to(tl.int32) - 128
-    x5 = tl.load(source + 5, inside, other=0).to(tl.int32) - 128
-    x6 = tl.load(source + 6, inside, other=0).to(tl.int32) - 128
-    x7 = tl.load(source + 7, inside, other=0).to(tl.int32) - 128
-    y0, y1, y2, y3, y4, y5, y6, y7 = _forward(x0, x1, x2, x3, x4, x5, x6, x7)
+    eight = tl.load(rows + lane, inside, other=0)
+    y0, y1, y2, y3, y4, y5, y6, y7 = _forward(
+        _byte(eight, 0),
+        _byte(eight, 8),
+        _byte(eight, 16),
+        _byte(eight, 24),
+        _byte(eight, 32),
+        _byte(eight, 40),
+        _byte(eight, 48),
+        _byte(eight, 56),
+    )
     out = middle + lane * 8
     tl.store(out, (y0 + 1024) >> 11, inside)
     tl.store(out + 1, (y1 + 1024) >> 11, inside)
@@ -174,11 +181,11 @@ def _columns_kernel(middle, tables, count, columns_per_image, luma_columns, lane
 
 @triton.jit
 def _level(value):
-    return tl.minimum(tl.maximum(((value + 131072) >> 18) + 128, 0), 255).to(tl.uint8)
+    return tl.minimum(tl.maximum(((value + 131072) >> 18) + 128, 0), 255).to(tl.int64)
 
 
 @triton.jit
-def _rows_inverse_kernel(middle, planes, count, lanes: tl.constexpr):
+def _rows_inverse_kernel(middle, rows, count, lanes: tl.constexpr):
     lane = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = lane < count
     source = middle + lane * 8
@@ -192,15 +199,9 @@ def _rows_inverse_kernel(middle, planes, count, lanes: tl.constexpr):
         tl.load(source + 6, inside, other=0),
         tl.load(source + 7, inside, other=0),
     )
-    out = planes + lane * 8
-    tl.store(out, _level(x0), inside)
-    tl.store(out + 1, _level(x1), inside)
-    tl.store(out + 2, _level(x2), inside)
-    tl.store(out + 3, _level(x3), inside)
-    tl.store(out + 4, _level(x4), inside)
-    tl.store(out + 5, _level(x5), inside)
-    tl.store(out + 6, _level(x6), inside)
-    tl.store(out + 7, _level(x7), inside)
+    lower = _level(x0) | (_level(x1) << 8) | (_level(x2) << 16) | (_level(x3) << 24)
+    upper = _level(x4) | (_level(x5) << 8) | (_level(x6) << 16) | (_level(x7) << 24)
+    tl.store(rows + lane, lower | (upper << 32), inside)
 
 
 @triton.jit
@@ -258,10 +259,11 @@ def jpeg(levels: Tensor, tables: Tensor) -> Tensor:
     parts = triton.cdiv(max(luma, chroma), _LANES)
     _split_kernel[(batch * parts,)](levels, planes, *shape, parts, lanes=_LANES)
     lines = batch * per_image // 8
+    rows = planes.view(torch.int64)
     grid = (triton.cdiv(lines, _LANES),)
-    _rows_forward_kernel[grid](planes, middle, lines, lanes=_LANES)
+    _rows_forward_kernel[grid](rows, middle, lines, lanes=_LANES)
     _columns_kernel[grid](middle, tables, lines, per_image // 8, luma // 8, lanes=_LANES)
-    _rows_inverse_kernel[grid](middle, planes, lines, lanes=_LANES)
+    _rows_inverse_kernel[grid](middle, rows, lines, lanes=_LANES)
     out = torch.empty_like(levels)
     parts = triton.cdiv(height * width, _LANES)
     _join_kernel[(batch * parts,)](planes, out, *shape, parts, lanes=_LANES)

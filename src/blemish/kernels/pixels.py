@@ -1,4 +1,4 @@
-"""Kernels on float images: quantising, Poisson counts, the mean of enlargements."""
+"""Kernels on the values of images, one by one: between levels and floats, and Poisson counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["poisson_counts", "quantised", "zoom_mean"]
+__all__ = ["normalised", "poisson_counts", "quantised"]
 
 _LANES = 1024
 
@@ -68,45 +68,23 @@ def poisson_counts(rank: Tensor, mean: Tensor, switch: float, last: int) -> Tens
 
 
 @triton.jit
-def _mix(first, second, share):
-    return tl.where(share < 0.5, first + share * (second - first), second - (second - first) * (1.0 - share))
+def _normalise_kernel(levels, out, means, stds, size, channels, count, lanes: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = place < count
+    channel = place // size % channels
+    value = tl.load(levels + place, inside, other=0).to(tl.float32) * (1.0 / 255)
+    value = tl.div_rn(value - tl.load(means + channel, inside, other=0.0), tl.load(stds + channel, inside, other=1.0))
+    tl.store(out + place, value, inside)
 
 
-@triton.jit
-def _zoom_kernel(
-    images, out, rows, row_shares, columns, column_shares, factors, height, width, parts, lanes: tl.constexpr
-):
-    number = tl.program_id(0) // parts
-    plane = number.to(tl.int64) * height * width
-    pixel = (tl.program_id(0) - number * parts) * lanes + tl.arange(0, lanes)
-    inside = pixel < height * width
-    y = pixel // width
-    x = pixel - y * width
-    total = tl.load(images + plane + pixel, inside, other=0.0)
-    for factor in range(factors):
-        top = tl.load(rows + factor * height + y, inside, other=0)
-        down = tl.load(row_shares + factor * height + y, inside, other=0.0)
-        left = tl.load(columns + factor * width + x, inside, other=0)
-        right = tl.load(column_shares + factor * width + x, inside, other=0.0)
-        corner = images + plane + top * width + left
-        below = tl.where(top + 1 < height, width, 0)
-        beside = tl.where(left + 1 < width, 1, 0)
-        first = _mix(tl.load(corner, inside, other=0.0), tl.load(corner + below, inside, other=0.0), down)
-        corner += beside
-        second = _mix(tl.load(corner, inside, other=0.0), tl.load(corner + below, inside, other=0.0), down)
-        total += _mix(first, second, right)
-    tl.store(out + plane + pixel, tl.div_rn(total, factors + 1.0), inside)
-
-
-def zoom_mean(images: Tensor, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor]) -> Tensor:
-    """The mean of images (B, C, H, W) and enlargements, each given by the upper of two rows and the lower one's share.
-
-    ``rows`` are (F, H), ``columns`` (F, W); int32 places and float32 shares.
-    """
-    images = images.contiguous()
-    height, width = images.shape[-2:]
-    out = torch.empty_like(images)
-    parts = triton.cdiv(height * width, 512)
-    shape = (len(rows[0]), height, width, parts)
-    _zoom_kernel[(images.shape[0] * images.shape[1] * parts,)](images, out, *rows, *columns, *shape, lanes=512)
+def normalised(levels: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """(level/255 − mean) / std of uint8 images (B, C, H, W), with a number per channel."""
+    levels = levels.contiguous()
+    _, channels, height, width = levels.shape
+    out = torch.empty(levels.shape, dtype=torch.float32, device=levels.device)
+    shape = (height * width, channels, levels.numel())
+    grid = (triton.cdiv(levels.numel(), _LANES),)
+    _normalise_kernel[grid](
+        levels, out, mean.expand(channels).contiguous(), std.expand(channels).contiguous(), *shape, lanes=_LANES
+    )
     return out

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.kernels import kernels_for
 from blemish.ops.linear import LinearMap
 from blemish.ops.transfer import send
 
@@ -16,6 +17,10 @@ __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "
 
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
+
+
+# Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
+_NEAR = 16
 
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
@@ -48,6 +53,17 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
+    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border != "reflect101":
+        # Which way an image takes depends on its own radius alone.
+        near = truncate * sigma + 0.5 < min(_NEAR + 1, *images.shape[-2:])
+        if bool(near.all()):
+            return _by_taps(images, sigma, truncate, border)
+        if bool(near.any()):
+            out = torch.empty_like(images)
+            for part in (near, ~near):
+                rows = send(part.nonzero().flatten(), images.device)
+                out[rows] = gaussian_blur(images[rows], sigma[part], truncate=truncate, border=border)
+            return out
     height, width = images.shape[-2:]
     if bool((sigma == sigma[0]).all()):
         settings = (float(sigma[0]), truncate, border, images.device, images.dtype)
@@ -61,6 +77,19 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
         members = sigma == value
         out[members] = gaussian_blur(images[members], sigma[members], truncate=truncate, border=border)
     return out
+
+
+def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
+    sigma = sigma.clamp(min=1e-6)[:, None]
+    radii = (truncate * sigma + 0.5).floor()
+    steps = torch.arange(_NEAR + 1, dtype=torch.float64)
+    weights = torch.exp(-0.5 * (steps / sigma) ** 2) * (steps <= radii)
+    weights = weights / (2 * weights.sum(1, keepdim=True) - weights[:, :1])
+    fused = kernels_for(images.device)
+    assert fused is not None
+    settings = (send(weights, images.device, torch.float32), send(radii[:, 0], images.device, torch.int32))
+    blurred: Tensor = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
+    return blurred
 
 
 @lru_cache(maxsize=64)
@@ -134,6 +163,12 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
     Edges are replicated. `shifts` (B, taps, 2) int64, none beyond `reach`, and `weights` (B, taps) live on the CPU.
     By shift-and-add there, by FFT on a GPU.
     """
+    fused = kernels_for(images.device)
+    if fused is not None:
+        found: Tensor = fused.line_sums(
+            images, send(shifts, images.device, torch.int32), send(weights, images.device, torch.float32)
+        )
+        return found
     if images.device.type != "cpu":
         side = 2 * reach + 1
         flat = send((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)

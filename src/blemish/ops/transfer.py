@@ -7,7 +7,13 @@ from torch import Tensor
 
 __all__ = ["send"]
 
+# Larger copies from ordinary memory wait until the device has done everything queued before.
+_AT_ONCE = 2**14
+
 
 def send(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
     """Copy to a device without waiting for the work already queued there."""
-    return tensor.to(dtype or tensor.dtype).to(device, non_blocking=True)
+    tensor = tensor.to(dtype or tensor.dtype)
+    if device.type == "cuda" and tensor.device.type == "cpu" and tensor.nbytes > _AT_ONCE:
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)

@@ -1,0 +1,154 @@
+"""The whole ImageNet-C benchmark on one GPU: python perf/headline.py [--images 50000] [--compile] [--storage raw].
+
+Synthetic 224-pixel images and a ResNet-50 with random weights (speed does not depend on them) go through the same
+`evaluate` that users call: 75 conditions and the clean images, corrupted, stored as the benchmark says, preprocessed,
+classified, ranked and kept as records. Against it stand the bare forward passes: the network alone on batches that lie
+preprocessed on the device, in the same precision and batch size, timed before and after over as many images as
+`--bare` says and scaled to the number of the benchmark. Reading the images into memory, before the first condition,
+is printed on its own; so is what compiling took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import blemish
+from blemish.data.array_source import array_source
+from blemish.evaluation.stage import Step, fitting_batcher
+from blemish.models.resnet import resnet50
+from blemish.models.speed import compile_seconds, speed_up
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def write_images(folder: Path, count: int, side: int) -> Path:
+    """Synthetic images and labels as array files."""
+    pixels = np.lib.format.open_memmap(folder / "images.npy", mode="w+", dtype=np.uint8, shape=(count, side, side, 3))
+    for start in range(0, count, 1000):
+        part = some_images(start, min(count, start + 1000), side)
+        pixels[start : start + len(part)] = part.transpose(0, 2, 3, 1)
+    pixels.flush()
+    np.save(folder / "labels.npy", np.arange(count) % 1000)
+    return folder / "images.npy"
+
+
+def some_images(start: int, stop: int, side: int) -> NDArray[np.uint8]:
+    """Smooth random pictures with grain, made on the device."""
+    words = blemish.Words(0, torch.arange(start, stop), "perf", torch.device("cuda"))
+    coarse = torch.nn.functional.interpolate(words.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic")
+    grain = words.coarse_uniforms("grain", 3, side, side)
+    return (coarse * 0.9 + grain * 0.1).clamp_(0, 1).mul_(255).to(torch.uint8).cpu().numpy()
+
+
+def bare_rate(model: blemish.Classifier, batch: int, images: int, side: int) -> float:
+    """Images per second of the network alone."""
+    levels = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8, device=model.device)
+    with torch.inference_mode():
+        values = model.preprocessing(levels)
+        for _ in range(3):
+            model.forward(values)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(max(1, images // batch)):
+            model.forward(values)
+        torch.cuda.synchronize()
+    return max(1, images // batch) * batch / (time.perf_counter() - start)
+
+
+class Clock:
+    """When each condition began."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    def __call__(self, step: Step) -> None:
+        """Be told where the run stands."""
+        self.began.setdefault(step.condition, time.perf_counter())
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=50_000)
+    parser.add_argument("--side", type=int, default=224)
+    parser.add_argument("--precision", default="float16")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--storage", default=None, help="instead of the benchmark's jpeg85: raw")
+    parser.add_argument("--bare", type=int, default=250_000, help="images of the bare passes, before and after each")
+    parser.add_argument("--batch", type=int, default=None)
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    net = resnet50().cuda().eval()
+    model = blemish.from_module(net, name="resnet50", preprocessing=blemish.Preprocessing(mean=MEAN, std=STD))
+    model = speed_up(model, precision=options.precision, compiled=options.compile)
+    benchmark = blemish.load_benchmark("imagenet-c")
+    # The images have their size already.
+    protocol = replace(
+        benchmark.protocol, resize=None, crop=None, storage=options.storage or benchmark.protocol.storage
+    )
+    benchmark = replace(benchmark, protocol=protocol)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        source = array_source(write_images(Path(folder), options.images, options.side), Path(folder) / "labels.npy")
+        print(
+            f"{options.images} images of {options.side} pixels made in {time.perf_counter() - start:.0f} s", flush=True
+        )
+        shape = argparse.Namespace(shapes=np.array([[3, options.side, options.side]]))
+        batch = options.batch or fitting_batcher(shape, model.device).size
+        before = bare_rate(model, batch, options.bare, options.side)
+        clock = Clock()
+        start = time.perf_counter()
+        run = blemish.evaluate(benchmark, model, source, Path(folder) / "out", batch_size=batch, report=clock)
+        stop = time.perf_counter()
+        first = min(clock.began.values())
+        conditions = len(run.conditions)
+        sizes = sum(path.stat().st_size for path in run.folder.rglob("*.parquet"))
+    after = bare_rate(model, batch, options.bare, options.side)
+    bare = conditions * options.images * (1 / before + 1 / after) / 2
+    began = [*clock.began.values(), stop]
+    seconds = {name: began[i + 1] - began[i] for i, name in enumerate(clock.began)}
+    result = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "images": options.images,
+        "conditions": conditions,
+        "storage": benchmark.protocol.storage,
+        "precision": options.precision,
+        "compiled": options.compile,
+        "compile_seconds": compile_seconds(model),
+        "batch": batch,
+        "bare_images_per_second": [before, after],
+        "bare_seconds": bare,
+        "seconds": stop - first,
+        "reading_seconds": first - start,
+        "ratio": (stop - first) / bare,
+        "images_per_second": conditions * options.images / (stop - first),
+        "record_bytes": sizes,
+        "by_condition": seconds,
+    }
+    if options.json is not None:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    by_name: dict[str, list[float]] = {}
+    for name, value in seconds.items():
+        by_name.setdefault(name.partition("@")[0], []).append(value)
+    print("| condition | seconds, mean over severities | µs per image |\n|---|---:|---:|")
+    for name, values in by_name.items():
+        mean = sum(values) / len(values)
+        print(f"| {name} | {mean:.2f} | {1e6 * mean / options.images:.1f} |")
+    for key, value in result.items():
+        if key != "by_condition":
+            print(f"{key}: {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Images on their way to the device: kept there whole when they fit, else sent ahead while the last batch is worked on.
+
+Nothing here waits for the device: batches are views of what lies there, or copies from page-locked memory on a stream
+of their own.
+"""
+
+from __future__ import annotations
+
+import bisect
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.data.images import Images
+
+__all__ = ["Feed"]
+
+# Of the memory that is free when images come to a device; the rest is for activations.
+_SHARE = 0.5
+_PIECE = 2**28
+
+_kept: dict[tuple[int, torch.device], Tensor] = {}
+
+
+class Feed:
+    """Batches of images on a device. ``rows``, of one shape and ascending, are asked for one after the other."""
+
+    def __init__(self, images: Images, rows: Sequence[int], device: torch.device) -> None:
+        self.images, self.device = images, device
+        self._rows = rows
+        self._there = _pixels_on(images, device) if device.type == "cuda" else None
+        self._ahead: tuple[list[int], Future[Tensor]] | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        if device.type == "cuda" and self._there is None:
+            self._pool = ThreadPoolExecutor(1)
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def batch(self, rows: list[int]) -> Tensor:
+        """Some of the images, (B, C, H, W)."""
+        if self._there is not None:
+            return self._view(self._there, rows)
+        if self._pool is None:
+            return self.images.batch(rows).to(self.device)
+        ready = self._ahead[1] if self._ahead is not None and self._ahead[0] == rows else self._send(rows)
+        self._look_ahead(rows)
+        batch = ready.result()
+        here = torch.cuda.current_stream(self.device)
+        here.wait_stream(self._stream)
+        batch.record_stream(here)
+        return batch
+
+    def _view(self, pixels: Tensor, rows: list[int]) -> Tensor:
+        starts, shape = self.images.starts[rows], self.images.shapes[rows[0]].tolist()
+        size = int(np.prod(shape))
+        if bool((np.diff(starts) == size).all()):
+            first = int(starts[0])
+            return pixels[first : first + size * len(rows)].view(len(rows), *shape)
+        return torch.stack([pixels[start : start + size] for start in starts.tolist()]).view(len(rows), *shape)
+
+    def _look_ahead(self, rows: list[int]) -> None:
+        start = bisect.bisect_right(self._rows, rows[-1])
+        following = list(self._rows[start : start + len(rows)])
+        self._ahead = (following, self._send(following)) if following else None
+
+    def _send(self, rows: list[int]) -> Future[Tensor]:
+        assert self._pool is not None
+        return self._pool.submit(self._sent, rows)
+
+    def _sent(self, rows: list[int]) -> Tensor:
+        with torch.cuda.stream(self._stream):
+            return self.images.batch(rows).pin_memory().to(self.device, non_blocking=True)
+
+
+def _pixels_on(images: Images, device: torch.device) -> Tensor | None:
+    """All pixels, as they lie in memory, on the device; None for those that would fill too much of it.
+
+    They stay for as long as the images do, so that every condition after the first finds them there.
+    """
+    key = (id(images.pixels), device)
+    if key not in _kept:
+        free, _ = torch.cuda.mem_get_info(device)
+        if images.pixels.nbytes > _SHARE * free:
+            return None
+        _kept[key] = _uploaded(images.pixels, device)
+        weakref.finalize(images.pixels, _kept.pop, key, None)
+    return _kept[key]
+
+
+def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+    """In pieces, because torch cannot take arrays that may not be written to, such as mapped files."""
+    out = torch.empty(len(pixels), dtype=torch.uint8, device=device)
+    for start in range(0, len(pixels), _PIECE):
+        out[start : start + _PIECE] = torch.from_numpy(np.array(pixels[start : start + _PIECE]))
+    return out

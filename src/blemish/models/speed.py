@@ -1,0 +1,111 @@
+"""Faster forward passes of torch modules: half precision, channels last, compiled. Each is asked for and recorded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from blemish.models.base import Classifier
+from blemish.types import InputError
+
+__all__ = ["Precision", "compile_seconds", "speed_up"]
+
+Precision = Literal["float32", "float16", "bfloat16"]
+
+
+def speed_up(
+    model: Classifier, *, precision: Precision = "float32", channels_last: bool = True, compiled: bool = False
+) -> Classifier:
+    """The same classifier with faster forward passes.
+
+    Half precisions run under autocast. ``compiled`` uses torch.compile; short batches are then filled up, because every
+    new shape would be compiled anew. Predictions move by rounding, so the settings become part of the model's kind.
+    """
+    if precision not in get_args(Precision):
+        raise InputError(f"precision {precision!r}; expected {', '.join(get_args(Precision))}")
+    if precision == "float32" and not compiled and not channels_last:
+        return model
+    if model.module is None:
+        raise InputError(f"model {model.name} ({model.kind}) is no torch module; it cannot be sped up here")
+    settings = [precision] * (precision != "float32") + ["compiled"] * compiled
+    forward = _Fast(model.module, model.forward, precision, channels_last, compiled)
+    kind = model.kind + (f" ({', '.join(settings)})" if settings else "")
+    return replace(model, forward=forward, kind=kind, reopen=_reopened(model, precision, channels_last, compiled))
+
+
+def compile_seconds(model: Classifier) -> float | None:
+    """How long compiling took, for a compiled model that has been used."""
+    return model.forward.seconds if isinstance(model.forward, _Fast) else None
+
+
+@dataclass
+class _Fast:
+    """Forward passes of a module; the plain ones know how to explain what goes wrong."""
+
+    module: nn.Module
+    plain: Any
+    precision: Precision
+    channels_last: bool
+    compiled: bool
+    seconds: float | None = field(default=None, init=False)
+    _run: Any = field(default=None, init=False, repr=False)
+    _size: int = field(default=0, init=False, repr=False)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        if self._run is None:
+            self._prepare()
+        if self.channels_last and values.ndim == 4:
+            values = values.contiguous(memory_format=torch.channels_last)
+        half = self.precision != "float32"
+        with torch.autocast(values.device.type, getattr(torch, self.precision), enabled=half):
+            return self._full_batches(values) if self.compiled else self._scores(self._run(values))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was compiled stays in the process that did it."""
+        return {**self.__dict__, "_run": None, "_size": 0, "seconds": None}
+
+    def _prepare(self) -> None:
+        self.module.eval()
+        if self.channels_last:
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._run = torch.compile(self.module, dynamic=False) if self.compiled else self.plain
+
+    def _full_batches(self, values: Tensor) -> Tensor:
+        count = len(values)
+        first = count > self._size
+        self._size = max(self._size, count)
+        if count < self._size:
+            values = torch.cat([values, values[:1].expand(self._size - count, *values.shape[1:])])
+        start = time.perf_counter()
+        scores = self._scores(self._run(values))[:count]
+        if first:
+            if scores.device.type == "cuda":
+                torch.cuda.synchronize(scores.device)
+            self.seconds = (self.seconds or 0.0) + time.perf_counter() - start
+        return scores
+
+    @staticmethod
+    def _scores(found: Any) -> Tensor:
+        return found["logits"] if isinstance(found, dict) else getattr(found, "logits", found)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Reopened:
+    """How another process opens a model that was sped up."""
+
+    reopen: Any
+    precision: Precision
+    channels_last: bool
+    compiled: bool
+
+    def __call__(self, device: torch.device) -> Classifier:
+        again: Classifier = self.reopen(device)
+        return speed_up(again, precision=self.precision, channels_last=self.channels_last, compiled=self.compiled)
+
+
+def _reopened(model: Classifier, precision: Precision, channels_last: bool, compiled: bool) -> _Reopened | None:
+    return None if model.reopen is None else _Reopened(model.reopen, precision, channels_last, compiled)
