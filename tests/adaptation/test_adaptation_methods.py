@@ -336,6 +336,23 @@ class TestCoTTA:
         whole, cut = (CoTTA(small_net(), confident=1.0, views=6, room=room) for room in (10_000, 32))
         assert torch.allclose(whole.adapt(images()), cut.adapt(images()), atol=1e-4)
 
+    @pytest.mark.parametrize("symmetric", [False, True])
+    def test_one_step_by_hand(self, symmetric: bool) -> None:
+        """Sure, so the teacher's own logits are learned; SGD's first step is θ − rate · gradient."""
+        method = CoTTA(small_net(), confident=0.0, restore=0.0, symmetric=symmetric, optimiser=FAST)
+        model = copy.deepcopy(method.model)
+        with torch.no_grad():
+            teacher = method.teacher(images())
+        student = model(images())
+        loss = F.cross_entropy(student, teacher.softmax(1))
+        if symmetric:
+            # F.cross_entropy takes the teacher's logits as input, and the student's probabilities as targets.
+            loss = 0.5 * loss + 0.5 * F.cross_entropy(teacher, student.softmax(1))
+        weight = model.network[0].weight
+        (gradient,) = torch.autograd.grad(loss, weight)
+        method.adapt(images())
+        assert torch.allclose(method.model.network[0].weight, weight - 0.1 * gradient, atol=1e-6)
+
     def test_the_teacher_follows(self) -> None:
         method = CoTTA(small_net(), confident=1.0, views=2, decay=0.9, restore=0.0, optimiser=FAST)
         before = [value.clone() for value in method.teacher.parameters()]
@@ -374,10 +391,27 @@ class TestCoTTA:
         assert low - 0.01 < float(means.min()) < float(means.max()) < high + 0.01
 
 
+def test_rdumb_has_the_released_margin() -> None:
+    """E₀ = ln(1000)/2 − 1 = 2.4539 for 1,000 classes; ETA's is 0.4 · ln(1000) = 2.7631."""
+    method = make_method("rdumb", small_net(), similarity=2.0)
+    assert isinstance(method, RDumb)
+    assert method.margin * math.log(1000) == pytest.approx(2.4539, abs=1e-4)
+    # Between the two an image counts for ETA and not for RDumb: p = 0.76 and the rest even over 999 classes gives
+    # E = −0.76 ln 0.76 − 0.24 ln(0.24 / 999) = 2.209; p = 0.7 gives 2.683.
+    for share, counts in ((0.76, True), (0.7, False)):
+        logits = torch.full((1, 1000), math.log((1 - share) / 999))
+        logits[0, 0] = math.log(share)
+        method.reset()
+        assert (method.loss(logits) is not None) == counts
+        assert ETA(small_net(), similarity=2.0).loss(logits) is not None
+
+
 def test_settings() -> None:
     assert settings_for("tent") == {}
     assert settings_for("tent", "cifar") == {"optimiser": Optimiser("adam", 0.001)}
     assert settings_for("cotta", "cifar")["confident"] == 0.92
+    assert settings_for("cpl", "cifar") == {"epsilon": 6.0, "optimiser": Optimiser("sgd", 0.001, nesterov=True)}
+    assert settings_for("rdumb", "cifar")["margin"] == settings_for("eta", "cifar").get("margin", 0.4)
     with pytest.raises(InputError, match="unknown adaptation method 'tend'"):
         make_method("tend", small_net())
     with pytest.raises(InputError, match="settings 'mnist'"):

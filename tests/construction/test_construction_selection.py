@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blemish.construction.choices import lightest_choice
 from blemish.construction.cliques import largest_cliques
 from blemish.construction.graphs import Graph
-from blemish.construction.lightest import lightest_clique, weight
+from blemish.construction.lightest import few_colours, lightest_clique, weight
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.selection import select_non_overlapping, sweep_thresholds
 from blemish.types import InputError
@@ -200,6 +201,106 @@ def test_the_lightest_of_many(seed: int) -> None:
     assert found.proven
     assert found.weight == pytest.approx(min(weight(clique, weights) for clique in cliques))
     assert found.weight == pytest.approx(weight(found.clique, weights))
+
+
+@st.composite
+def families(draw: st.DrawFn) -> tuple[list[list[int]], np.ndarray]:
+    """Colours of one to four vertices, with weights that tie often, and pairs of different colours that are apart."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=2, max_size=5))
+    colours = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    number = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    weights = draw(st.sampled_from([rng.random, lambda shape: rng.integers(0, 3, shape) / 2.0]))((sum(sizes),) * 2)
+    apart = rng.random(weights.shape) < draw(st.sampled_from([0.0, 0.2]))
+    upper = np.triu(np.where(apart, np.inf, weights), 1)
+    weights = np.where(number[:, None] == number, np.inf, upper + upper.T)
+    return [colour.tolist() for colour in colours], weights
+
+
+@settings(max_examples=200, deadline=None)
+@given(families(), st.integers(0, 60))
+def test_one_of_each_colour_against_all_choices(family: tuple[list[list[int]], np.ndarray], few: int) -> None:
+    """The lightest choice with many steps; with few, a bound that it does not fall below."""
+    colours, weights = family
+    choices = [list(choice) for choice in itertools.product(*colours)]
+    sums = [weight(choice, weights) for choice in choices]
+    if np.isinf(min(sums)):
+        return
+    start = choices[int(np.argmax([total if np.isfinite(total) else -1 for total in sums]))]
+
+    def improve(choice: list[int]) -> tuple[list[int], float]:
+        return choice, weight(choice, weights)
+
+    found = lightest_choice(colours, weights, start, improve=improve, steps=10**6)
+    assert found.proven
+    assert found.weight == pytest.approx(min(sums), abs=1e-9)
+    assert found.weight == weight(found.members, weights)
+    assert found.bound == found.weight
+    stopped = lightest_choice(colours, weights, start, improve=improve, steps=few)
+    assert stopped.bound <= min(sums) + 1e-9
+    assert stopped.weight >= min(sums) - 1e-9
+    assert not stopped.proven or stopped.weight == pytest.approx(min(sums), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_searches_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve families of four, in which some pairs are apart: colours are known, and so is a largest clique."""
+    rng = np.random.default_rng(seed)
+    family = np.arange(48) // 4
+    below = (family[:, None] != family) & (rng.random((48, 48)) < 0.9)
+    below = np.triu(below, 1) | np.triu(below, 1).T
+    below[::4, ::4] = family[::4, None] != family[::4]
+    upper = np.triu(rng.random((48, 48)), 1)
+    graph = Graph([sum(1 << int(u) for u in np.flatnonzero(row)) for row in below])
+    start = [list(range(0, 48, 4))]
+    assert len(few_colours(graph, 12)) == 12
+    new = lightest_clique(graph, upper + upper.T, start, steps=10**5)
+    monkeypatch.setattr("blemish.construction.lightest.few_colours", lambda *_: [])
+    old = lightest_clique(graph, upper + upper.T, start, steps=10**5)
+    assert new.proven
+    assert old.proven
+    assert new.clique == old.clique
+    assert new.weight == pytest.approx(old.weight, abs=1e-12)
+
+
+def test_few_colours() -> None:
+    """A ring of five needs three colours, a path of four two, however it is coloured first."""
+    ring = Graph([1 << (v + 1) % 5 | 1 << (v - 1) % 5 for v in range(5)])
+    path = Graph([0b0010, 0b0101, 0b1010, 0b0100])
+    for graph, fewest in ((ring, 3), (path, 2)):
+        colours = few_colours(graph, 1)
+        assert len(colours) == fewest
+        assert sum(colours) == graph.all
+        assert all(not colour & graph.joined[v] for colour in colours for v in range(len(graph)) if colour >> v & 1)
+
+
+def like_real(count: int, seed: int) -> OverlapMatrix:
+    """Squared cosines of vectors with up to three of twenty properties, and a little noise."""
+    rng = np.random.default_rng(seed)
+    vectors = np.zeros((count, 20))
+    for vector in vectors:
+        places = rng.choice(20, size=rng.integers(1, 4), replace=False)
+        vector[places] = rng.dirichlet(np.ones(len(places)))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    noise = np.triu(rng.normal(0, 0.02, (count, count)), 1)
+    scores = np.clip((vectors @ vectors.T) ** 2 + noise + noise.T, 0, None)
+    np.fill_diagonal(scores, 1)
+    return OverlapMatrix(tuple(f"c{i}" for i in range(count)), scores)
+
+
+def test_two_hundred_corruptions_with_families_are_proven() -> None:
+    """More largest subsets than can be listed, and the lowest mean of all of them in two or three seconds."""
+    matrix = like_real(200, 0)
+    start = time.process_time()
+    found = select_non_overlapping(matrix, threshold=0.35, limit=10)
+    assert time.process_time() - start < 30
+    assert found.count is None
+    assert found.proven
+    assert found.mean_bound == found.mean
+    places = [matrix.index(name) for name in found.members]
+    scores = [matrix.scores[i, j] for i, j in itertools.combinations(places, 2)]
+    assert max(scores) <= 0.35
+    assert found.mean == pytest.approx(float(np.mean(scores)), abs=1e-12)
 
 
 def test_too_few_steps_to_list_all_are_enough_to_prove_the_size() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +56,31 @@ class TestMeasuring:
         assert np.array_equal(measure(bench(batch), "gaussian_noise", "fog").accuracy, expected.accuracy)
 
     def test_without_room_to_keep_images(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing else comes out, and the first corruption is applied once per severity all the same."""
         expected = measure(bench(), "gaussian_noise", "fog")
-        monkeypatch.setattr("blemish.streams.calibration._KEEP_BYTES", 1)
-        assert np.array_equal(measure(bench(7), "gaussian_noise", "fog").accuracy, expected.accuracy)
+        applied: list[tuple[str, object]] = []
+        plain = Bench._corrupted
+
+        def counted(self: Bench, images: Tensor, name: str, severity: float | Tensor, ids: Tensor) -> Tensor:
+            applied.append((name, severity))
+            return plain(self, images, name, severity, ids)
+
+        monkeypatch.setattr(Bench, "_corrupted", counted)
+        monkeypatch.setattr("blemish.streams.bench._KEEP_BYTES", 1)
+        found = measure(bench(7), "gaussian_noise", "fog")
+        assert np.array_equal(found.accuracy, expected.accuracy)
+        assert np.array_equal(found.hits, expected.hits)
+        # 10 images in batches of 7 make 2 calls per severity; alone and in pairs count apart.
+        assert [name for name, _ in applied].count("gaussian_noise") == 2 * 2 * 3
+
+    def test_which_images_were_right(self) -> None:
+        place = bench()
+        found = measure(place, "contrast", "gaussian_noise")
+        images = blemish.corrupt(place.images, "contrast", severity=5, seed=3, ids=place.ids)
+        images = blemish.corrupt(images, "gaussian_noise", severity=5, seed=3, ids=place.ids)
+        right = (brightest_quarter(images).argmax(1) == place.labels).numpy()
+        assert 0 < right.sum() < 10
+        assert found.right((3, 3)).tolist() == right.tolist()
 
     def test_single_corruptions_are_shared(self) -> None:
         place = bench()
@@ -111,12 +132,17 @@ class TestFiles:
             Bench(brightest_quarter, torch.zeros(2, 3, 16, 16, dtype=torch.uint8), torch.zeros(3))
         calibrate(bench(), NAMES[:2], folder=tmp_path)
         path = tmp_path / pair_file(*NAMES[:2])
-        data = json.loads(path.read_text())
-        path.write_text(json.dumps(data | {"first": "snow"}))
-        with pytest.raises(InputError, match="the surface of snow and gaussian_noise"):
+        content = path.read_bytes()
+        path.write_bytes((tmp_path / pair_file(*NAMES[1::-1])).read_bytes())
+        with pytest.raises(InputError, match=r"contrast\+gaussian_noise\.parquet: the surface of gaussian_noise and"):
             calibrate(bench(), NAMES[:2], folder=tmp_path)
-        path.write_text("{")
-        with pytest.raises(InputError, match="not readable"):
+        calibrate(bench(count=8), NAMES[:2], folder=tmp_path / "other")
+        path.write_bytes((tmp_path / "other" / path.name).read_bytes())
+        for read in (lambda: calibrate(bench(), NAMES[:2], folder=tmp_path), lambda: read_calibration(tmp_path)):
+            with pytest.raises(InputError, match="measured otherwise than"):
+                read()
+        path.write_bytes(content[: len(content) // 2])
+        with pytest.raises(InputError, match=r"contrast\+gaussian_noise\.parquet: not a readable file of records"):
             calibrate(bench(), NAMES[:2], folder=tmp_path)
         assert (tmp_path / PROTOCOL_FILE).is_file()
 

@@ -72,6 +72,9 @@ def test_from_calibration_to_shards(place: Path) -> None:
     assert code == 0
     assert "6 surfaces in cal" in output
     assert "on 20 images each" in output
+    # Wilson's interval of 10 of 20, worked by hand: z² = 3.8415, half its width 1.96 · √(.0125 + .0024) / 1.192.
+    assert "known to within 20.1 points" in output
+    assert "more than by chance" in output
     assert invoke(*calibrate)[1] == output
     code, output, _ = invoke(
         "walk", "cal", "--target", "0.6", "--speed", 5, "--images", 200, "--closed", "-o", "walk.json", "--figure",
@@ -80,6 +83,7 @@ def test_from_calibration_to_shards(place: Path) -> None:
     assert code == 0
     walk = read_walk(place / "walk.json")
     assert f"{len(walk):,} images in {len(walk.steps)} steps, closed, pointwise paths" in output
+    assert " at 95 %), target 60 %" in output
     assert walk.protocol["calibration"]["model"]["name"] == "net"
     assert (place / "walk.png").stat().st_size > 5000
     assert b"<svg" in (place / "surface.svg").read_bytes()

@@ -156,15 +156,6 @@ class TestSurfaces:
         assert found.largest == pytest.approx(0.3)
         assert found.largest_repair == pytest.approx(0.15)
 
-    def test_json(self) -> None:
-        measured = np.array([[True, False], [True, True]])
-        plane = Surface("fog", "snow", np.array([[0.9, 0.5], [1 / 3, 0.1]]), 10, (0.0, 5.0), measured)
-        back = Surface.from_json(plane.to_json())
-        assert back.to_json() == plane.to_json()
-        assert back.evaluated == 3
-        with pytest.raises(InputError, match="not a calibration surface"):
-            Surface.from_json({"first": "fog"})
-
     @pytest.mark.parametrize(
         ("values", "grid", "message"),
         [

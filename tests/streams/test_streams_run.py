@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor, nn
@@ -51,7 +53,9 @@ def methods(names: tuple[str, ...] = tuple(METHODS)) -> dict[str, Any]:
 
 def same(one: StreamResult, other: StreamResult) -> bool:
     equal = all(np.array_equal(one.predictions[name], other.predictions[name]) for name in one.predictions)
-    return equal and np.array_equal(one.labels, other.labels) and list(one.predictions) == list(other.predictions)
+    for what in ("labels", "images", "steps"):
+        equal = equal and np.array_equal(getattr(one, what), getattr(other, what))
+    return equal and list(one.predictions) == list(other.predictions)
 
 
 def test_predictions() -> None:
@@ -64,6 +68,22 @@ def test_predictions() -> None:
     assert result.correct("none").mean() == pytest.approx(float((expected.numpy() == result.labels).mean()))
     with pytest.raises(InputError, match="no predictions of 'rpl'"):
         result.correct("rpl")
+    # Two steps of 30 images; each image has its own number as id here, and the label is that number modulo 5.
+    assert result.steps.tolist() == [0] * 30 + [1] * 30
+    assert np.array_equal(result.images % 5, result.labels)
+    assert set(result.images[:25].tolist()) == set(range(25))
+
+
+def test_parts_are_tables_that_anything_can_read(tmp_path: Path) -> None:
+    result = run_stream(stream(), methods(("none", "bn")), folder=tmp_path, every=4)
+    parts = [pq.read_table(path) for path in sorted(tmp_path.glob("part-*.parquet"))]
+    assert [len(part) for part in parts] == [32, 28]
+    assert parts[0].column_names == ["position", "image", "label", "step", "none", "bn"]
+    assert [str(kind) for kind in parts[0].schema.types] == ["int64", "int64"] + ["int32"] * 4
+    assert parts[1]["position"].to_pylist() == list(range(32, 60))
+    assert parts[1]["bn"].to_pylist() == result.predictions["bn"][32:].tolist()
+    header = json.loads(parts[1].schema.metadata[b"blemish"])
+    assert (header["kind"], header["begin"], header["run"]) == ("ccc run", 32, result.info)
 
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 6])
@@ -112,8 +132,19 @@ def test_refusals(tmp_path: Path) -> None:
         run_stream(stream(batch=9), methods(names), folder=tmp_path / "run")
     with pytest.raises(InputError, match="stream differ"):
         run_stream(stream(seed=9), methods(names), folder=tmp_path / "run")
-    (tmp_path / "run" / "part-0000000000.npz").unlink()
-    with pytest.raises(InputError, match="missing or damaged"):
+    with pytest.raises(InputError, match="a method named 'label'"):
+        run_stream(stream(), {"label": methods(names)["none"]})
+    part = tmp_path / "run" / "part-0000000000.parquet"
+    content = part.read_bytes()
+    run_stream(stream(seed=1), methods(names), folder=tmp_path / "other")
+    part.write_bytes((tmp_path / "other" / part.name).read_bytes())
+    with pytest.raises(InputError, match=r"part-0000000000\.parquet: part of another run"):
+        read_result(tmp_path / "run")
+    part.write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"part-0000000000\.parquet: not a readable file of records .*begin again"):
+        read_result(tmp_path / "run")
+    part.unlink()
+    with pytest.raises(InputError, match=r"part-0000000000\.parquet: no such file"):
         read_result(tmp_path / "run")
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"?")
     with pytest.raises(InputError, match="damaged checkpoint"):

@@ -13,9 +13,12 @@ from torch.nn import functional as F
 from blemish.adaptation.base import Gradient, Optimiser, entropy
 from blemish.types import InputError
 
-__all__ = ["EATA", "ETA", "RDumb"]
+__all__ = ["EATA", "ETA", "RELEASED_MARGIN", "RDumb"]
 
 _KEPT = 0.9
+
+RELEASED_MARGIN = 0.5 - 1 / math.log(1000)
+"""RDumb's margin as a share of ln(classes), as released: ln(1000)/2 − 1 for the 1,000 classes of ImageNet."""
 
 
 class ETA(Gradient):
@@ -23,8 +26,8 @@ class ETA(Gradient):
 
     Reliable (equation 3): entropy E below E₀ = ``margin`` · ln(classes), weighed by exp(E₀ − E). Not redundant
     (equation 5): cosine between the prediction and the moving average of earlier ones below ``similarity``. The paper's
-    settings: margin 0.4; ImageNet, SGD with momentum 0.9, rate 0.00025, similarity 0.05; CIFAR-10, rate 0.005,
-    similarity 0.4.
+    settings, for batches of 64: margin 0.4, SGD with momentum 0.9; ImageNet, rate 0.00025, similarity 0.05, as in the
+    authors' code; CIFAR-10, rate 0.005, similarity 0.4, of which the code says nothing.
     """
 
     name = "eta"
@@ -80,7 +83,8 @@ class EATA(ETA):
 
     Adds β Σ ω (θ − θ₀)², where ω is the diagonal Fisher information of clean images under the model's own labels
     (equation 9), as released: the mean over batches of the squared gradient of their mean loss. ``clean`` gives these
-    batches; the paper uses 2,000 images in batches of 64. β is 2,000 for ImageNet, 1 for CIFAR-10.
+    batches; the paper uses 2,000 images in batches of 64. β is 2,000 for ImageNet (paper and code), 1 for CIFAR-10
+    (paper).
     """
 
     name = "eata"
@@ -130,8 +134,9 @@ class EATA(ETA):
 class RDumb(ETA):
     """ETA that goes back to the model as it was given every ``every`` batches. Press et al., NeurIPS 2023.
 
-    1,000 in the paper, with batches of 64 images. The paper's code chooses E₀ = ln(1000)/2 − 1, that is a margin of
-    0.355; the text has ETA's 0.4, which is the default here.
+    1,000 in the paper, with batches of 64 images. Its code has E₀ = ln(1000)/2 − 1, that is a margin of 0.355 instead
+    of ETA's 0.4, and otherwise ETA's settings for ImageNet. The margin is kept as a share of ln(classes): ln(C)/2 − 1
+    would leave out nearly every image where there are 10 classes, and all of them below 8.
     """
 
     name = "rdumb"
@@ -141,7 +146,7 @@ class RDumb(ETA):
         model: nn.Module,
         *,
         every: int = 1000,
-        margin: float = 0.4,
+        margin: float = RELEASED_MARGIN,
         similarity: float = 0.05,
         optimiser: Optimiser | None = None,
     ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -30,11 +31,14 @@ from blemish.cli.ccc_options import (
 )
 from blemish.cli.ccc_run import materialise_command, run_command
 from blemish.cli.common import Frost, friendly, note_frost, say
+from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.corruptions.catalog import catalog
+from blemish.metrics.bootstrap import Estimate
 from blemish.reports.stream_figures import surface_figure, walk_figure
-from blemish.storage.files import write_bytes
+from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.adaptive import Refinement
 from blemish.streams.calibration import Bench, calibrate, read_calibration
+from blemish.streams.certainty import certain_rises, mean_interval, wilson
 from blemish.streams.levels import SETS, find_set
 from blemish.streams.paths import OBJECTIVES, Objective
 from blemish.streams.paths import Path as StreamPath
@@ -86,6 +90,9 @@ def calibrate_command(
     resize: Resize = None,
     crop: Crop = None,
     frost: Frost = None,
+    jobs: Jobs = None,
+    gpus: Gpus = None,
+    ray: Ray = None,
 ) -> None:
     """Measure a model under every ordered pair of corruptions, over a grid of severities.
 
@@ -98,8 +105,9 @@ def calibrate_command(
       blemish ccc calibrate -m python:my_net:build -d cifar10.npz -c fog,snow,contrast -n 500 --targets 0.4 -o surfaces
     """
     names = _corruptions(corruptions, published) or SETS["ccc-50k"].corruptions
+    executor = chosen_executor(jobs, gpus, ray, device)
     images = image_set(data, labels, resize, crop, limit=limit)
-    classifier = model_of(model, weights, size, mean, std, device)
+    classifier = model_of(model, weights, size, mean, std, own_device(device, ray))
     rows = np.arange(len(images))
     place = Bench(
         classifier,
@@ -117,14 +125,17 @@ def calibrate_command(
     each = len(images) * len(place.grid) ** 2
 
     def work(report: Any) -> dict[tuple[str, str], Surface]:
-        return calibrate(
-            place,
-            names,
-            folder=out,
-            refinement=how,
-            model=classifier.describe(),
-            progress=lambda done, total: report(done * each, total * each),
-        )
+        with held_folder(out):
+            return calibrate(
+                place,
+                names,
+                folder=out,
+                refinement=how,
+                model=classifier.describe(),
+                progress=lambda done, total: report(done * each, total * each),
+                executor=executor,
+                again=partial(_images_again, data, labels, resize, crop, limit),
+            )
 
     surfaces = with_progress("calibrating", work)
     cells = sum(surface.evaluated for surface in surfaces.values())
@@ -134,6 +145,25 @@ def calibrate_command(
     worst = max(rises, key=lambda found: found.largest)
     share = sum(found.steps for found in rises) / sum(found.of for found in rises)
     say(f"accuracy rises with severity at {100 * share:.1f} % of steps, by {100 * worst.largest:.1f} points at most")
+    _describe_certainty(list(surfaces.values()))
+
+
+def _images_again(data: str, labels: Path | None, resize: int | None, crop: int | None, limit: int) -> torch.Tensor:
+    images = image_set(data, labels, resize, crop, limit=limit)
+    rows = np.arange(len(images))
+    return images.load(rows, rows, 0)
+
+
+def _describe_certainty(surfaces: Sequence[Surface]) -> None:
+    """How well cells are known, and whether rises are real: both say whether more images are needed."""
+    halves = [wilson(surface.images / 2, surface.images).width / 2 for surface in surfaces]
+    say(f"a cell is known to within {100 * max(halves):.1f} points (95 %, at an accuracy of one half)", style="dim")
+    found = certain_rises(surfaces)
+    say(
+        f"{found.rises} of {found.neighbours} steps between measured cells rise, {found.certain} of them more than by "
+        "chance (image by image, 5 % for all together)",
+        style="dim",
+    )
 
 
 @friendly
@@ -195,7 +225,7 @@ def walk_command(
         protocol={"set": published, "repair": repair, "calibration": protocol},
     )
     write_bytes(out, walk.to_json().encode())
-    _describe(walk, list(paths.values()), out)
+    _describe(walk, list(paths.values()), out, None if repair else _walk_interval(known, walk))
     if figure is not None:
         walk_figure(walk, figure)
     if surface is not None:
@@ -213,14 +243,31 @@ def _only_target(published: str | None) -> float:
     return targets[0]
 
 
-def _describe(walk: Walk, paths: Sequence[StreamPath], out: Path) -> None:
+def _walk_interval(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> Estimate | None:
+    """The interval of a walk's mean accuracy; all its steps were calibrated on the same images."""
+    planes = [surfaces[step.first, step.second] for step in walk.steps]
+    cells = [
+        (plane.grid.index(step.first_severity), plane.grid.index(step.second_severity))
+        for plane, step in zip(planes, walk.steps, strict=True)
+    ]
+    known = all(plane.measured is None or plane.measured[cell] for plane, cell in zip(planes, cells, strict=True))
+    if not known or planes[0].images < 2:
+        return None
+    return mean_interval(plane.right(cell) for plane, cell in zip(planes, cells, strict=True))
+
+
+def _describe(walk: Walk, paths: Sequence[StreamPath], out: Path, mean: Estimate | None) -> None:
     kind = "closed" if walk.closed else "open"
     say(f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {walk.protocol['objective']} paths")
     target = float(walk.protocol["target"])
     deviation = np.average(
         [abs(step.accuracy - target) for step in walk.steps], weights=[step.images for step in walk.steps]
     )
-    say(f"calibrated accuracy {100 * walk.accuracy:.1f} %, target {100 * target:g} %, {100 * deviation:.1f} off a step")
+    within = "" if mean is None else f" ({100 * mean.low:.1f} … {100 * mean.high:.1f} at 95 %)"
+    say(
+        f"calibrated accuracy {100 * walk.accuracy:.1f} %{within}, target {100 * target:g} %, "
+        f"{100 * deviation:.1f} off a step"
+    )
     worst = max(paths, key=lambda path: path.deviation)
     say(f"worst path: {worst.first} to {worst.second}, {100 * worst.deviation:.1f} points off", style="dim")
 

@@ -33,8 +33,9 @@ from blemish.cli.ccc_options import (
     with_progress,
 )
 from blemish.cli.common import Frost, friendly, say
+from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.reports.stream_figures import run_figure
-from blemish.storage.files import write_bytes
+from blemish.storage.files import held_folder, write_bytes
 from blemish.storage.results import Outcome
 from blemish.streams.images import ImageSet
 from blemish.streams.run import StreamResult, run_stream
@@ -114,16 +115,17 @@ def run_command(
     }
 
     def work(report: Any) -> StreamResult:
-        return run_stream(
-            stream,
-            {name: _OnDevice(method, classifier.device) for name, method in made.items()},
-            folder=out,
-            every=checkpoint,
-            workers=workers,
-            model=classifier.describe(),
-            settings={"methods": settings, "reset": reset},
-            progress=report,
-        )
+        with held_folder(out):
+            return run_stream(
+                stream,
+                {name: _OnDevice(method, classifier.device) for name, method in made.items()},
+                folder=out,
+                every=checkpoint,
+                workers=workers,
+                model=classifier.describe(),
+                settings={"methods": settings, "reset": reset},
+                progress=report,
+            )
 
     result = with_progress("images", work)
     scores = _scores(result, path, window)
@@ -207,6 +209,8 @@ def materialise_command(
     crop: Crop = None,
     random_crop: RandomCrop = None,
     frost: Frost = None,
+    jobs: Jobs = None,
+    ray: Ray = None,
 ) -> None:
     """Write the stream of a walk as WebDataset shards, with the release's names and fields.
 
@@ -219,6 +223,7 @@ def materialise_command(
     number, _, parts = part.partition("/")
     if not (number.isdecimal() and parts.isdecimal()):
         raise InputError(f"--part {part}; expected a share such as 0/4")
+    executor = chosen_executor(jobs, ray=ray)
     stream = Stream(
         image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop),
         read_walk(walk),
@@ -228,7 +233,16 @@ def materialise_command(
     )
 
     def work(report: Any) -> Outcome:
-        return materialise(stream, out, shard_images=shard_images, part=int(number), parts=int(parts), progress=report)
+        with held_folder(out, part.replace("/", "-of-")):
+            return materialise(
+                stream,
+                out,
+                shard_images=shard_images,
+                part=int(number),
+                parts=int(parts),
+                progress=report,
+                executor=executor,
+            )
 
     outcome = with_progress("images", work)
     say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

@@ -21,11 +21,13 @@ from blemish.cli.common import (
     say,
     stderr,
 )
+from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.sequence import corrupt_sequence
 from blemish.corruptions.catalog import catalog
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
+from blemish.execution.base import Executor
 from blemish.storage import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
 from blemish.storage import Progress as Report
 from blemish.types import InputError
@@ -71,9 +73,8 @@ def corrupt_command(
             help="JPEG of quality 85, as ImageNet-C was published, or lossless PNG. Default: jpeg; png for sequences.",
         ),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Worker processes. The result does not depend on it.")
-    ] = 1,
+    jobs: Jobs = None,
+    ray: Ray = None,
     resize: Annotated[
         int | None, typer.Option(help="First bring the shorter side to this many pixels (ImageNet-C: 256).")
     ] = None,
@@ -110,6 +111,7 @@ def corrupt_command(
 
       blemish corrupt imagenet/val imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
+    executor = chosen_executor(jobs, ray=ray)
     if sequence is not None:
         if corruptions is not None or severities is not None or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruptions, --severities or --labels with it")
@@ -123,7 +125,7 @@ def corrupt_command(
             file_format=None if file_format is None else file_format.value,
             resize=resize,
             crop=crop,
-            jobs=jobs,
+            executor=executor,
         )
         _summarise(_with_progress(work), destination)
         return
@@ -145,7 +147,7 @@ def corrupt_command(
     note_frost(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:
-        return _run(source, destination, recipe, labels if is_array else None, is_array, jobs, report)
+        return _run(source, destination, recipe, labels if is_array else None, is_array, executor, report)
 
     _summarise(_with_progress(work_on_copies), destination)
 
@@ -174,12 +176,18 @@ def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
 
 
 def _run(
-    source: Path, destination: Path, recipe: Recipe, labels: Path | None, is_array: bool, jobs: int, report: Report
+    source: Path,
+    destination: Path,
+    recipe: Recipe,
+    labels: Path | None,
+    is_array: bool,
+    executor: Executor | None,
+    report: Report,
 ) -> Outcome:
     if source.is_dir():
-        return corrupt_tree(source, destination, recipe, jobs=jobs, progress=report)
+        return corrupt_tree(source, destination, recipe, executor=executor, progress=report)
     if is_array:
-        return corrupt_arrays(source, destination, recipe, labels=labels, jobs=jobs, progress=report)
+        return corrupt_arrays(source, destination, recipe, labels=labels, executor=executor, progress=report)
     return corrupt_picture(source, destination, recipe, progress=report)
 
 

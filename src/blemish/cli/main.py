@@ -12,6 +12,7 @@ from blemish.cli.ccc import ccc_app
 from blemish.cli.compare import compare_command
 from blemish.cli.corrupt import corrupt_command
 from blemish.cli.demo import demo_command
+from blemish.cli.equivalence import equivalence_command
 from blemish.cli.list import list_command
 from blemish.cli.mscr import mscr_command
 from blemish.cli.overlap import overlap_command
@@ -64,6 +65,7 @@ app.command("run", rich_help_panel=_MEASURE)(run_command)
 app.command("score", rich_help_panel=_MEASURE)(score_command)
 app.command("compare", rich_help_panel=_MEASURE)(compare_command)
 app.command("report", rich_help_panel=_MEASURE)(report_command)
+app.command("equivalence", rich_help_panel=_MEASURE)(equivalence_command)
 app.command("list", rich_help_panel=_CORRUPT)(list_command)
 app.command("show", rich_help_panel=_CORRUPT)(show_command)
 app.command("corrupt", rich_help_panel=_CORRUPT)(corrupt_command)

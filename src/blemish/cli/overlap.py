@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import torch
 import typer
 
 from blemish.cli.common import chosen_names, friendly, say, stderr
+from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.construction.gather import gather_accuracies, gather_correct
 from blemish.construction.harness import ARCHITECTURES, Plan, Trained, train_all
@@ -23,6 +26,8 @@ from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
 from blemish.evaluation.runs import Run
+from blemish.execution.base import Executor
+from blemish.execution.in_process import InProcess
 from blemish.models.torch_module import device_named
 from blemish.reports.construction_figures import overlap_figure, save_figure
 from blemish.types import InputError
@@ -66,6 +71,9 @@ def overlap_command(
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Use so many training images.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and corruptions.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    jobs: Jobs = None,
+    gpus: Gpus = None,
+    ray: Ray = None,
 ) -> None:
     """Train a standard network and one per corruption, and measure how much corruptions overlap.
 
@@ -88,7 +96,9 @@ def overlap_command(
     plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset)
     if len(names) < 2:
         raise InputError(f"{len(names)} corruption; expected at least two to compare")
-    runs = _worked(plan, _limited(training, limit), testing, out, device_named(device), together, resize, crop)
+    executor = chosen_executor(jobs, gpus, ray, device)
+    place = device_named(own_device(device, ray))
+    runs = _worked(plan, _limited(training, limit), testing, out, place, together, resize, crop, executor)
     _conclude(runs, out)
 
 
@@ -100,6 +110,19 @@ def _limited(source: Source, limit: int | None) -> Source:
     return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
 
 
+def training_images(source: Source, resize: int | None, crop: int | None) -> torch.Tensor:
+    """All images of a source as one uint8 batch (N, 3, H, W)."""
+    images = load(source, resize=resize, crop=crop)
+    if len(images.by_shape()) > 1:
+        raise InputError(f"{source.name}: images of several sizes; expected one, so give --resize and --crop")
+    pixels = images.batch(range(len(images)))
+    return pixels if pixels.shape[1] == 3 else pixels.expand(-1, 3, -1, -1)
+
+
+def _images_again(reopen: Callable[[], Source], resize: int | None, crop: int | None) -> torch.Tensor:
+    return training_images(reopen(), resize, crop)
+
+
 def _worked(
     plan: Plan,
     training: Source,
@@ -109,18 +132,12 @@ def _worked(
     together: int | None,
     resize: int | None,
     crop: int | None,
+    executor: Executor | None,
 ) -> list[Run]:
-    images = load(training, resize=resize, crop=crop)
-    if len(images.by_shape()) > 1:
-        raise InputError(f"{training.name}: images of several sizes; expected one, so give --resize and --crop")
-    pixels = images.batch(range(len(images)))
-    if pixels.shape[1] != 3:
-        pixels = pixels.expand(-1, 3, -1, -1)
-    labels = torch.from_numpy(images.labels)
-    room = pixels.numel() < 2**33 and device.type == "cuda"
-    pixels, labels = (pixels.to(device), labels.to(device)) if room else (pixels, labels)
+    pixels, labels = training_images(training, resize, crop), torch.from_numpy(training.labels)
+    again = None if training.reopen is None else partial(_images_again, training.reopen, resize, crop)
     try:
-        with progress_bar() as progress:
+        with progress_bar() as progress, executor or InProcess():
             task = progress.add_task("training", total=None)
 
             def trained(title: str, done: int, of: int, loss: float) -> None:
@@ -129,7 +146,15 @@ def _worked(
                     say(f"{title}: epoch {done} of {of}, loss {loss:.3f}", style="dim")
 
             networks: list[Trained] = train_all(
-                plan, pixels, labels, out / "networks", device=device, together=together, report=trained
+                plan,
+                pixels,
+                labels,
+                out / "networks",
+                device=device,
+                together=together,
+                report=trained,
+                executor=executor,
+                again=again,
             )
             return measure_all(
                 plan,
@@ -137,6 +162,7 @@ def _worked(
                 testing,
                 out / "results",
                 device=device,
+                executor=executor,
                 resize=resize,
                 crop=crop,
                 report=lambda name, step: progress.update(

@@ -12,6 +12,7 @@ import typer
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli.common import Frost, friendly, note_frost, say, stderr
+from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.score import deliver
 from blemish.corruptions.catalog import catalog
@@ -141,6 +142,9 @@ def run_command(
     ] = None,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
     frost: Frost = None,
+    jobs: Jobs = None,
+    gpus: Gpus = None,
+    ray: Ray = None,
 ) -> None:
     """Measure how a classifier holds up, condition by condition, and keep what it said of every image.
 
@@ -155,10 +159,13 @@ def run_command(
 
       blemish run cifar10-c -m python:my_net:build --weights net.pt -d cifar10_test.npz -o results
 
+      blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results --gpus all
+
       blemish run mine.toml -m model.onnx --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 -d val -o results
     """
     if until is not None and not until > 0:
         raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
+    executor = chosen_executor(jobs, gpus, ray, device)
     sets = _natural_sets(natural or [])
     chosen = _adjusted(load_benchmark(benchmark), sets, patterns)
     chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
@@ -175,7 +182,7 @@ def run_command(
         channels=cast(Any, channels),  # checked there, with the other settings
         output=cast(Any, output),
         skip_classes=skip_classes,
-        device=device,
+        device=own_device(device, ray),
         trained_on=_listed(trained_on),
         augmentations=_listed(augmentations),
         allow_pickle=allow_pickle,
@@ -198,6 +205,7 @@ def run_command(
             zipf=zipf,
             cache=cache,
             report=report,
+            executor=executor,
         )
 
     run = run_with_progress(work)

@@ -15,6 +15,7 @@ from blemish.corruptions.sequences import Sequence, sequences
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture
+from blemish.execution.base import Executor
 from blemish.reports.animation import check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
 from blemish.storage.results import Outcome, Progress
@@ -78,7 +79,7 @@ def corrupt_sequence(
     file_format: str | None = None,
     resize: int | None = None,
     crop: int | None = None,
-    jobs: int = 1,
+    executor: Executor | None = None,
 ) -> Callable[[Progress], Outcome]:
     """Check everything, and return the work: a call with a progress report that writes the frames.
 
@@ -101,7 +102,7 @@ def corrupt_sequence(
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 
     def work(report: Progress) -> Outcome:
-        return corrupt_sequences(source, destination, recipe, jobs=jobs, progress=report)
+        return corrupt_sequences(source, destination, recipe, executor=executor, progress=report)
 
     return work
 

@@ -1,21 +1,30 @@
-"""Among all cliques of one size, one whose pairs weigh least, found exactly where the number of steps allows."""
+"""Among all cliques of one size, one whose pairs weigh least, found exactly where the number of steps allows.
+
+Corruptions that could stand for each other make many largest cliques, which differ in little. In such graphs there are
+mostly as many colours as a clique has members, and then `choices` is much the better search.
+"""
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.construction.graphs import Graph
+from blemish.construction.choices import lightest_choice
+from blemish.construction.graphs import Graph, members
 
-__all__ = ["Lightest", "lightest_clique", "weight"]
+__all__ = ["Lightest", "few_colours", "lightest_clique", "weight"]
 
 Floats = NDArray[np.float64]
 
 _CLOSE = 1e-12
+
+_COLOURINGS = 300  # attempts at colouring with as few colours as possible
+_VISITS = 4  # colours treated in place of a step of the plain search, which takes as long
 
 
 def weight(clique: Sequence[int], weights: Floats) -> float:
@@ -38,9 +47,10 @@ class Lightest:
 
 
 def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int]], *, steps: int) -> Lightest:
-    """The lightest clique of as many vertices as those in ``starts``, where no clique of the graph is larger.
+    """The lightest clique of as many vertices as those in ``starts``.
 
-    Branch and bound. Candidates are coloured, and a clique takes at most one vertex of each colour. A candidate costs
+    Branch and bound: over one vertex of each colour where there are as many colours (`choices`), else as follows.
+    Candidates are coloured, and a clique takes at most one vertex of each colour. A candidate costs
     at least its weights to those chosen plus half of its least weight to every other colour, since each pair counts
     from both its ends; with r vertices to go, the r colours with the cheapest candidates bound the rest. Weights must
     not be negative.
@@ -49,35 +59,75 @@ def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int
     search = _Search(graph, np.where(joined, weights, np.inf), len(starts[0]), steps)
     for start in starts:
         search.improve(start)
+    colours = few_colours(graph, search.size)
+    if len(colours) == search.size:
+        parts = [list(members(colour)) for colour in colours]
+        found = lightest_choice(parts, search.weights, search.best, improve=search.improved, steps=_VISITS * steps)
+        return Lightest(found.members, found.weight, found.bound, found.proven)
     search.run()
     proven = search.left >= 0
     return Lightest(sorted(search.best), search.least, search.least if proven else search.bound, proven)
 
 
+def few_colours(graph: Graph, enough: int) -> list[int]:
+    """Sets without a joined pair that hold all vertices: ``enough`` of them, or as few as were found.
+
+    Colouring again, colour after colour in another order, never takes more colours (Culberson 1992).
+    """
+    draw = random.Random(0)
+    colours = _coloured(graph, graph.by_degree())
+    for attempt in range(_COLOURINGS):
+        if len(colours) <= enough:
+            break
+        if attempt % 3:
+            draw.shuffle(colours)
+        else:
+            colours.sort(key=int.bit_count, reverse=True)
+        colours = _coloured(graph, [v for colour in colours for v in members(colour)])
+    return colours
+
+
+def _coloured(graph: Graph, order: Sequence[int]) -> list[int]:
+    colours: list[int] = []
+    for v in order:
+        place = next((i for i, colour in enumerate(colours) if not colour & graph.joined[v]), None)
+        if place is None:
+            colours.append(1 << v)
+        else:
+            colours[place] |= 1 << v
+    return colours
+
+
 class _Search:
     def __init__(self, graph: Graph, weights: Floats, size: int, steps: int) -> None:
         self.graph, self.weights, self.size, self.left = graph, weights, size, steps
+        self.apart = np.isinf(weights)
+        self.finite = np.where(self.apart, 0, weights)
         self.best: list[int] = []
         self.least = self.bound = np.inf
 
     def improve(self, start: Sequence[int]) -> None:
         """Swap single vertices for as long as that makes the clique lighter."""
         clique = list(start)
-        total = weight(clique, self.weights)
         while True:
-            if total < self.least:
-                self.best, self.least = list(clique), total
+            to_members, apart = self.finite[clique], self.apart[clique]
+            sums = to_members.sum(axis=0)
             # What each vertex would weigh with the clique less one member, whose own share is taken off again.
-            to_members = self.weights[clique]
-            shares = np.where(np.isinf(to_members), 0, to_members)[:, clique].sum(axis=1)
-            costs = np.stack([np.delete(to_members, i, axis=0).sum(axis=0) for i in range(len(clique))])
-            costs[:, clique] = np.inf
-            change = costs - shares[:, None]
+            change = sums - to_members - sums[clique][:, None]
+            change[apart.sum(axis=0) > apart] = np.inf
+            change[:, clique] = np.inf
             place, v = np.unravel_index(int(np.argmin(change)), change.shape)
             if not change[place, v] < -_CLOSE:
-                return
+                break
             clique[place] = int(v)
-            total = weight(clique, self.weights)
+        total = weight(clique, self.weights)
+        if total < self.least:
+            self.best, self.least = clique, total
+
+    def improved(self, start: Sequence[int]) -> tuple[list[int], float]:
+        """The lightest clique known after one more start."""
+        self.improve(start)
+        return self.best, self.least
 
     def run(self) -> None:
         """Search everything that may be lighter than the best so far; ``left`` is negative if steps ran out."""

@@ -14,6 +14,7 @@ from blemish.construction.training import MEAN, STD
 from blemish.data.source import Source
 from blemish.evaluation.runner import Step, evaluate
 from blemish.evaluation.runs import Run
+from blemish.execution.base import Executor
 from blemish.models.base import Preprocessing, Training
 from blemish.models.torch_module import from_module
 
@@ -31,6 +32,7 @@ def measure_all(
     resize: int | None = None,
     crop: int | None = None,
     report: Callable[[str, Step], None] = lambda *_: None,
+    executor: Executor | None = None,
 ) -> list[Run]:
     """A run for each network, on the conditions that `harness.conditions` names; finished ones are kept."""
     benchmark = Benchmark(
@@ -56,5 +58,7 @@ def measure_all(
         def tell(step: Step, name: str = model.name) -> None:
             report(name, step)
 
-        runs.append(evaluate(benchmark, classifier, source, folder, batch_size=batch_size, report=tell))
+        runs.append(
+            evaluate(benchmark, classifier, source, folder, batch_size=batch_size, report=tell, executor=executor)
+        )
     return runs

@@ -13,7 +13,7 @@ from PIL import Image
 
 from blemish.data.arrays import check_labels, read_arrays, read_labels, read_members
 from blemish.data.pictures import decode_picture
-from blemish.data.source import Source, file_stamp
+from blemish.data.source import Source, check_unchanged, file_stamp
 from blemish.types import InputError
 
 __all__ = ["array_source", "block_source"]
@@ -54,8 +54,12 @@ def block_source(
     """Images as a source; they are what the file at ``path`` holds from ``start`` on."""
     count = len(images)
     gray = images.ndim == 3 or images.shape[-1] == 1
+    whole = file_stamp(path)
+    mapped = isinstance(images, np.memmap)
 
     def read(i: int) -> Image.Image:
+        if mapped:  # what was read before cannot change any more; where a file got shorter, touching it ends all
+            check_unchanged(path, whole)
         levels = np.asarray(images[i])
         return Image.fromarray(levels.reshape(levels.shape[:2]) if gray else levels)
 

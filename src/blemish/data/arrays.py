@@ -17,7 +17,16 @@ from blemish.corruptions.base import MIN_SIDE
 from blemish.data.memory import check_fits
 from blemish.types import InputError
 
-__all__ = ["ARRAY_SUFFIXES", "ImageArray", "check_labels", "read_arrays", "read_labels", "read_members", "read_npy"]
+__all__ = [
+    "ARRAY_SUFFIXES",
+    "ImageArray",
+    "check_images",
+    "check_labels",
+    "read_arrays",
+    "read_labels",
+    "read_members",
+    "read_npy",
+]
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 
@@ -52,7 +61,7 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
         own_labels = _pick(found, _LABEL_KEYS)
     else:
         images = read_npy(name)
-    _check_images(name, images)
+    check_images(name, images)
     if labels is not None:
         own_labels = read_labels(labels)
     if own_labels is not None:
@@ -165,7 +174,8 @@ def _pick(found: dict[str, NDArray[Any]], keys: tuple[str, ...]) -> NDArray[Any]
     return next((found[key] for key in keys if key in found), None)
 
 
-def _check_images(name: str, images: NDArray[Any]) -> None:
+def check_images(name: str, images: NDArray[Any]) -> None:
+    """Refuse an array that is no stack of 8-bit images, gray or RGB."""
     shape = images.shape
     if images.dtype != np.uint8:
         raise InputError(f"{name}: images of type {images.dtype}; expected uint8")

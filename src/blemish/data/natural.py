@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def natural_source(name: str, path: str | os.PathLike[str]) -> Source:
         border=_OBJECTNET_BORDER if name == "objectnet" else 0,
         note=_note(name, root, labels),
     )
-    return replace(source, name=name)
+    return replace(source, name=name, reopen=partial(natural_source, name, path))
 
 
 def _note(name: str, root: Path, labels: dict[str, int]) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,11 @@ def open_source(
     """
     if not isinstance(data, (str, os.PathLike)):
         _unused("a dataset", labels=labels, mapping=mapping)
-        return data if isinstance(data, Source) else dataset_source(data)
+        return data if isinstance(data, Source) else replace(dataset_source(data), reopen=partial(dataset_source, data))
+    return replace(_open_path(data, labels, mapping), reopen=partial(_open_path, data, labels, mapping))
+
+
+def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:
     if data == DEMO:
         _unused(DEMO, labels=labels, mapping=mapping)
         return digits_source()

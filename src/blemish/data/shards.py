@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from blemish.data.pictures import decode_picture, picture_id
-from blemish.data.source import Source, file_stamp
+from blemish.data.source import Source, check_unchanged, file_stamp
 from blemish.data.tar import Member, list_members, read_member
 from blemish.types import InputError
 
@@ -47,6 +47,7 @@ def shard_source(path: str | os.PathLike[str]) -> Source:
     and its id the hash of the name. The archives are indexed once; images are then read in place, in any order.
     """
     shards = shard_paths(path)
+    stamps = {shard: file_stamp(shard) for shard in shards}
     samples = [sample for shard in shards for sample in _samples(shard)]
     names = _names(samples)
     return Source(
@@ -54,19 +55,15 @@ def shard_source(path: str | os.PathLike[str]) -> Source:
         names=names,
         ids=np.array([picture_id(name) for name in names], dtype=np.int64),
         labels=np.array([sample.label for sample in samples], dtype=np.int64),
-        read=lambda i: _read(samples[i]),
-        stamp=_stamps(shards, samples),
+        read=lambda i: _read(samples[i], stamps),
+        stamp=lambda i: f"{stamps[samples[i].shard]}{samples[i].image.start}",
     )
 
 
-def _read(sample: _Sample) -> Image.Image:
+def _read(sample: _Sample, stamps: Mapping[Path, str]) -> Image.Image:
+    check_unchanged(sample.shard, stamps[sample.shard])  # another image may lie in its place
     content = read_member(sample.shard, sample.image)
     return decode_picture(content, f"{sample.shard}: {sample.image.name}").convert("RGB")
-
-
-def _stamps(shards: Sequence[Path], samples: Sequence[_Sample]) -> Callable[[int], str]:
-    files = {shard: file_stamp(shard) for shard in shards}
-    return lambda i: f"{files[samples[i].shard]}{samples[i].image.start}"
 
 
 def _names(samples: Sequence[_Sample]) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from PIL import Image
 from blemish.rng import hash_id
 from blemish.types import InputError
 
-__all__ = ["Source", "file_stamp", "stratified_order"]
+__all__ = ["Source", "check_unchanged", "file_stamp", "stratified_order"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Source:
 
     ``read`` may be called from several threads at a time. ``stamp(i)`` says, without decoding it, which image that is:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
-    run. No two images have the same name. ``note`` is for people: what was left out, for instance.
+    run. No two images have the same name. ``note`` is for people: what was left out, for instance. ``reopen`` opens the
+    same images on another machine; it has to be picklable.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Source:
     channels: int = 3
     stamp: Callable[[int], str] | None = None
     note: str | None = None
+    reopen: Callable[[], Source] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a source that contradicts itself."""
@@ -64,6 +68,15 @@ class Source:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.reopen is None:
+            raise InputError(
+                f"{self.name}: these images cannot be opened by other processes; "
+                "expected a path, or a source with a way to reopen it"
+            )
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _reopened, ({name: value for name, value in said.items() if name not in ("read", "stamp")},)
+
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Source:
         """The images at these positions, with their names, ids and labels."""
         index = np.asarray(rows, dtype=np.int64)
@@ -75,7 +88,18 @@ class Source:
             labels=self.labels[index],
             read=lambda i: read(int(index[i])),
             stamp=None if stamp is None else lambda i: stamp(int(index[i])),
+            reopen=None if self.reopen is None else partial(_part, self.reopen, index),
         )
+
+
+def _reopened(said: dict[str, Any]) -> Source:
+    """A source in another process, with what was said of it here."""
+    source: Source = said["reopen"]()
+    return replace(source, **said)
+
+
+def _part(reopen: Callable[[], Source], rows: NDArray[np.int64]) -> Source:
+    return reopen().take(rows)
 
 
 def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
@@ -86,6 +110,12 @@ def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     return f"{Path(name).absolute()}|{found.st_size}|{found.st_mtime_ns}|{place}"
+
+
+def check_unchanged(path: str | os.PathLike[str], stamp: str) -> None:
+    """Refuse to go on with a file that is not any more what it was when its stamp was taken."""
+    if file_stamp(path) != stamp:
+        raise InputError(f"{os.fspath(path)}: was changed while it was being read; begin again when it is complete")
 
 
 def stratified_order(labels: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -44,11 +45,15 @@ class Labelled(Protocol):
 
 @dataclass(frozen=True)
 class StoredSet:
-    """A corrupted set on disk: a source for every condition, whose images are named as the clean ones."""
+    """A corrupted set on disk: a source for every condition, whose images are named as the clean ones.
+
+    ``reopen`` opens the same set in another process.
+    """
 
     name: str
     kind: str
     _sources: dict[str, Callable[[], Source]]
+    reopen: Callable[[], StoredSet] | None = None
 
     def conditions(self) -> list[str]:
         """What is there, as texts such as ``fog@3``, sorted by corruption and severity."""
@@ -72,19 +77,20 @@ def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) 
     a block of images per severity, 1 to 5, and stand beside ``labels.npy``. ``mapping`` is that of `folder_source`.
     """
     root = Path(path)
+    reopen = partial(open_stored, path, mapping=mapping)
     if not root.is_dir():
         raise InputError(f"{root}: no such folder; expected a corrupted set")
     if (root / _LABELS).is_file():
         if mapping is not None:
             raise InputError(f"{root}: holds arrays with labels; expected no mapping")
-        return StoredSet(root.resolve().name, "arrays", _array_sources(root))
+        return StoredSet(root.resolve().name, "arrays", _array_sources(root), reopen)
     folders = _severity_folders(root)
     if not folders:
         raise InputError(
             f"{root}: no corrupted set; looked for <corruption>/<severity>/<class>/<file>, "
             f"and for <corruption>.npy beside {_LABELS}"
         )
-    return StoredSet(root.resolve().name, "tree", _tree_sources(folders, mapping))
+    return StoredSet(root.resolve().name, "tree", _tree_sources(folders, mapping), reopen)
 
 
 def is_stored(root: Path) -> bool:

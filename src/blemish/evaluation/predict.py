@@ -11,7 +11,7 @@ from torch import Tensor
 from blemish.evaluation.records import TOP
 from blemish.types import InputError
 
-__all__ = ["Batcher", "Columns", "Grouping", "join_columns", "rank"]
+__all__ = ["Batcher", "Columns", "Grouping", "fetched", "join_columns", "rank"]
 
 Result = TypeVar("Result")
 
@@ -24,11 +24,32 @@ class Columns(NamedTuple):
     label_confidence: Tensor
 
 
-def join_columns(parts: Sequence[Columns]) -> Columns:
-    """Columns one below the other, on the CPU; predictions that are not numbers are refused here, once."""
-    joined = Columns(*(torch.cat(column).cpu() for column in zip(*parts, strict=True)))
-    if not bool(torch.isfinite(joined.confidence).all() & torch.isfinite(joined.label_confidence).all()):
-        raise InputError("the model gave probabilities that are not numbers; its predictions cannot be ranked")
+def fetched(parts: Sequence[Tensor]) -> Callable[[], Tensor]:
+    """Tensors one below the other, on their way to the CPU; calling the result waits for them to arrive."""
+    joined = torch.cat(list(parts))
+    there = joined.to("cpu", non_blocking=True)
+    if joined.device.type != "cuda":
+        return lambda: there
+    arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrived.record(torch.cuda.current_stream(joined.device))
+
+    def wait() -> Tensor:
+        arrived.synchronize()
+        return there
+
+    return wait
+
+
+def join_columns(parts: Sequence[Columns]) -> Callable[[], Columns]:
+    """Columns one below the other; calling the result waits for them and refuses predictions that are not numbers."""
+    waiting = [fetched(column) for column in zip(*parts, strict=True)]
+
+    def joined() -> Columns:
+        columns = Columns(*(column() for column in waiting))
+        if not bool(torch.isfinite(columns.confidence).all() & torch.isfinite(columns.label_confidence).all()):
+            raise InputError("the model gave probabilities that are not numbers; its predictions cannot be ranked")
+        return columns
+
     return joined
 
 
@@ -44,15 +65,17 @@ class Grouping:
             widest = max(len(group) for group in groups)
             # Repeating a member does not change the largest.
             self._index = torch.tensor([[*group, *[group[0]] * (widest - len(group))] for group in groups])
+            self._needed = int(self._index.max())
 
     def __call__(self, probabilities: Tensor) -> Tensor:
         """(B, classes of the model) to (B, classes of the set)."""
         if self._index is None:
             return probabilities
-        needed = int(self._index.max())
-        if needed >= probabilities.shape[1]:
-            raise InputError(f"a model with {probabilities.shape[1]} classes for a set that needs class {needed}")
-        return probabilities[:, self._index.to(probabilities.device)].amax(-1)
+        if self._needed >= probabilities.shape[1]:
+            raise InputError(f"a model with {probabilities.shape[1]} classes for a set that needs class {self._needed}")
+        if self._index.device != probabilities.device:
+            self._index = self._index.to(probabilities.device)
+        return probabilities[:, self._index].amax(-1)
 
 
 def rank(probabilities: Tensor, labels: Tensor, top_label: int) -> Columns:

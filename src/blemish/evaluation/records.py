@@ -5,9 +5,11 @@ One Parquet file per model and condition. They are the only interface between ru
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,20 @@ from numpy.typing import NDArray
 
 from blemish.types import InputError
 
-__all__ = ["TOP", "Records", "join", "read_header", "read_records", "records_bytes"]
+__all__ = ["TOP", "Records", "join", "parquet_bytes", "read_header", "read_records", "records_bytes"]
 
 TOP = 5
 """How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
 
 FORMAT = 1
 _HEADER = b"blemish"
+# A digest of the whole file, taken while these digits were zeros. Parquet's own checksums leave out its footer.
+_SEAL, _SEALED, _DIGITS = b"blemish.seal", "sealed", 32
+_PREFIX = b"blake2b-128:"
+# As a footer writes it: a key, a field's mark, the length of the text, the text. No other text in it can hold the mark.
+_SEAL_PLACE = re.compile(
+    re.escape(_SEAL) + b"\x18" + re.escape(bytes([len(_PREFIX) + _DIGITS])) + _PREFIX + b"([0-9a-f]{32})"
+)
 _COLUMNS = ("image", "label", "top5", "confidence", "label_confidence")
 
 
@@ -89,7 +98,6 @@ def join(parts: Sequence[Records]) -> Records:
 def records_bytes(records: Records) -> bytes:
     """The content of a Parquet file; equal records give equal bytes."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     columns: dict[str, Any] = {
         "image": pa.array(records.images.tolist(), pa.string()),
@@ -102,34 +110,77 @@ def records_bytes(records: Records) -> bytes:
         columns["frame"] = pa.array(records.frames, pa.int16())
     if records.zipf is not None:
         columns["zipf"] = pa.array(records.zipf, pa.float32())
-    header = json.dumps({"format": FORMAT, **records.header}, ensure_ascii=False, sort_keys=True)
-    table = pa.table(columns).replace_schema_metadata({_HEADER: header.encode()})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    return parquet_bytes(pa.table(columns), records.header)
 
 
-def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The header of a file of records alone."""
+def parquet_bytes(table: Any, header: Mapping[str, Any]) -> bytes:
+    """An Arrow table as a Parquet file that carries a header and a digest of itself, which `read_header` verifies."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not Path(path).is_file():
-        raise InputError(f"{os.fspath(path)}: no such file")
+    text = json.dumps({"format": FORMAT, _SEALED: True, **header}, ensure_ascii=False, sort_keys=True)
+    sink = pa.BufferOutputStream()
+    seal = {_SEAL: _PREFIX + b"0" * _DIGITS}
+    pq.write_table(table.replace_schema_metadata({_HEADER: text.encode(), **seal}), sink, compression="zstd")
+    content = bytes(sink.getvalue())
+    place = _seal_place(content)
+    assert place is not None
+    return content[: place[0]] + _digest(content) + content[place[1] :]
+
+
+def _seal_place(content: bytes) -> tuple[int, int] | None:
+    """Where the digits of the seal are in a file; None where it has none."""
+    if not content.endswith(b"PAR1"):
+        return None  # cut off, or no Parquet file at all
+    footer = max(0, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
+    found = list(_SEAL_PLACE.finditer(content, footer))
+    return found[0].span(1) if len(found) == 1 else None
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGITS // 2).hexdigest().encode()
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
+    """A file, and whether it has a seal; one that does not fit is refused before anything tries to understand it."""
+    name = os.fspath(path)
+    if not Path(name).is_file():
+        raise InputError(f"{name}: no such file")
     try:
-        found = pq.read_schema(path).metadata or {}
+        content = Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name}: not a readable file of records ({error.strerror or error})") from error
+    place = _seal_place(content)
+    if place is None:
+        return content, False
+    start, end = place
+    if _digest(content[:start] + b"0" * _DIGITS + content[end:]) != content[start:end]:
+        raise InputError(f"{name}: damaged records (its content does not fit the digest in it)")
+    return content, True
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header of a file of records alone; the whole file is verified all the same."""
+    content, sealed = _read(path)
+    return _header(os.fspath(path), content, sealed=sealed)
+
+
+def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{os.fspath(path)}: not a readable file of records ({_first_line(error)})") from error
-    return _header(os.fspath(path), found)
-
-
-def _header(name: str, metadata: dict[bytes, bytes]) -> dict[str, Any]:
+        raise InputError(f"{name}: not a readable file of records ({_first_line(error)})") from error
     try:
         header = dict(json.loads(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{name}: a Parquet file, but not of blemish records (it has no header)") from error
     if header.get("format") != FORMAT:
         raise InputError(f"{name}: records of format {header.get('format')}; this version reads format {FORMAT}")
+    if header.pop(_SEALED, False) and not sealed:
+        raise InputError(f"{name}: damaged records (the digest that was in it is gone)")
     del header["format"]
     return header
 
@@ -140,9 +191,10 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     import pyarrow.parquet as pq
 
     name = os.fspath(path)
-    header = read_header(path)
+    content, sealed = _read(path)
+    header = _header(name, content, sealed=sealed)
     try:
-        table = pq.read_table(path).combine_chunks()
+        table = pq.read_table(pa.BufferReader(content)).combine_chunks()
         missing = [column for column in _COLUMNS if column not in table.column_names]
         if missing:
             raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")

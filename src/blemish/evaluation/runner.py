@@ -20,6 +20,7 @@ from blemish.data.cache import Images
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.data.stored import StoredSet
+from blemish.evaluation.dispatch import run_stage
 from blemish.evaluation.header import (
     benchmark_entry,
     check_same,
@@ -32,7 +33,9 @@ from blemish.evaluation.header import (
 )
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.runs import Run
-from blemish.evaluation.stage import Report, Setting, Stage, Step, run_stage
+from blemish.evaluation.stage import Report, Setting, Stage, Step
+from blemish.execution.base import Executor
+from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.torch_module import from_module
@@ -68,6 +71,7 @@ def evaluate(
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
     report: Report = _silent,
+    executor: Executor | None = None,
 ) -> Run:
     """Measure a model on all conditions of a benchmark, and leave one file of records for each below ``out``.
 
@@ -79,7 +83,7 @@ def evaluate(
     the run begins with ``limit`` images and doubles them until ``enough(run, look)`` says so for the number of looks,
     or there are no more. ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is
     a folder for decoded images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default
-    suits the device.
+    suits the device. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
     """
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
     classifier = from_module(model) if isinstance(model, nn.Module) else model
@@ -88,11 +92,13 @@ def evaluate(
         kind = type(model).__name__
         raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
     source = open_source(data)
-    setting = Setting(chosen, classifier, source, natural or {}, stored, zipf, cache, batch_size, report)
+    setting = Setting(
+        chosen, classifier, source, natural or {}, stored, zipf, cache, batch_size, report, executor or InProcess()
+    )
     setting.check(staged=enough is not None)
     folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
     check_folder(folder)
-    with staged_destination(folder):
+    with staged_destination(folder), setting.executor:
         return _run(setting, folder, limit, enough)
 
 

@@ -1,12 +1,11 @@
-"""One stage of a run: every condition on one set of images, each measured, written and never repeated."""
+"""What a run was asked for, and a stage of it: the images, and which of them each condition asks for."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -17,16 +16,28 @@ from blemish.data.cache import Images, load
 from blemish.data.natural import same_classes
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.header import made_with
 from blemish.evaluation.predict import Batcher
-from blemish.evaluation.records import read_header, records_bytes
+from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.shards import STORED
 from blemish.evaluation.work import Task, measure
+from blemish.execution.base import Executor
+from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
-from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
-__all__ = ["Report", "Setting", "Stage", "Step", "fitting_batcher", "run_stage"]
+__all__ = [
+    "Report",
+    "Setting",
+    "Stage",
+    "Step",
+    "check_model",
+    "fitting_batcher",
+    "is_finished",
+    "set_name",
+    "view_name",
+    "views_of",
+]
 
 # Values of a batch. On a CPU the activations of larger batches are given back to the system and zeroed by it again at
 # every layer.
@@ -63,10 +74,11 @@ class Setting:
     cache: str | os.PathLike[str] | None
     batch_size: int | None
     report: Report
+    executor: Executor = field(default_factory=InProcess)
 
     def check(self, *, staged: bool) -> None:
         """Refuse conditions whose images nobody gave, before any work."""
-        sets = {_set_name(condition) for condition in self.benchmark.conditions if condition.other}
+        sets = {set_name(condition) for condition in self.benchmark.conditions if condition.other}
         missing = sorted(sets - self.natural.keys())
         if missing:
             raise InputError(f"{self.benchmark.name} needs the images of {', '.join(missing)}; name their folders")
@@ -115,48 +127,39 @@ class Stage:
     others: Mapping[str, Images]
 
 
-def _set_name(condition: Condition) -> str:
+def set_name(condition: Condition) -> str:
+    """The natural set that a condition is about.
+
+    >>> from blemish.benchmarks.condition import parse_condition
+    >>> set_name(parse_condition("natural:imagenet-r"))
+    'imagenet-r'
+    """
     return str(condition.other).partition(":")[2]
 
 
-def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
-    """Measure what is not there yet; what is there has to be this run's."""
-    conditions = setting.benchmark.conditions
-    sizes = {condition: _classifications(condition, stage) for condition in conditions}
-    waiting = [condition for condition in conditions if not _finished(setting, run, condition, stage.number)]
-    batcher = fitting_batcher(stage.images, setting.model.device, setting.batch_size)
-    if CLEAN not in waiting and waiting:
-        _check_model(setting, run, stage, batcher)
-    total = sum(sizes.values())
-    done = total - sum(sizes[condition] for condition in waiting)
-
-    for condition in waiting:
-        name, before = str(condition), done
-        setting.report(Step(name, done, total))
-
-        def advance(count: int, name: str = name) -> None:
-            nonlocal done
-            done += count
-            setting.report(Step(name, done, total))
-
-        task = _task(setting, condition, stage)
-        header: dict[str, Any] = {
-            "condition": name,
-            "benchmark": setting.benchmark.name,
-            "protocol": run.info["protocol"],
-            "model": run.info["model"],
-            "data": run.info["stages"][stage.number],
-            "pixels": task.images.fingerprint,
-            "zipf": task.zipf,
-            "made_with": made_with(),
-        }
-        records = measure(task, header, batcher, advance)
-        path = record_path(run.folder, condition, stage.number)
-        write_bytes(path, records_bytes(records), destination=run.folder)
-        done = before + sizes[condition]
+def view_name(setting: Setting, condition: Condition) -> str:
+    """Which images a condition asks for: those of the run, of another set, of its classes, or stored ones."""
+    if condition.other is not None:
+        return str(condition.other)
+    return STORED if setting.stored is not None and condition.steps else ""
 
 
-def _finished(setting: Setting, run: Run, condition: Condition, stage: int) -> bool:
+def views_of(setting: Setting, stage: Stage, conditions: Sequence[Condition]) -> dict[str, Images]:
+    """The images that conditions ask for, by the names of their views."""
+    views = {"": stage.images}
+    for condition in conditions:
+        name = view_name(setting, condition)
+        if name not in views and name != STORED:
+            views[name] = _other_images(set_name(condition), name, stage)
+    return views
+
+
+def _other_images(name: str, view: str, stage: Stage) -> Images:
+    return stage.others[name] if view.startswith("natural:") else _same_classes(name, stage)
+
+
+def is_finished(setting: Setting, run: Run, condition: Condition, stage: int) -> bool:
+    """Whether the records of a condition are there, made in the way of this run."""
     path = record_path(run.folder, condition, stage)
     if not path.is_file():
         return False
@@ -168,11 +171,13 @@ def _finished(setting: Setting, run: Run, condition: Condition, stage: int) -> b
     return not (setting.zipf and condition.is_sequence) or bool(read_header(path).get("zipf"))
 
 
-def _check_model(setting: Setting, run: Run, stage: Stage, batcher: Batcher) -> None:
+def check_model(setting: Setting, run: Run, stage: Stage, batcher: Batcher) -> None:
     """Refuse to continue with a model that no longer says what it said: weights are not all that can change."""
     before = run.part(CLEAN, stage.number)
     rows = list(range(min(_AGAIN, len(stage.images))))
-    task = replace(_task(setting, CLEAN, stage), images=stage.images.take(rows))
+    protocol = setting.benchmark.protocol
+    crop = protocol.crop if setting.benchmark.has_sequences else None
+    task = Task(setting.model, CLEAN, stage.images.take(rows), protocol, crop=crop)
     now = measure(task, {}, batcher, lambda _: None)
     difference = np.abs(now.label_confidence - before.label_confidence[rows])
     if (difference > _CONFIDENCE).any():
@@ -181,29 +186,6 @@ def _check_model(setting: Setting, run: Run, stage: Stage, batcher: Batcher) -> 
             f"{run.folder}: model {setting.model.name} no longer says what it said of {image} when the run began; "
             "choose another --out or --name"
         )
-
-
-def _classifications(condition: Condition, stage: Stage) -> int:
-    """How many images the model will see; the clean images of some classes are counted as if they were all."""
-    if condition.other is not None and condition.other.startswith("natural:"):
-        return len(stage.others[_set_name(condition)])
-    return len(stage.images) * (condition.sequence().length() if condition.is_sequence else 1)
-
-
-def _task(setting: Setting, condition: Condition, stage: Stage) -> Task:
-    protocol = setting.benchmark.protocol
-    crop = protocol.crop if setting.benchmark.has_sequences else None
-    if condition.other is not None:
-        name = _set_name(condition)
-        if condition.other.startswith("natural:"):
-            return Task(setting.model, condition, stage.others[name], protocol)
-        return Task(setting.model, condition, _same_classes(name, stage), protocol, crop=crop)
-    if setting.stored is not None and condition.steps:
-        # Stored images have their size already, and are needed once: no cache is worth their place on the disk.
-        copies = load(setting.stored.source(str(condition), like=stage.images))
-        return Task(setting.model, CLEAN, copies, protocol)
-    zipf = setting.zipf and condition.is_sequence
-    return Task(setting.model, condition, stage.images, protocol, crop=crop, zipf=zipf)
 
 
 def _same_classes(name: str, stage: Stage) -> Images:

@@ -14,13 +14,15 @@ from torch import Tensor
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import Condition
 from blemish.data.cache import Images
-from blemish.evaluation.predict import Batcher, Columns, Grouping, join_columns, rank
+from blemish.evaluation.feed import Feed
+from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
 from blemish.evaluation.records import Records
 from blemish.models.base import Classifier
 from blemish.ops.jpeg import jpeg_round_trip
+from blemish.ops.transfer import send
 from blemish.types import InputError
 
-__all__ = ["Progress", "Task", "centre", "measure"]
+__all__ = ["Progress", "Task", "centre", "measure", "queue"]
 
 Progress = Callable[[int], None]
 """Told, now and then, how many further images were classified."""
@@ -42,32 +44,40 @@ class Task:
 
 def measure(task: Task, header: dict[str, Any], batcher: Batcher, progress: Progress) -> Records:
     """The records of a task, in the order of its images."""
+    return queue(task, header, batcher, progress)()
+
+
+def queue(task: Task, header: dict[str, Any], batcher: Batcher, progress: Progress) -> Callable[[], Records]:
+    """Give all of a task's work to the device; calling the result, in any thread, waits for the records.
+
+    A GPU is thus kept busy with the next task while the host deals with the results of the last.
+    """
     if task.condition.is_sequence:
-        return _measure_frames(task, header, batcher, progress)
-    labels = _device_labels(task)
+        return _queue_frames(task, header, batcher, progress)
     top = int(task.images.labels.max())
     grouping = Grouping(task.images.groups)
-
-    def work(rows: list[int]) -> Columns:
-        pixels = _pixels(task, rows)
-        return rank(grouping(task.model(pixels)), labels[rows], top)
-
     order: list[int] = []
     parts: list[Columns] = []
     for shape_rows in task.images.by_shape():
-        for rows, columns in batcher.map(work, shape_rows):
-            order += rows
-            parts.append(columns)
-            progress(len(rows))
-    return _records(task, header, np.array(order), join_columns(parts))
+        with Feed(task.images, shape_rows, task.model.device) as feed:
+
+            def work(rows: list[int], feed: Feed = feed) -> Columns:
+                scores = grouping(task.model(_pixels(task, feed.batch(rows), rows)))
+                return rank(scores, _labels(task, rows), top)
+
+            for rows, columns in batcher.map(work, shape_rows):
+                order += rows
+                parts.append(columns)
+                progress(len(rows))
+    columns_of = join_columns(parts)
+    return lambda: _records(task, header, np.array(order), columns_of())
 
 
-def _device_labels(task: Task) -> Tensor:
-    return torch.from_numpy(task.images.labels).to(task.model.device)
+def _labels(task: Task, rows: list[int]) -> Tensor:
+    return send(torch.from_numpy(task.images.labels[rows]), task.model.device)
 
 
-def _pixels(task: Task, rows: list[int]) -> Tensor:
-    images = task.images.batch(rows).to(task.model.device, non_blocking=True)
+def _pixels(task: Task, images: Tensor, rows: list[int]) -> Tensor:
     if task.crop is not None:
         images = centre(images, task.crop)
     condition, protocol = task.condition, task.protocol
@@ -109,7 +119,7 @@ def _records(task: Task, header: dict[str, Any], order: NDArray[np.int64], colum
     return records.take(np.argsort(order, kind="stable") if frames is None else np.lexsort((frames, order)))
 
 
-def _measure_frames(task: Task, header: dict[str, Any], batcher: Batcher, progress: Progress) -> Records:
+def _queue_frames(task: Task, header: dict[str, Any], batcher: Batcher, progress: Progress) -> Callable[[], Records]:
     order: list[int] = []
     numbers: list[int] = []
     parts: list[Columns] = []
@@ -122,15 +132,20 @@ def _measure_frames(task: Task, header: dict[str, Any], batcher: Batcher, progre
                 parts.append(columns)
                 distances.append(distance)
             progress(len(rows) * len(film))
-    more: dict[str, Any] = {"frames": np.array(numbers, dtype=np.int16)}
-    if task.zipf:
-        more["zipf"] = torch.cat(distances).cpu().numpy()
-    return _records(task, header, np.array(order), join_columns(parts), **more)
+    columns_of, distances_of = join_columns(parts), fetched(distances)
+
+    def finish() -> Records:
+        more: dict[str, Any] = {"frames": np.array(numbers, dtype=np.int16)}
+        if task.zipf:
+            more["zipf"] = distances_of().numpy()
+        return _records(task, header, np.array(order), columns_of(), **more)
+
+    return finish
 
 
 def _film(task: Task, rows: list[int], size: int) -> list[tuple[Columns, Tensor]]:
     """For each frame of some images, what is kept of it, and its distance from the frame it is compared with."""
-    labels = _device_labels(task)[rows]
+    labels = _labels(task, rows)
     top = int(task.images.labels.max())
     grouping = Grouping(task.images.groups)
     film = []

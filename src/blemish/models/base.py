@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from blemish.kernels import kernels_for
 from blemish.types import InputError
 
 __all__ = ["Classifier", "Preprocessing", "Training"]
@@ -19,6 +21,13 @@ Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
 Output = Literal["logits", "probabilities"]
 
 _LUMA = (0.299, 0.587, 0.114)
+
+
+@lru_cache(maxsize=64)
+def _constant(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """A number per channel. Sent to a device once: sending waits for what is queued there."""
+    with torch.inference_mode(False):  # or no gradient could ever pass it
+        return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -55,16 +64,24 @@ class Preprocessing:
 
     def __call__(self, images: Tensor) -> Tensor:
         """(B, C, H, W) of uint8 to what the model takes, float32 or uint8, on the same device."""
+        fused = kernels_for(images.device)
+        if fused is not None and self._plain(images):
+            constants = (_constant(values, images.device).flatten() for values in (self.mean, self.std))
+            normalised: Tensor = fused.normalised(images, *constants)
+            return normalised
         values = self._resized(self._channels(images.to(torch.float32).div_(255)))
         if self.levels:
             values = values.mul(255).round_().to(torch.uint8)
         elif self._scales:
-            mean = torch.tensor(self.mean, device=values.device).view(1, -1, 1, 1)
-            std = torch.tensor(self.std, device=values.device).view(1, -1, 1, 1)
-            values = (values - mean).div_(std)
+            values = (values - _constant(self.mean, values.device)).div_(_constant(self.std, values.device))
         if self.layout in ("nhwc", "flat"):
             values = values.permute(0, 2, 3, 1).contiguous()
         return values.flatten(1) if self.layout.startswith("flat") else values
+
+    def _plain(self, images: Tensor) -> bool:
+        """Whether all there is to do is to normalise."""
+        there = self.channels == "rgb" and images.shape[1] == 3 and not self.levels and self.layout == "nchw"
+        return there and (self.size is None or tuple(images.shape[-2:]) == self.size)
 
     @property
     def _scales(self) -> bool:
@@ -79,8 +96,7 @@ class Preprocessing:
 
     def _channels(self, values: Tensor) -> Tensor:
         if self.channels == "gray":
-            luma = torch.tensor(_LUMA, device=values.device).view(1, 3, 1, 1)
-            return values if values.shape[1] == 1 else (values * luma).sum(1, keepdim=True)
+            return values if values.shape[1] == 1 else (values * _constant(_LUMA, values.device)).sum(1, keepdim=True)
         colour = values if values.shape[1] == 3 else values.expand(-1, 3, -1, -1)
         return colour.flip(1) if self.channels == "bgr" else colour
 
@@ -99,7 +115,8 @@ class Classifier:
 
     ``forward`` takes what ``preprocessing`` makes and gives (B, classes) logits or probabilities. Of outputs with
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
-    ``module`` is the torch module behind it, where there is one that can be trained on.
+    ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
+    device, in another process as well.
     """
 
     name: str
@@ -112,6 +129,8 @@ class Classifier:
     training: Training = field(default_factory=Training)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     module: nn.Module | None = field(default=None, repr=False, compare=False)
+    _looked: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+    reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""
@@ -138,17 +157,25 @@ class Classifier:
             )
         if scores.shape[1] <= self.skip_classes:
             raise InputError(f"model {self.name}: skip_classes {self.skip_classes} of {scores.shape[1]} classes")
-        if not bool(scores.isfinite().all()):
-            raise InputError(f"model {self.name}: scores that are infinite or not a number; expected finite ones")
-        self._check_output(scores)
+        self._check(scores)
         scores = scores[:, self.skip_classes :]
         if self.output == "logits":
             return scores.softmax(1)
         # What is left after the background classes, as if they did not exist: the same as for logits.
         return scores / scores.sum(1, keepdim=True).clamp_min(1e-12) if self.skip_classes else scores
 
-    def _check_output(self, scores: Tensor) -> None:
-        """Refuse scores of the other kind: their confidences would be wrong, and nothing else would show it."""
+    def _check(self, scores: Tensor) -> None:
+        """Refuse scores that cannot be ranked, or are of the other kind, whose confidences would be wrong.
+
+        Looking waits for the device, so on a GPU only the first batch is looked at; what is not a number later shows in
+        the confidences.
+        """
+        if scores.device.type == "cuda":
+            if self._looked:
+                return
+            self._looked.append(True)
+        if not bool(scores.isfinite().all()):
+            raise InputError(f"model {self.name}: scores that are infinite or not a number; expected finite ones")
         in_range = float(scores.min()) >= -1e-3 and float(scores.max()) <= 1 + 1e-3
         if self.output == "probabilities" and not in_range:
             raise InputError(f"model {self.name}: scores outside 0 … 1; they are logits: set output to logits")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,12 @@ def open_model(
     settings |= {key: value for key, value in given.items() if value is not None}
     corruptions = trained_corruptions(_words("trained_on", settings.get("trained_on", ())), catalog=catalog)
     model = _load(settings["model"], settings.get("weights"), device, allow_pickle)
-    return _adjusted(model, settings, corruptions)
+    reopen = partial(_load_on, settings["model"], settings.get("weights"), allow_pickle)
+    return replace(_adjusted(model, settings, corruptions), reopen=reopen)
+
+
+def _load_on(spec: str, weights: str | Path | None, allow_pickle: bool, device: torch.device) -> Classifier:
+    return _load(spec, weights, device, allow_pickle)
 
 
 def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def from_module(
     return Classifier(
         name=name or type(module).__name__,
         kind="torch",
-        forward=_forward(name or type(module).__name__, module, channels_last),
+        forward=_Forward(name or type(module).__name__, module, channels_last),
         weights=weights,
         preprocessing=preprocessing or Preprocessing(),
         output=output,
@@ -134,26 +135,31 @@ _OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
 _OF_THE_DEVICE = (_OUT_OF_MEMORY, getattr(torch, "AcceleratorError", _OUT_OF_MEMORY))
 
 
-def _forward(name: str, module: nn.Module, channels_last: bool) -> Callable[[Tensor], Tensor]:
-    def forward(values: Tensor) -> Tensor:
-        if module.training:
-            module.eval()  # someone else has gone on training it
-        if channels_last and values.ndim == 4:
+@dataclass(frozen=True)
+class _Forward:
+    """A module's scores. A class, and not a function in a function, so that it can travel to other processes."""
+
+    name: str
+    module: nn.Module
+    channels_last: bool
+
+    def __call__(self, values: Tensor) -> Tensor:
+        if self.module.training:
+            self.module.eval()  # someone else has gone on training it
+        if self.channels_last and values.ndim == 4:
             values = values.contiguous(memory_format=torch.channels_last)
         try:
-            scores = module(values)
+            scores = self.module(values)
         except (InputError, *_OF_THE_DEVICE):
             raise
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             raise InputError(
-                f"model {name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
+                f"model {self.name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
                 "are its size and channels right (--size, --channels)?"
             ) from error
         if isinstance(scores, Mapping) or hasattr(scores, "logits"):
             scores = scores["logits"] if isinstance(scores, Mapping) else scores.logits
         return scores  # type: ignore[no-any-return]
-
-    return forward
 
 
 def _device_of(module: nn.Module) -> torch.device:

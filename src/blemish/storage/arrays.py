@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from blemish.data.arrays import ImageArray, read_arrays
+from blemish.data.source import check_unchanged, file_stamp
+from blemish.execution.base import Executor
 from blemish.storage.files import check_folder, place, staged_destination, staging_path, write_bytes
 from blemish.storage.manifest import check_manifest, protocol, write_manifest
 from blemish.storage.recipe import Recipe
 from blemish.storage.results import Outcome, Progress
-from blemish.storage.workers import Stopped, check_jobs, run_tasks
+from blemish.storage.workers import executor_for, run_tasks
 from blemish.types import InputError
 
 __all__ = ["corrupt_arrays"]
@@ -40,17 +42,20 @@ def corrupt_arrays(
     labels: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Outcome:
     """Write ``<corruption>.npy`` for each corruption: the N images at the first severity, then at the second …
 
     ``labels.npy`` holds the labels once per severity, as CIFAR-10-C does, if the source has any. The id of an image is
-    its position. Finished files are skipped; nothing but the recipe and the images decides the result.
+    its position. Finished files are skipped; nothing but the recipe and the images decides the result. An ``executor``
+    may be given in place of ``jobs``; its machines have to share the destination.
     """
     target = Path(destination)
     if recipe.resize is not None or recipe.crop is not None:
         raise InputError("resize and crop are for pictures; an array file is taken as it is")
+    workers = executor_for(jobs, executor)
+    stamp = file_stamp(source) if Path(source).is_file() else ""
     data = read_arrays(source, labels=labels)
-    check_jobs(jobs)
     check_folder(target)
     outputs = [target / f"{corruption.name}.npy" for corruption in recipe.corruptions]
     _check_apart([source, *([labels] if labels is not None else [])], [*outputs, target / LABELS])
@@ -63,7 +68,13 @@ def corrupt_arrays(
         write_manifest(target, entries)
         if label_bytes is not None:
             write_bytes(target / LABELS, label_bytes, destination=target)
-        return _write(data, target, outputs, recipe, jobs, progress)
+        return _write(data, target, outputs, recipe, workers, progress, _unchanged(source, stamp, data))
+
+
+def _unchanged(source: str | os.PathLike[str], stamp: str, data: ImageArray) -> Callable[[], None]:
+    """Refuses a mapped file that was changed in the meantime: its copies would be of two kinds."""
+    mapped = isinstance(data.images, np.memmap)
+    return lambda: check_unchanged(source, stamp) if mapped else None
 
 
 def _check_apart(sources: list[str | os.PathLike[str]], outputs: list[Path]) -> None:
@@ -121,7 +132,7 @@ class _ChunkWork:
 
     recipe: Recipe
 
-    def __call__(self, chunk: _Chunk, stopped: Stopped) -> tuple[int, int]:
+    def __call__(self, chunk: _Chunk) -> tuple[int, int]:
         recipe, images = self.recipe, chunk.images
         corruption = recipe.corruptions[chunk.corruption]
         height, width = images.shape[1:3]
@@ -130,8 +141,6 @@ class _ChunkWork:
         try:
             with chunk.file.open("r+b") as file:
                 for block, severity in enumerate(recipe.severities):
-                    if stopped():
-                        return chunk.corruption, 0
                     copies = corruption(batch, severity=severity, seed=recipe.seed, ids=ids, preset=recipe.preset)
                     file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
                     file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
@@ -141,7 +150,13 @@ class _ChunkWork:
 
 
 def _write(
-    data: ImageArray, target: Path, outputs: list[Path], recipe: Recipe, jobs: int, progress: Progress | None
+    data: ImageArray,
+    target: Path,
+    outputs: list[Path],
+    recipe: Recipe,
+    executor: Executor,
+    progress: Progress | None,
+    check: Callable[[], None],
 ) -> Outcome:
     count, blocks = len(data.images), len(recipe.severities)
     todo = [index for index, output in enumerate(outputs) if not output.exists()]
@@ -149,11 +164,19 @@ def _write(
     total = count * recipe.copies
     staged = {index: staging_path(target, outputs[index]) for index in todo}
     left = dict.fromkeys(todo, count)
-    tasks = _chunks(data.images, staged, blocks)
-    with contextlib.closing(run_tasks(_ChunkWork(recipe), tasks, jobs=jobs)) as results:
+    tasks = _chunks(data.images, staged, blocks, check)
+    outcomes = run_tasks(
+        _ChunkWork(recipe),
+        tasks,
+        executor=executor,
+        folder=target,
+        name=lambda chunk: recipe.corruptions[chunk.corruption].name,
+    )
+    with contextlib.closing(outcomes) as results:
         for index, images in results:
             left[index] -= images
             if left[index] == 0:
+                check()
                 place(staged[index], outputs[index])
             outcome.written += images * blocks
             if progress is not None:
@@ -164,11 +187,14 @@ def _write(
     return outcome
 
 
-def _chunks(images: NDArray[np.uint8], staged: dict[int, Path], blocks: int) -> Iterator[_Chunk]:
+def _chunks(
+    images: NDArray[np.uint8], staged: dict[int, Path], blocks: int, check: Callable[[], None]
+) -> Iterator[_Chunk]:
     step = max(1, _CHUNK // images[0].size)
     for index, file in staged.items():
         header = _begin(file, (blocks * len(images), *images.shape[1:]))
         for start in range(0, len(images), step):
+            check()
             part = np.array(images[start : start + step])
             yield _Chunk(index, start, part, file, header, len(images))
 
@@ -178,7 +204,10 @@ def _begin(file: Path, shape: tuple[int, ...]) -> int:
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
     length = header.tell()
-    with file.open("wb") as stream:
-        stream.write(header.getvalue())
-        stream.truncate(length + int(np.prod(shape)))
+    try:
+        with file.open("wb") as stream:
+            stream.write(header.getvalue())
+            stream.truncate(length + int(np.prod(shape)))
+    except OSError as error:
+        raise InputError(f"cannot write to {file.parent.parent}: {error.strerror or error}") from error
     return length

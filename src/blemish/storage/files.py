@@ -25,6 +25,7 @@ __all__ = [
     "STAGING",
     "check_folder",
     "encode_picture",
+    "held_folder",
     "place",
     "staged_destination",
     "staging_path",
@@ -37,6 +38,8 @@ ORIENTATION = 0x0112
 """The EXIF tag that says how a picture is to be turned for viewing."""
 
 _numbers = itertools.count()
+
+_ATTEMPTS = 20
 
 
 def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:
@@ -99,18 +102,49 @@ def place(temporary: Path, final: Path) -> None:
 def staged_destination(destination: Path) -> Iterator[None]:
     """Make the destination and its staging folder, and hold it against a second run for as long as this one lasts."""
     staging = destination / STAGING
-    try:
-        staging.mkdir(parents=True, exist_ok=True)
-        lock = (staging / "lock").open("w")
-    except OSError as error:
-        raise InputError(f"cannot write to {destination}: {error.strerror or error}") from error
-    with lock:
-        _hold(lock, destination)
+    with _held(staging / "lock", destination):
         try:
             _clear(staging)
             yield
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def held_folder(destination: Path, share: str = "") -> Iterator[None]:
+    """Make a folder and hold it, or one's ``share`` of it, against a second run for as long as this one lasts."""
+    check_folder(destination)
+    path = destination / f".blemish-lock{f'-{share}' if share else ''}"
+    with _held(path, destination):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _held(path: Path, destination: Path) -> Iterator[None]:
+    """Hold a lock file, which the run that held it last may be removing at this moment."""
+    for _ in range(_ATTEMPTS):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.open("w")
+        except OSError as error:
+            raise InputError(f"cannot write to {destination}: {error.strerror or error}") from error
+        with lock:
+            _hold(lock, destination)
+            if _is_at(lock, path):
+                yield
+                return
+    raise InputError(f"cannot hold {destination}: its lock is removed again and again; choose another folder")
+
+
+def _is_at(lock: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), path.stat())
+    except OSError:
+        return False
 
 
 def _clear(staging: Path) -> None:

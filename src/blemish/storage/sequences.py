@@ -16,12 +16,13 @@ from torch import Tensor
 
 from blemish.corruptions.sequences import DIFFICULTIES, Sequence, sequences
 from blemish.data.pictures import list_pictures, picture_id, read_picture, resize_and_crop
+from blemish.execution.base import Executor
 from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
 from blemish.storage.manifest import check_manifest, write_manifest
 from blemish.storage.recipe import FORMATS, check_sizes
 from blemish.storage.results import Failure, Outcome, Progress
-from blemish.storage.trees import check_apart, to_picture
-from blemish.storage.workers import Stopped, check_jobs, run_tasks
+from blemish.storage.trees import changed_since, check_apart, folder_mark, to_picture
+from blemish.storage.workers import executor_for, run_tasks
 from blemish.types import InputError
 
 __all__ = ["SequenceRecipe", "corrupt_sequences", "make_sequence_recipe"]
@@ -84,11 +85,13 @@ def corrupt_sequences(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Outcome:
     """Write the frames of one picture, or of every picture below a folder; those that cannot be used are reported.
 
     Pictures are resized first, and frames cropped last. A picture's id is the hash of ``<class>/<file>``. Finished
-    frames are skipped, so a stopped run is continued by running it again; the number of ``jobs`` changes nothing.
+    frames are skipped, so a stopped run is continued by running it again; the number of ``jobs`` changes nothing, nor
+    does an ``executor`` in their place.
     """
     root, target = Path(source), Path(destination)
     if root.is_file():
@@ -97,14 +100,15 @@ def corrupt_sequences(
         names = list_pictures(root)
         check_apart(root, target)
     _check_stems(names)
-    check_jobs(jobs)
+    workers = executor_for(jobs, executor)
     check_folder(target)
-    entries = check_manifest(target, _protocol(recipe), [target / recipe.folder(one) for one in recipe.sequences])
+    wanted = {**_protocol(recipe), "source": folder_mark(root)}
+    entries = check_manifest(target, wanted, [target / recipe.folder(one) for one in recipe.sequences])
     outcome, left = Outcome(), len(names)
     frames = sum(recipe.longest(sequence) for sequence in recipe.sequences)
     with staged_destination(target):
         write_manifest(target, entries)
-        results = run_tasks(_PictureWork(root, target, recipe), names, jobs=min(jobs, len(names)))
+        results = run_tasks(_PictureWork(root, target, recipe), names, executor=workers, folder=target)
         with contextlib.closing(results):
             for result in results:
                 outcome.add(result)
@@ -154,16 +158,21 @@ class _PictureWork:
     target: Path
     recipe: SequenceRecipe
 
-    def __call__(self, name: str, stopped: Stopped) -> Outcome:
+    def __call__(self, name: str) -> Outcome:
         recipe = self.recipe
         outcome = Outcome()
         todo = []
+        finished: list[Path] = []
         for sequence in recipe.sequences:
             outputs = self._outputs(name, sequence, recipe.longest(sequence))
-            if all(output.exists() for output in outputs):
+            there = [output for output in outputs if output.exists()]
+            finished += there
+            if len(there) == len(outputs):
                 outcome.skipped += len(outputs)
             else:
                 todo.append(sequence)
+        if (reason := changed_since(self.root / name, finished)) is not None:
+            return Outcome(failures=[Failure(name, reason)])
         if not todo:
             return outcome
         try:
@@ -175,7 +184,7 @@ class _PictureWork:
         outcome.presets[self._preset(todo[0], levels)] += 1
         for sequence, frames in zip(todo, films, strict=True):
             outputs = self._outputs(name, sequence, sequence.length(self._preset(sequence, levels)))
-            outcome.add(self._write(frames, outputs, orientation, stopped))
+            outcome.add(self._write(frames, outputs, orientation))
         return outcome
 
     def _preset(self, sequence: Sequence, levels: Tensor) -> str:
@@ -192,17 +201,13 @@ class _PictureWork:
             crop=recipe.crop,
         )
 
-    def _write(
-        self, frames: Iterator[Tensor], outputs: list[Path], orientation: int | None, stopped: Stopped
-    ) -> Outcome:
+    def _write(self, frames: Iterator[Tensor], outputs: list[Path], orientation: int | None) -> Outcome:
         finished = {output for output in outputs if output.exists()}
         outcome = Outcome(skipped=len(finished))
         if len(finished) == len(outputs):
             return outcome
         # Frames are made from the first on even where only later ones are missing: some build on their predecessors.
         for output, frame in zip(outputs, frames, strict=True):
-            if stopped():
-                break
             if output not in finished:
                 content = encode_picture(to_picture(frame[0]), self.recipe.file_format, orientation=orientation)
                 write_bytes(output, content, destination=self.target)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -16,14 +17,16 @@ from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture, resize_and_crop
+from blemish.execution.base import Executor
+from blemish.execution.in_process import InProcess
 from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
 from blemish.storage.manifest import check_manifest, protocol, write_manifest
 from blemish.storage.recipe import FORMATS, Recipe
 from blemish.storage.results import Failure, Outcome, Progress
-from blemish.storage.workers import Stopped, check_jobs, run_tasks
+from blemish.storage.workers import executor_for, run_tasks
 from blemish.types import InputError
 
-__all__ = ["check_apart", "corrupt_picture", "corrupt_tree", "to_picture"]
+__all__ = ["changed_since", "check_apart", "corrupt_picture", "corrupt_tree", "folder_mark", "to_picture"]
 
 
 def corrupt_tree(
@@ -33,17 +36,19 @@ def corrupt_tree(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Outcome:
     """Write corrupted copies of every picture below ``source``; pictures that cannot be read are reported at the end.
 
     A picture's id is the hash of ``<class>/<file>``. Finished files are skipped, so a stopped run is continued by
-    running it again. Nothing but the recipe and the pictures decides the result; the number of ``jobs`` does not.
+    running it again. Nothing but the recipe and the pictures decides the result; the number of ``jobs`` does not, nor
+    the ``executor`` that may be given in their place. Its machines have to share both folders.
     """
     root, target = Path(source), Path(destination)
     names = list_pictures(root)
     check_apart(root, target)
     _check_unique(names, recipe.file_format)
-    return _write(root, target, names, recipe, jobs=jobs, progress=progress)
+    return _write(root, target, names, recipe, workers=executor_for(jobs, executor), progress=progress)
 
 
 def corrupt_picture(
@@ -61,7 +66,7 @@ def corrupt_picture(
     suffix = target.suffix.lower()
     picture, orientation = _load(path, recipe)
     if target.is_dir() or suffix not in PICTURE_SUFFIXES:
-        outcome = _write(path.parent, target, [path.name], recipe, jobs=1, progress=progress)
+        outcome = _write(path.parent, target, [path.name], recipe, workers=InProcess(), progress=progress)
         for failure in outcome.failures:
             raise InputError(f"{path}: {failure.reason}")
         return outcome
@@ -80,18 +85,17 @@ def corrupt_picture(
 
 
 def _write(
-    root: Path, target: Path, names: list[str], recipe: Recipe, *, jobs: int, progress: Progress | None
+    root: Path, target: Path, names: list[str], recipe: Recipe, *, workers: Executor, progress: Progress | None
 ) -> Outcome:
     sizes = {"resize": recipe.resize, "crop": recipe.crop}
-    wanted = protocol(recipe, layout="tree", format=recipe.file_format, source=_folder_mark(root), **sizes)
-    check_jobs(jobs)
+    wanted = protocol(recipe, layout="tree", format=recipe.file_format, source=folder_mark(root), **sizes)
     check_folder(target)
     entries = check_manifest(target, wanted, [target / corruption.name for corruption in recipe.corruptions])
     total = len(names) * recipe.copies
     outcome = Outcome()
     with staged_destination(target):
         write_manifest(target, entries)
-        results = run_tasks(_PictureWork(root, target, recipe), names, jobs=min(jobs, len(names)))
+        results = run_tasks(_PictureWork(root, target, recipe), names, executor=workers, folder=target)
         with contextlib.closing(results):
             for result in results:
                 outcome.add(result)
@@ -101,10 +105,20 @@ def _write(
     return outcome
 
 
-def _folder_mark(root: Path) -> str:
+def folder_mark(root: Path) -> str:
     """A folder's name and a digest of its place: another folder's pictures of the same name are not these."""
     place = hashlib.blake2b(root.resolve().as_posix().encode(), digest_size=4).hexdigest()
     return f"{root.resolve().name} ({place})"
+
+
+def changed_since(source: Path, copies: Iterable[Path]) -> str | None:
+    """Why a picture has no place beside its finished copies: if it was changed later, further ones would be others."""
+    try:
+        oldest = min((copy.stat().st_mtime_ns for copy in copies), default=None)
+        changed = oldest is not None and source.stat().st_mtime_ns > oldest
+    except OSError:
+        return None  # what is wrong with it shows when it is read
+    return "changed after copies of it were made; remove them, or choose another destination" if changed else None
 
 
 def check_apart(root: Path, target: Path) -> None:
@@ -139,9 +153,11 @@ class _PictureWork:
     target: Path
     recipe: Recipe
 
-    def __call__(self, name: str, stopped: Stopped) -> Outcome:
+    def __call__(self, name: str) -> Outcome:
         recipe = self.recipe
         finished = {output for output in self._outputs(name).values() if output.exists()}
+        if (reason := changed_since(self.root / name, finished)) is not None:
+            return Outcome(failures=[Failure(name, reason)])
         outcome = Outcome(skipped=len(finished))
         if len(finished) == recipe.copies:
             return outcome
@@ -153,7 +169,7 @@ class _PictureWork:
         outcome.presets[_preset(recipe.corruptions[0], recipe, picture)] += 1
         for corruption in recipe.corruptions:
             outputs = [self._output(name, corruption, severity) for severity in recipe.severities]
-            if stopped() or finished.issuperset(outputs):
+            if finished.issuperset(outputs):
                 continue
             # All severities are made even where one is missing, so that a resumed run repeats the same computation.
             copies = _corrupted(picture, corruption, recipe, name)

@@ -3,7 +3,7 @@
 ::
 
     OUT/run.json                        what was run, and how
-    OUT/part-<first image>.npz          labels and, for each method, predicted classes
+    OUT/part-<first image>.parquet      position, image, label and step of each image, and each method's prediction
     OUT/checkpoint.pt                   how far the run has come, and the state of every method
 """
 
@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader
 
 from blemish.storage.files import check_folder, write_bytes
 from blemish.streams.stream import Batch, Stream
+from blemish.streams.tables import read_table, table_bytes
 from blemish.types import InputError
 from blemish.version import VERSION
 
@@ -34,6 +35,10 @@ RUN_FILE = "run.json"
 CHECKPOINT = "checkpoint.pt"
 
 Progress = Callable[[int, int], None]
+Columns = dict[str, NDArray[np.int64]]
+
+_KIND = "ccc run"
+_PLACE = ("position", "image", "label", "step")
 
 
 class Adapts(Protocol):
@@ -51,11 +56,16 @@ class Adapts(Protocol):
 
 @dataclass(frozen=True)
 class StreamResult:
-    """The labels of a stream's images and what each method predicted, in order."""
+    """The labels of a stream's images and what each method predicted, in order.
+
+    ``images`` are the ids of the images, and ``steps`` the numbers of the walk's steps they were shown in.
+    """
 
     labels: NDArray[np.int64]
     predictions: dict[str, NDArray[np.int64]]
     info: dict[str, Any]
+    images: NDArray[np.int64]
+    steps: NDArray[np.int64]
 
     def correct(self, method: str) -> NDArray[np.bool_]:
         """Whether each image was classified correctly."""
@@ -91,22 +101,21 @@ def run_stream(
     if folder is not None:
         check_folder(folder)
         done = _resume(folder, info, methods)
-    parts = [] if folder is None else _read_parts(folder, done)
-    fresh: list[dict[str, NDArray[np.int64]]] = []
+    parts = [] if folder is None else _read_parts(folder, done, info)
+    fresh: list[Columns] = []
     begin = done
     for number, batch in enumerate(_batches(stream, done, workers), start=1):
-        fresh.append(_predicted(batch, methods))
+        fresh.append(_predicted(batch, stream.images.ids, methods))
         done += len(batch.labels)
         if number % every == 0 or done == stream.length:
             parts.append(_joined(fresh))
             fresh = []
             if folder is not None:
-                _save(folder, begin, done, parts[-1], methods)
+                _save(folder, begin, parts[-1], info, methods)
             begin = done
         if progress is not None:
             progress(done, int(stream.length))
-    whole = _joined(parts)
-    return StreamResult(whole.pop("labels"), whole, info)
+    return _result(parts, info)
 
 
 def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
@@ -116,13 +125,20 @@ def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
     return iter(DataLoader(rest, batch_size=None, num_workers=workers))
 
 
-def _predicted(batch: Batch, methods: Mapping[str, Adapts]) -> dict[str, NDArray[np.int64]]:
+def _predicted(batch: Batch, ids: NDArray[np.int64], methods: Mapping[str, Adapts]) -> Columns:
     classes = {name: method.adapt(batch.images).argmax(1) for name, method in methods.items()}
-    return {"labels": batch.labels.numpy()} | {name: value.cpu().numpy() for name, value in classes.items()}
+    place = (batch.positions.numpy(), ids[batch.rows.numpy()], batch.labels.numpy(), batch.steps.numpy())
+    return dict(zip(_PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
 
 
-def _joined(parts: list[dict[str, NDArray[np.int64]]]) -> dict[str, NDArray[np.int64]]:
+def _joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
+    whole = _joined(parts)
+    _, images, labels, steps = (whole.pop(name) for name in _PLACE)
+    return StreamResult(labels, whole, info, images, steps)
 
 
 def _info(
@@ -138,8 +154,9 @@ def _info(
         "target": stream.walk.protocol.get("target"),
         "blemish": VERSION,
     }
-    if "labels" in methods:
-        raise InputError("a method named 'labels'; that name is taken by the labels themselves")
+    taken = [name for name in methods if name in _PLACE]
+    if taken:
+        raise InputError(f"a method named {taken[0]!r}; that name is taken by a column of the results")
     plain: dict[str, Any] = json.loads(json.dumps(described))
     return plain
 
@@ -168,7 +185,7 @@ def _read_info(folder: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: not readable ({error}); expected a folder that blemish ccc run made") from error
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not isinstance(found.get("methods"), list):
         raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
     return found
 
@@ -184,37 +201,47 @@ def _read_checkpoint(folder: Path) -> dict[str, Any] | None:
     return dict(state)
 
 
-def _save(
-    folder: Path, begin: int, done: int, part: dict[str, NDArray[np.int64]], methods: Mapping[str, Adapts]
-) -> None:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: values.astype(np.int32) for name, values in part.items()})  # type: ignore[arg-type]
-    write_bytes(_part_path(folder, begin), buffer.getvalue())
+def _save(folder: Path, begin: int, part: Columns, info: dict[str, Any], methods: Mapping[str, Adapts]) -> None:
+    import pyarrow as pa
+
+    wide = ("position", "image")
+    columns = {name: pa.array(values, pa.int64() if name in wide else pa.int32()) for name, values in part.items()}
+    write_bytes(_part_path(folder, begin), table_bytes(_KIND, {"run": info, "begin": begin}, columns))
     # Last, because only what a checkpoint covers counts.
     buffer = io.BytesIO()
+    done = begin + len(part["label"])
     torch.save({"done": done, "methods": {name: method.state_dict() for name, method in methods.items()}}, buffer)
     write_bytes(folder / CHECKPOINT, buffer.getvalue())
 
 
 def _part_path(folder: Path, begin: int) -> Path:
-    return folder / f"part-{begin:010d}.npz"
+    return folder / f"part-{begin:010d}.parquet"
 
 
-def _read_parts(folder: Path, done: int) -> list[dict[str, NDArray[np.int64]]]:
+def _read_parts(folder: Path, done: int, info: dict[str, Any]) -> list[Columns]:
     """The parts from the first image to the last that the checkpoint covers."""
-    parts: list[dict[str, NDArray[np.int64]]] = []
+    parts: list[Columns] = []
     begin = 0
     while begin < done:
-        path = _part_path(folder, begin)
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                parts.append({name: found[name].astype(np.int64) for name in found.files})
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path}: missing or damaged ({error}); remove {folder} to begin again") from error
-        begin += len(parts[-1]["labels"])
+        parts.append(_read_part(_part_path(folder, begin), begin, info))
+        begin += len(parts[-1]["label"])
     if begin != done:
         raise InputError(f"{folder}: parts of {begin} images for {done}; remove the folder to begin again")
     return parts
+
+
+def _read_part(path: Path, begin: int, info: dict[str, Any]) -> Columns:
+    names = (*_PLACE, *info["methods"])
+    try:
+        header, table = read_table(path, _KIND, names)
+    except InputError as error:
+        raise InputError(f"{error}; remove {path.parent} to begin again") from error
+    if header.get("run") != info:
+        raise InputError(f"{path}: part of another run than {RUN_FILE} describes; remove {path.parent} to begin again")
+    part = {name: table[name].to_numpy().astype(np.int64) for name in names}
+    if len(table) == 0 or not np.array_equal(part["position"], np.arange(begin, begin + len(table))):
+        raise InputError(f"{path}: expected images from position {begin} on; remove {path.parent} to begin again")
+    return part
 
 
 def read_result(folder: Path) -> StreamResult:
@@ -223,5 +250,4 @@ def read_result(folder: Path) -> StreamResult:
     state = _read_checkpoint(folder)
     if state is None:
         raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")
-    whole = _joined(_read_parts(folder, int(state["done"])))
-    return StreamResult(whole.pop("labels"), whole, info)
+    return _result(_read_parts(folder, int(state["done"]), info), info)

@@ -7,11 +7,17 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from PIL import Image
 
+from blemish.execution.base import Executor, Tell
+from blemish.execution.failures import completed
+from blemish.execution.in_process import InProcess
 from blemish.storage.files import check_folder, place, write_bytes
 from blemish.storage.results import Outcome, Progress
 from blemish.streams.levels import release_name
@@ -51,12 +57,13 @@ def materialise(
     part: int = 0,
     parts: int = 1,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Outcome:
     """Write a bounded stream as tar files of JPEG pictures, ``shard_images`` in each.
 
-    Finished shards are kept, so that the same call goes on where it stopped; a shard is complete or not there. Several
-    processes share the work as ``part`` 0 … ``parts`` − 1. The fields are the release's: ``info``, ``input.jpg``
-    and ``output.cls``.
+    Finished shards are kept, so that the same call goes on where it stopped; a shard is complete or not there. The
+    workers of an ``executor`` write a shard each; several calls share the work as ``part`` 0 … ``parts`` − 1. The
+    fields are the release's: ``info``, ``input.jpg`` and ``output.cls``.
     """
     if stream.length == float("inf"):
         raise InputError("an infinite stream cannot be written; give it a length")
@@ -74,17 +81,56 @@ def materialise(
         destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
     )
     outcome = Outcome()
+    todo = []
     for number in range(part, -(-length // shard_images), parts):
         begin, end = number * shard_images, min(length, (number + 1) * shard_images)
-        final = destination / shard_name(number)
-        if final.exists():
+        if (destination / shard_name(number)).exists():
             outcome.skipped += end - begin
         else:
-            _write_shard(stream, final, begin, end)
-            outcome.written += end - begin
-        if progress is not None:
-            progress(outcome.written + outcome.skipped, _share(length, shard_images, part, parts))
+            todo.append(_Shard(shard_name(number), begin, end))
+    share = _share(length, shard_images, part, parts)
+    job = _ShardJob(stream, destination, (destination / MANIFEST).read_bytes())
+    # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
+    outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
+    with contextlib.closing(outcomes):
+        for shard, _ in completed(outcomes, destination):
+            outcome.written += shard.end - shard.begin
+            if progress is not None:
+                progress(outcome.written + outcome.skipped, share)
+    if progress is not None and not todo:
+        progress(outcome.skipped, share)
     return outcome
+
+
+@dataclass(frozen=True)
+class _Shard:
+    name: str
+    begin: int
+    end: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class _ShardJob:
+    """Writes shards. ``manifest`` is what stands beside them, by which a worker knows that the folder is the same."""
+
+    stream: Stream
+    destination: Path
+    manifest: bytes
+
+    def open(self, device: torch.device | None) -> Callable[[_Shard, Tell], None]:  # noqa: ARG002  # the stream has one
+        try:
+            same = (self.destination / MANIFEST).read_bytes() == self.manifest
+        except OSError:
+            same = False
+        if not same:
+            raise InputError(f"{self.destination}: a worker does not see this folder; expected one that machines share")
+        return self._write
+
+    def _write(self, shard: _Shard, tell: Tell) -> None:  # noqa: ARG002
+        _write_shard(self.stream, self.destination / shard.name, shard.begin, shard.end)
 
 
 def _share(length: int, shard_images: int, part: int, parts: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ class Surface:
     """Top-1 accuracy of a model under two corruptions, the first applied first.
 
     ``accuracy[a, b]`` belongs to severity ``grid[a]`` of the first corruption and ``grid[b]`` of the second. ``images``
-    counts the images behind a measured value. Where ``measured`` is false, the value was interpolated.
+    counts the images behind a measured value. Where ``measured`` is false, the value was interpolated. ``hits[a, b]``
+    says which of the images were right, as packed bits (`numpy.packbits`), where that was kept.
     """
 
     first: str
@@ -32,6 +33,7 @@ class Surface:
     images: int
     grid: tuple[float, ...] = GRID
     measured: NDArray[np.bool_] | None = None
+    hits: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a surface that contradicts itself."""
@@ -46,40 +48,20 @@ class Surface:
             raise InputError(f"{name}: measured of shape {self.measured.shape}; expected {self.accuracy.shape}")
         if self.images < 1:
             raise InputError(f"{name}: {self.images} images; expected at least one")
+        packed = (side, side, -(-self.images // 8))
+        if self.hits is not None and self.hits.shape != packed:
+            raise InputError(f"{name}: hits of shape {self.hits.shape}; expected {packed}")
 
     @property
     def evaluated(self) -> int:
         """How many of the cells were measured."""
         return self.accuracy.size if self.measured is None else int(self.measured.sum())
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object; `from_json` is the way back."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "images": self.images,
-            "grid": list(self.grid),
-            "accuracy": self.accuracy.tolist(),
-            "measured": None if self.measured is None else self.measured.astype(int).tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Surface:
-        """The surface that `to_json` wrote."""
-        try:
-            measured = data["measured"]
-            return cls(
-                str(data["first"]),
-                str(data["second"]),
-                np.array(data["accuracy"], dtype=np.float64),
-                int(data["images"]),
-                tuple(float(value) for value in data["grid"]),
-                None if measured is None else np.array(measured, dtype=np.bool_),
-            )
-        except InputError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"not a calibration surface ({error!r}); expected what calibration writes") from error
+    def right(self, cell: tuple[int, int]) -> NDArray[np.bool_]:
+        """Which images were classified correctly in a measured cell."""
+        if self.hits is None or (self.measured is not None and not self.measured[cell]):
+            raise InputError(f"surface of {self.first} and {self.second}: nothing is known of the images in {cell}")
+        return np.unpackbits(self.hits[cell], count=self.images).astype(np.bool_)
 
 
 def check_grid(grid: tuple[float, ...]) -> None:
@@ -127,5 +109,8 @@ def isotonic(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def repaired(surface: Surface) -> Surface:
-    """The surface with its accuracies made to fall with both severities; see `isotonic`."""
-    return replace(surface, accuracy=isotonic(surface.accuracy))
+    """The surface with its accuracies made to fall with both severities; see `isotonic`.
+
+    Its values are no longer shares of images, so it does not say which ones were right.
+    """
+    return replace(surface, accuracy=isotonic(surface.accuracy), hits=None)

@@ -1,0 +1,169 @@
+"""One stage of a run: every condition on one set of images, shared out to workers, written and never repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
+from blemish.data.cache import Images
+from blemish.evaluation.header import made_with
+from blemish.evaluation.parts import Parts, spans_left
+from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.shards import STORED, Shard, ShardJob, batches_of
+from blemish.evaluation.stage import (
+    Setting,
+    Stage,
+    Step,
+    check_model,
+    fitting_batcher,
+    is_finished,
+    view_name,
+    views_of,
+)
+from blemish.evaluation.travel import reopening, travelling
+from blemish.execution.failures import completed
+from blemish.models.portable import portable
+from blemish.storage.files import write_bytes
+
+__all__ = ["run_stage"]
+
+
+def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
+    """Measure what is not there yet; what is there has to be this run's."""
+    conditions = setting.benchmark.conditions
+    waiting = [condition for condition in conditions if not is_finished(setting, run, condition, stage.number)]
+    device = setting.executor.device or setting.model.device
+    if CLEAN not in waiting and waiting:
+        check_model(setting, run, stage, fitting_batcher(stage.images, setting.model.device, setting.batch_size))
+    with contextlib.ExitStack() as stack:
+        views = views_of(setting, stage, waiting)
+        job = ShardJob(
+            model=setting.model if setting.executor.reach == "process" else portable(setting.model),
+            protocol=setting.benchmark.protocol,
+            size=fitting_batcher(stage.images, device, setting.batch_size).size,
+            views=travelling(setting, stage, views, run.folder, stack),
+            header={
+                "benchmark": setting.benchmark.name,
+                "protocol": run.info["protocol"],
+                "model": run.info["model"],
+                "data": run.info["stages"][stage.number],
+                "made_with": made_with(),
+            },
+            stored=setting.stored if setting.executor.reach == "process" else reopening(setting.stored),
+            crop=setting.benchmark.protocol.crop if setting.benchmark.has_sequences else None,
+            zipf=setting.zipf,
+        )
+        _Stages(setting, run, stage, views, job, waiting).work()
+
+
+@dataclass
+class _Stages:
+    """The conditions of a stage on their way: the shards that are left, and the parts that are there."""
+
+    setting: Setting
+    run: Run
+    stage: Stage
+    views: Mapping[str, Images]
+    job: ShardJob
+    waiting: list[Condition]
+
+    def work(self) -> None:
+        """Measure all shards, and write the records of a condition as soon as its parts are there."""
+        self.parts = {str(condition): self._parts(condition) for condition in self.waiting}
+        shards = [shard for condition in self.waiting for shard in self._shards(condition)]
+        self.left = Counter(shard.condition for shard in shards)
+        for condition in self.waiting:
+            if not self.left[str(condition)]:  # stopped between the last part and the whole
+                self._finish(str(condition))
+        sizes = {str(condition): self._size(condition) for condition in self.setting.benchmark.conditions}
+        self.total = sum(sizes.values())
+        left = sum(self._measures(shard) for shard in shards)
+        self.done, self.told = self.total - left, dict[Shard, int]()
+        outcomes = self.setting.executor.run(
+            self.job, shards, progress=self._hear, key=lambda shard: (shard.view, shard.place)
+        )
+        with contextlib.closing(outcomes):
+            for shard, content in completed(outcomes, self.run.folder):
+                self._keep(shard, content)
+
+    def _hear(self, shard: Shard, count: int) -> None:
+        self.done += count - self.told.get(shard, 0)
+        self.told[shard] = count
+        self.setting.report(Step(shard.condition, self.done, self.total))
+
+    def _keep(self, shard: Shard, content: bytes) -> None:
+        self._hear(shard, self._measures(shard))  # as counted beforehand, where sequences turned out shorter
+        if shard.last is None:
+            self._write(shard.condition, content)
+            return
+        self.parts[shard.condition].write((shard.first, shard.last), content)
+        self.left[shard.condition] -= 1
+        if not self.left[shard.condition]:
+            self._finish(shard.condition)
+
+    def _finish(self, condition: str) -> None:
+        parts = self.parts[condition]
+        self._write(condition, parts.joined(self.views[view_name(self.setting, parts.condition)].names))
+        parts.remove()
+
+    def _write(self, condition: str, content: bytes) -> None:
+        path = record_path(self.run.folder, self.parts[condition].condition, self.stage.number)
+        write_bytes(path, content, destination=self.run.folder)
+
+    def _parts(self, condition: Condition) -> Parts:
+        view = view_name(self.setting, condition)
+        # The fingerprint of stored images is known to those who read them; their conditions are not divided.
+        pixels = "" if view == STORED else self.views[view].fingerprint
+        header = json.loads(json.dumps(self.job.task_header(str(condition), pixels)))
+        return Parts(self.run.folder, condition, self.stage.number, self.job.size, header)
+
+    def _shards(self, condition: Condition) -> list[Shard]:
+        name, view = str(condition), view_name(self.setting, condition)
+        if view == STORED:
+            return [Shard(name, view)]
+        count = len(self._batches(view))
+        there = self.parts[name].there()
+        places = min(count, self.setting.executor.workers)
+        if places == 1 and not there:
+            return [self._marked(Shard(name, view))]
+        spans = spans_left(count, there, places)
+        return [self._marked(Shard(name, view, first, last, place)) for place, (first, last) in spans]
+
+    def _batches(self, view: str) -> list[list[int]]:
+        if view not in self._batch_lists:
+            self._batch_lists[view] = batches_of(self.views[view], self.job.size)
+        return self._batch_lists[view]
+
+    def _marked(self, shard: Shard) -> Shard:
+        """With the fingerprint of its images, for workers that read them from files of their own."""
+        if self.setting.executor.reach != "cluster":
+            return shard
+        key = (shard.view, shard.first, shard.last)
+        if key not in self._marks:
+            batches = self._batches(shard.view)[shard.first : shard.last]
+            rows = [row for batch in batches for row in batch] if shard.last is not None else None
+            images = self.views[shard.view]
+            self._marks[key] = images.take(range(len(images)) if rows is None else rows).fingerprint
+        return replace(shard, mark=self._marks[key])
+
+    def _size(self, condition: Condition) -> int:
+        """How many images the model sees under a condition."""
+        view = view_name(self.setting, condition)
+        # The clean images of some classes are counted as if they were all, where they have been measured before.
+        images = self.views.get(view, self.stage.images)
+        return len(images) * (condition.sequence().length() if condition.is_sequence else 1)
+
+    def _measures(self, shard: Shard) -> int:
+        condition = parse_condition(shard.condition)
+        if shard.last is None:
+            return self._size(condition)
+        rows = sum(len(batch) for batch in self._batches(shard.view)[shard.first : shard.last])
+        return rows * (condition.sequence().length() if condition.is_sequence else 1)
+
+    def __post_init__(self) -> None:
+        self._batch_lists: dict[str, list[list[int]]] = {}
+        self._marks: dict[tuple[str, int, int | None], str] = {}

@@ -1,0 +1,109 @@
+"""Conditions in parts: which are measured already, which are left, and the records of all of them together.
+
+::
+
+    OUT/<model>/unfinished/<condition>.<stage>/<batch size>-<first batch>-<last batch>.parquet
+
+A part is a file of records like any other. When all are there they become the file of the condition, and are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blemish.benchmarks.condition import Condition
+from blemish.evaluation.records import Records, join, read_header, read_records, records_bytes
+from blemish.storage.files import write_bytes
+from blemish.types import InputError
+
+__all__ = ["Parts", "Span", "spans_left"]
+
+UNFINISHED = "unfinished"
+
+Span = tuple[int, int]
+"""Batches from the first to the last, which is not included."""
+
+
+def spans_left(count: int, there: Sequence[Span], places: int) -> list[tuple[int, Span]]:
+    """What is left of ``count`` batches, cut at the borders of ``places`` equal shares; each with its share's number.
+
+    >>> spans_left(10, [(2, 5)], 2)
+    [(0, (0, 2)), (1, (5, 10))]
+    """
+    borders = [place * count // places for place in range(places + 1)]
+    missing = np.ones(count, dtype=np.bool_)
+    for first, last in there:
+        missing[first:last] = False
+    found: list[tuple[int, Span]] = []
+    for place, (first, last) in enumerate(itertools.pairwise(borders)):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], missing[first:last], [False]]).astype(np.int8)))
+        found += [(place, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
+    return found
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one condition in the folder of a run; ``header`` is that of its records."""
+
+    folder: Path
+    condition: Condition
+    stage: int
+    size: int
+    header: dict[str, Any]
+
+    @property
+    def place(self) -> Path:
+        """The folder of the parts."""
+        return self.folder / UNFINISHED / f"{self.condition.slug}.{self.stage}"
+
+    def path(self, span: Span) -> Path:
+        """The file of a part."""
+        return self.place / f"{self.size}-{span[0]}-{span[1]}.parquet"
+
+    def there(self) -> list[Span]:
+        """The parts that were measured in the way of this run; others, and damaged ones, are removed."""
+        found: list[Span] = []
+        for path in sorted(self.place.glob("*")):
+            span = self._span(path)
+            if span is None or any(first < span[1] and span[0] < last for first, last in found):
+                path.unlink(missing_ok=True)
+            else:
+                found.append(span)
+        return sorted(found)
+
+    def _span(self, path: Path) -> Span | None:
+        try:
+            header = read_header(path)
+            size, first, last = header.pop("part")
+            # All of it is read, because a damaged one would only be noticed when the others are done.
+            read_records(path)
+        except (InputError, KeyError, ValueError, TypeError):
+            return None
+        same = header == self.header and size == self.size and path == self.path((first, last))
+        return (first, last) if same else None
+
+    def write(self, span: Span, content: bytes) -> None:
+        """Keep a part."""
+        write_bytes(self.path(span), content, destination=self.folder)
+
+    def joined(self, names: Sequence[str]) -> bytes:
+        """The records of all parts in the order of the images' names."""
+        records: Records = join([read_records(self.path(span)) for span in self.there()])
+        row = {name: place for place, name in enumerate(names)}
+        # Frames of an image stay in their order, because equal ones keep theirs.
+        order = np.argsort([row[name] for name in records.images.tolist()], kind="stable")
+        return records_bytes(replace(records.take(order), header=self.header))
+
+    def remove(self) -> None:
+        """Remove the parts, and the folder of all parts with the last of them."""
+        shutil.rmtree(self.place, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.place.parent.rmdir()

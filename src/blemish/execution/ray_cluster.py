@@ -1,0 +1,274 @@
+"""Units on a Ray cluster: actors that open the job once, are given one unit at a time, and are replaced when they die.
+
+Ray's object store holds the job once, and at most one unit and one result for each worker; never images.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Generator, Hashable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from blemish.execution.base import Job, Outcome, Progress, Reach, settled
+from blemish.execution.processes import packed, raised
+from blemish.execution.schedule import Died, Event, Ready, Returned, Told, schedule
+from blemish.types import InputError, optional_import
+
+__all__ = ["LARGEST_JOB", "RayExecutor"]
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+
+LARGEST_JOB = 2**30
+"""Bytes of a job that the object store has to take; models and images named by a text or path need next to nothing."""
+
+# How long an actor waits for news before it answers that there are none.
+_NEWS_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class RayExecutor:
+    """``count`` actors on the cluster at ``address``; by default one per GPU, or per ``threads`` CPU cores without any.
+
+    ``local`` starts a cluster on this machine, ``auto`` joins the one that this machine belongs to. Where the program
+    is connected to a cluster already, that one is used.
+    """
+
+    address: str = "local"
+    count: int | None = None
+    gpu: bool | None = None
+    threads: int = 1
+    retries: int = 2
+    _kept: list[_Pool] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __enter__(self) -> RayExecutor:
+        self._kept.append(self._kept[0] if self._kept else _Pool(self.threads, gpu=bool(self.gpu)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pool = self._kept.pop()
+        if not self._kept:
+            pool.close()
+
+    def __post_init__(self) -> None:
+        """Connect, and refuse a cluster that has no room for a single worker."""
+        if (self.count is not None and self.count < 1) or self.threads < 1:
+            raise InputError(f"{self.count} workers of {self.threads} threads; expected at least 1")
+        ray = optional_import("ray")
+        if not ray.is_initialized():
+            try:
+                ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **self._settings())
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise InputError(f"no Ray cluster at {self.address} ({error})") from error
+        if self.gpu is None:
+            object.__setattr__(self, "gpu", any(node.get("GPU", 0) >= 1 for node in _nodes()))
+        if self._room() < 1:
+            what = "a GPU" if self.gpu else f"{self.threads} CPU cores"
+            raise InputError(f"the Ray cluster has no node with {what}; expected room for at least one worker")
+
+    def _settings(self) -> dict[str, Any]:
+        return {"include_dashboard": False} if self.address == "local" else {}
+
+    def _room(self) -> int:
+        """How many workers the nodes take; a worker does not span nodes."""
+        kind, need = ("GPU", 1) if self.gpu else ("CPU", self.threads)
+        return sum(int(node.get(kind, 0) // need) for node in _nodes())
+
+    @property
+    def workers(self) -> int:
+        """How many actors."""
+        return self.count or self._room()
+
+    @property
+    def reach(self) -> Reach:
+        """Nothing is shared but what is sent, and what paths mean on every machine."""
+        return "cluster"
+
+    @property
+    def device(self) -> torch.device | None:
+        """The kind of device of the workers; Ray shows each only its own GPU."""
+        return torch.device("cuda" if self.gpu else "cpu")
+
+    def run(
+        self,
+        job: Job[Unit, Result],
+        units: Iterable[Unit],
+        *,
+        progress: Progress | None = None,
+        key: Callable[[Unit], Hashable] | None = None,
+        threads: int | None = None,
+    ) -> Generator[Outcome[Unit, Result], None, None]:
+        """The outcome of each unit, as they are finished."""
+        content = packed(job)
+        if len(content) > LARGEST_JOB:
+            raise InputError(
+                f"work of {len(content) / 2**30:.1f} GiB to send to every machine; expected at most "
+                f"{LARGEST_JOB / 2**30:.0f} GiB: name models and images by a text or a path, which machines open"
+            )
+        with self:
+            pool = self._kept[0]
+            pool.begin(content, threads or self.threads)
+            try:
+                yield from schedule(pool, units, count=self.workers, retries=self.retries, progress=progress, key=key)
+            finally:
+                pool.rest()
+
+
+def _nodes() -> list[dict[str, float]]:
+    return [node["Resources"] for node in optional_import("ray").nodes() if node["Alive"]]
+
+
+class _Pool:
+    def __init__(self, cores: int, *, gpu: bool) -> None:
+        self._ray = optional_import("ray")
+        self._device = "cuda:0" if gpu else "cpu"
+        # Two threads: one works, the other tells of it.
+        options = {"num_cpus": cores, "num_gpus": 1 if gpu else 0, "max_concurrency": 2, "max_restarts": 0}
+        self._kind = self._ray.remote(**options)(_Actor)
+        self._actors: dict[int, Any] = {}
+        self._resting: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._work: dict[Any, int] = {}
+        self._news: dict[Any, int] = {}
+        self._started = 0
+
+    def begin(self, job: bytes, threads: int) -> None:
+        """The job of the workers that are started from now on; the object store holds it once."""
+        settings = {name: value for name, value in os.environ.items() if name.startswith("BLEMISH_")}
+        self._job = (self._ray.put(job), self._device, threads, str(Path.cwd()), [*sys.path], settings)
+
+    def start(self) -> int:
+        worker, self._started = self._started, self._started + 1
+        self._actors[worker] = self._resting.pop(0) if self._resting else self._kind.remote()
+        self._numbers[worker] = 0
+        self._work[self._actors[worker].open.remote(*self._job)] = worker
+        return worker
+
+    def give(self, worker: int, unit: Any) -> None:
+        self._numbers[worker] += 1
+        self._work[self._actors[worker].do.remote(self._numbers[worker], packed(unit))] = worker
+        self._ask(worker)
+
+    def _ask(self, worker: int) -> None:
+        if worker not in self._news.values():
+            self._news[self._actors[worker].news.remote(self._numbers[worker])] = worker
+
+    def events(self) -> list[tuple[int, Event]]:
+        while True:
+            ready, _ = self._ray.wait([*self._news, *self._work], num_returns=1)
+            found = [event for ref in ready for event in self._heard(ref)]
+            if found:
+                return found
+
+    def _heard(self, ref: Any) -> list[tuple[int, Event]]:
+        at_work = ref in self._work
+        worker = self._work.pop(ref) if at_work else self._news.pop(ref)
+        try:
+            number, messages, event = pickle.loads(self._ray.get(ref))
+        except self._ray.exceptions.RayError as error:
+            if not at_work:  # the reference of its work will tell, too
+                return []
+            self.end(worker)
+            return [(worker, Died(f"a Ray worker died ({_first_line(error)})"))]
+        found: list[tuple[int, Event]] = []
+        if number == self._numbers.get(worker):
+            found = [(worker, Told(message)) for message in messages]
+        if event is not None:
+            return [*found, (worker, event)]
+        if worker in self._work.values():
+            self._ask(worker)
+        return found
+
+    def end(self, worker: int) -> None:
+        actor = self._actors.pop(worker, None)
+        for refs in (self._work, self._news):
+            for ref in [ref for ref, owner in refs.items() if owner == worker]:
+                del refs[ref]
+        if actor is not None:
+            self._ray.kill(actor, no_restart=True)
+
+    def rest(self) -> None:
+        """Workers that are free wait for another job; the others are ended."""
+        for worker in list(self._actors):
+            if worker in self._work.values():
+                self.end(worker)
+            else:
+                self._resting.append(self._actors.pop(worker))
+        self._news.clear()
+
+    def close(self) -> None:
+        for actor in self._resting:
+            self._ray.kill(actor, no_restart=True)
+        self._resting.clear()
+
+
+class _Actor:
+    """A worker on some machine. Everything travels as bytes, which Ray does not look into."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._messages: list[Any] = []
+        self._number = 0
+        self._work: Any = None
+        self._threads = 1
+
+    def open(
+        self, job: bytes, device: str, threads: int, folder: str, path: list[str], settings: dict[str, str]
+    ) -> bytes:
+        """Open the job where paths and modules mean what they mean to the coordinator, if the machine has them."""
+        os.environ.update(settings)
+        if Path(folder).is_dir():
+            os.chdir(folder)
+        sys.path += [entry for entry in path if entry not in sys.path]
+        self._threads = threads
+        torch.set_num_threads(threads)
+        self._work = None  # the model and images of the job before make room
+        try:
+            self._work = pickle.loads(job).open(torch.device(device))
+        except Exception as error:
+            return _bytes(0, [], raised(error))
+        return _bytes(0, [], Ready())
+
+    def do(self, number: int, unit: bytes) -> bytes:
+        """A unit's result, with what was told of it and not asked for yet."""
+        torch.set_num_threads(self._threads)  # of this thread; Ray has several
+        with self._changed:
+            self._number, self._messages = number, []
+        try:
+            event: Event = Returned(settled(self._work(pickle.loads(unit), self._tell)))
+        except Exception as error:
+            event = raised(error)
+        with self._changed:
+            messages, self._messages = self._messages, []
+            self._changed.notify_all()
+        return _bytes(number, messages, event)
+
+    def _tell(self, message: Any) -> None:
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify_all()
+
+    def news(self, number: int) -> bytes:
+        """What was told since the last call; waits a little for it."""
+        with self._changed:
+            if not self._messages:
+                self._changed.wait(_NEWS_SECONDS)
+            messages, told_of = self._messages, self._number
+            self._messages = []
+        return _bytes(told_of if messages else number, messages, None)
+
+
+def _bytes(number: int, messages: list[Any], event: Event | None) -> bytes:
+    return pickle.dumps((number, messages, event), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

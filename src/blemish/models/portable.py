@@ -1,0 +1,57 @@
+"""A classifier on its way to another process: how it is opened there, or the module itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from blemish.models.base import Classifier
+from blemish.types import InputError
+
+__all__ = ["Portable", "portable"]
+
+_SAID = ("name", "preprocessing", "output", "skip_classes", "training")
+
+
+@dataclass(frozen=True)
+class Portable:
+    """A classifier that can be pickled, with what was said about it since it was opened."""
+
+    weights: str
+    said: dict[str, Any]
+    how: Callable[[torch.device], Classifier] | bytes
+
+    def open(self, device: torch.device) -> Classifier:
+        """The classifier on a device; weights that have changed, or are others on another machine, are refused."""
+        if isinstance(self.how, bytes):
+            # They come from `portable`, not from a file of a stranger.
+            found: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
+            found = replace(found, device=device)
+        else:
+            found = self.how(device)
+        if found.weights != self.weights:
+            raise InputError(
+                f"model {self.said['name']}: a worker has other weights ({found.weights}) than this run "
+                f"({self.weights}); is it the same file everywhere?"
+            )
+        return replace(found, **self.said)
+
+
+def portable(model: Classifier) -> Portable:
+    """A classifier for other processes: opened anew from its text where there is one, else with all its weights."""
+    said = {name: getattr(model, name) for name in _SAID}
+    if model.reopen is not None:
+        return Portable(model.weights, said, model.reopen)
+    buffer = io.BytesIO()
+    try:
+        torch.save(model, buffer)
+    except Exception as error:  # pickling runs the code of what it is given
+        raise InputError(
+            f"model {model.name} cannot be sent to other processes ({type(error).__name__}: {error}); open it from a "
+            "text (open_model), or define its classes and functions at the top of a module"
+        ) from error
+    return Portable(model.weights, said, buffer.getvalue())

@@ -1,0 +1,257 @@
+"""Executors: every unit has one outcome, failures are repeated and told, workers come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blemish.execution import Done, Executor, Failed, InProcess, Processes
+from blemish.execution.failures import FAILURES_FILE, completed
+from blemish.execution.schedule import Died, Event, Raised, Ready, Returned, schedule
+from blemish.types import InputError
+from execution_jobs import Afterwards, Sleeper, Squares, Unopenable
+
+EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
+
+
+def results(executor: Executor, job: Squares, units: Any, **settings: Any) -> dict[int, Any]:
+    found = list(executor.run(job, units, **settings))
+    assert len({outcome.unit for outcome in found}) == len(found), "a unit with two outcomes"
+    return {outcome.unit: outcome for outcome in found}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=["in-process", "processes"])
+class TestEveryExecutor:
+    def test_each_unit_is_done(self, executor: Executor, tmp_path: Path) -> None:
+        found = results(executor, Squares(tmp_path), iter(range(20)))
+        assert {unit: outcome.result[0] for unit, outcome in found.items()} == {n: n * n for n in range(20)}
+
+    def test_no_units(self, executor: Executor, tmp_path: Path) -> None:
+        assert results(executor, Squares(tmp_path), []) == {}
+
+    def test_failures_are_repeated_then_told_and_the_rest_is_done(self, executor: Executor, tmp_path: Path) -> None:
+        job = Squares(tmp_path, fail_once=(1,), fail_always=(2,), refuse=(3,))
+        found = results(executor, job, range(6))
+        assert {unit for unit, outcome in found.items() if isinstance(outcome, Done)} == {0, 1, 4, 5}
+        assert isinstance(found[2], Failed)
+        assert (found[2].attempts, found[2].bad_input) == (3, False)
+        assert "ZeroDivisionError: unit 2" in found[2].traceback
+        assert isinstance(found[3], Failed)
+        assert (found[3].attempts, found[3].bad_input) == (1, True)
+        assert found[3].reason == "3 is refused; expected another number"
+
+    def test_progress(self, executor: Executor, tmp_path: Path) -> None:
+        told: list[tuple[int, str]] = []
+        results(executor, Squares(tmp_path), range(4), progress=lambda unit, what: told.append((unit, what)))
+        assert sorted(told) == sorted((unit, what) for unit in range(4) for what in ("begun", "ended"))
+
+    def test_results_that_come_later(self, executor: Executor, tmp_path: Path) -> None:
+        job = Afterwards(tmp_path, fail_once=(1,), fail_always=(2, 4))
+        found = {outcome.unit: outcome for outcome in executor.run(job, range(5))}
+        done = {unit: outcome.result for unit, outcome in found.items() if isinstance(outcome, Done)}
+        assert done == {0: 0, 1: 1, 3: 9}
+        assert isinstance(found[4], Failed)
+        assert "ZeroDivisionError: unit 4" in found[4].traceback
+
+    def test_threads(self, executor: Executor, tmp_path: Path) -> None:
+        before = torch.get_num_threads()
+        found = results(executor, Squares(tmp_path), range(2), threads=3)
+        assert {outcome.result[2] for outcome in found.values()} == {3}
+        assert torch.get_num_threads() == before
+
+    def test_bad_input_while_opening(self, executor: Executor) -> None:
+        with pytest.raises(InputError, match="no such model"):
+            list(executor.run(Unopenable("input"), [1]))
+
+
+class TestProcesses:
+    def test_killed_workers_are_replaced(self, tmp_path: Path) -> None:
+        found = results(Processes(2), Squares(tmp_path, die=(1, 4)), range(8))
+        assert all(isinstance(outcome, Done) for outcome in found.values())
+        assert len(list(tmp_path.glob("opened-*"))) >= 3, "two at first, and others for those that were killed"
+
+    def test_a_unit_that_always_kills(self, tmp_path: Path) -> None:
+        found = results(Processes(2), Squares(tmp_path, die_always=(1,)), range(4))
+        failed = found.pop(1)
+        assert isinstance(failed, Failed)
+        assert failed.attempts == 3
+        assert "SIGKILL" in failed.reason
+        assert all(isinstance(outcome, Done) for outcome in found.values())
+
+    @pytest.mark.parametrize(("how", "reason"), [("kill", "SIGKILL"), ("raise", "RuntimeError: broken")])
+    def test_workers_that_cannot_start(self, how: str, reason: str) -> None:
+        with pytest.raises(InputError, match=f"(?s)workers cannot start.*{reason}"):
+            list(Processes(2).run(Unopenable(how), range(4)))
+
+    def test_units_of_a_key_stay_with_a_worker(self, tmp_path: Path) -> None:
+        # Long enough that both workers are there before half of the units are done.
+        job = Squares(tmp_path, seconds=0.3)
+        found = results(Processes(2), job, range(20), key=lambda unit: unit % 2)
+        places = [{found[unit].result[1] for unit in range(first, 16, 2)} for first in (0, 1)]
+        assert sum(len(place) for place in places) <= 3  # at the end, an idle worker helps the other
+
+    def test_workers_that_are_kept(self, tmp_path: Path) -> None:
+        executor = Processes(2)
+        with executor, executor:
+            found = [results(executor, Squares(tmp_path, seconds=0.1), range(8), threads=n) for n in (1, 2)]
+            with pytest.raises(InputError, match="no such model"):
+                list(executor.run(Unopenable("input"), [1]))
+            found.append(results(executor, Squares(tmp_path, die=(1,)), range(4)))
+        pids = [{outcome.result[1] for outcome in run.values()} for run in found]
+        assert pids[0] == pids[1]
+        assert [{outcome.result[2] for outcome in run.values()} for run in found[:2]] == [{1}, {2}]
+        assert not any(alive(pid) for run in pids for pid in run)
+
+    def test_units_that_cannot_travel(self) -> None:
+        with pytest.raises(InputError, match="cannot be sent to other processes"):
+            list(Processes(2).run(lambda: None, [1]))  # type: ignore[arg-type]
+
+    def test_closing_ends_the_workers(self, tmp_path: Path) -> None:
+        outcomes = Processes(2).run(Squares(tmp_path, seconds=0.05), range(1000))
+        next(outcomes)
+        pids = [int(path.name.partition("-")[2]) for path in tmp_path.glob("opened-*")]
+        outcomes.close()
+        assert pids
+        assert not any(alive(pid) for pid in pids)
+
+    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+    def test_workers_end_with_the_coordinator(self, tmp_path: Path, how: signal.Signals) -> None:
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import sys, signal\nfrom pathlib import Path\n"
+            "sys.path.insert(0, sys.argv[2])\n"
+            "from execution_jobs import Afterwards, Sleeper\nfrom blemish.execution import Processes\n"
+            "if __name__ == '__main__':\n"
+            "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "    list(Processes(2).run(Sleeper(Path(sys.argv[1])), range(2)))\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path), str(Path(__file__).parent)], stderr=subprocess.DEVNULL
+        ) as parent:
+            pids: list[int] = []
+            while len(pids) < 2:
+                assert parent.poll() is None
+                time.sleep(0.1)
+                pids = [int(path.name.partition("-")[2]) for path in tmp_path.glob("pid-*")]
+            parent.send_signal(how)
+            parent.wait(30)
+        deadline = time.monotonic() + 30
+        while any(alive(pid) for pid in pids):
+            assert time.monotonic() < deadline, "workers outlive the coordinator"
+            time.sleep(0.1)
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="0 jobs"):
+            Processes(0)
+        with pytest.raises(InputError, match="no devices"):
+            Processes(devices=())
+
+    def test_a_sleeping_job_is_a_job(self, tmp_path: Path) -> None:
+        assert callable(Sleeper(tmp_path).open(None))
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+class Script:
+    """Workers that do what a list of random choices says; every event that the schedule may see."""
+
+    def __init__(self, choices: list[int]) -> None:
+        self.choices = choices
+        self.waiting: dict[int, int | None] = {}
+        self.started = 0
+        self.most = 0
+
+    def start(self) -> int:
+        self.started += 1
+        self.waiting[self.started] = None
+        self.most = max(self.most, len(self.waiting))
+        return self.started
+
+    def give(self, worker: int, unit: int) -> None:
+        assert self.waiting[worker] == -1, "a unit for a worker that is not idle"
+        self.waiting[worker] = unit
+
+    def end(self, worker: int) -> None:
+        self.waiting.pop(worker, None)
+
+    def events(self) -> Iterator[tuple[int, Event]]:
+        busy = [worker for worker, unit in self.waiting.items() if unit != -1]
+        worker = busy[(self.choices[0] if self.choices else 0) % len(busy)]
+        choice = self.choices.pop() if self.choices else 0
+        unit = self.waiting[worker]
+        if choice % 5 == 1:
+            self.waiting.pop(worker)
+            return [(worker, Died("killed"))]  # type: ignore[return-value]
+        self.waiting[worker] = -1
+        if unit is None:
+            return [(worker, Ready())]  # type: ignore[return-value]
+        if choice % 5 == 2:
+            return [(worker, Raised("error", "trace", False))]  # type: ignore[return-value]
+        if choice % 5 == 3:
+            return [(worker, Raised("bad", "trace", True))]  # type: ignore[return-value]
+        return [(worker, Returned(unit * 2))]  # type: ignore[return-value]
+
+
+@given(
+    choices=st.lists(st.integers(0, 99), max_size=60),
+    units=st.integers(0, 12),
+    count=st.integers(1, 4),
+    keyed=st.booleans(),
+)
+def test_whatever_happens_each_unit_has_one_outcome(choices: list[int], units: int, count: int, keyed: bool) -> None:
+    pool = Script(choices)
+    source = list(range(units)) if keyed else iter(range(units))
+    run = schedule(pool, source, count=count, retries=2, key=(lambda unit: unit % 3) if keyed else None)  # type: ignore[arg-type]
+    outcomes: list[Any] = []
+    reason = ""
+    try:
+        outcomes.extend(run)
+    except InputError as error:
+        reason = str(error)
+    if reason:
+        assert "workers cannot start" in reason
+        return
+    assert sorted(outcome.unit for outcome in outcomes) == list(range(units))
+    assert all(outcome.result == 2 * outcome.unit for outcome in outcomes if isinstance(outcome, Done))
+    assert all(outcome.attempts <= 3 for outcome in outcomes if isinstance(outcome, Failed))
+    assert pool.most <= count
+
+
+class TestCompleted:
+    def test_tracebacks_are_written_down(self, tmp_path: Path) -> None:
+        job = Squares(tmp_path, fail_always=(1,), refuse=(3,))
+        seen: list[Any] = []
+        found = completed(InProcess().run(job, range(5)), tmp_path / "new", lambda unit: f"unit {unit}")
+        with pytest.raises(InputError, match=f"failed: unit 1, unit 3; all others are done.*{FAILURES_FILE}"):
+            seen.extend(found)
+        assert [unit for unit, _ in seen] == [0, 2, 4]
+        log = (tmp_path / "new" / FAILURES_FILE).read_text()
+        assert "ZeroDivisionError: unit 1" in log
+        assert "execution_jobs.py" in log
+
+    def test_bad_input_alone_needs_no_traceback(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"^3 is refused; expected another number \(3\)$"):
+            list(completed(InProcess().run(Squares(tmp_path, refuse=(3,)), range(5)), tmp_path))
+        assert not (tmp_path / FAILURES_FILE).exists()
+
+    def test_the_log_of_an_earlier_run_goes(self, tmp_path: Path) -> None:
+        (tmp_path / FAILURES_FILE).write_text("old")
+        assert len(list(completed(InProcess().run(Squares(tmp_path), range(5)), tmp_path))) == 5
+        assert not (tmp_path / FAILURES_FILE).exists()

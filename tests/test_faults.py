@@ -1,0 +1,419 @@
+"""What goes wrong on real machines, outputs: full disks, unwritable places, damaged records, two runs at once.
+
+Each has to be detected and explained, and nothing may be silently wrong afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import blemish
+from blemish.benchmarks.condition import parse_condition
+from blemish.cli.main import app
+from blemish.evaluation.records import Records, read_header, read_records, records_bytes
+from blemish.evaluation.runs import record_path
+from blemish.storage.files import STAGING, held_folder, staged_destination, write_bytes
+from blemish.types import InputError
+
+FOG = parse_condition("fog@1")
+RUN = ["run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "--only", "fog@1", "--device", "cpu"]
+
+
+def invoke(*arguments: object) -> tuple[int, str]:
+    """A command in this process: its exit code and what it said."""
+    result = CliRunner().invoke(app, [str(item) for item in arguments], env={"COLUMNS": "300"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def command(*arguments: object, largest: int | None = None) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own; with ``largest``, no file can grow beyond so many bytes."""
+
+    def limit() -> None:
+        if largest is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    return subprocess.run(
+        [sys.executable, "-m", "blemish.cli.main", *(str(item) for item in arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        preexec_fn=limit,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two pictures in class folders, and an array file of four."""
+    from blemish.data.demo import demo_picture
+
+    folder = tmp_path_factory.mktemp("pictures")
+    for name in ("a/one.png", "b/two.png"):
+        (folder / "tree" / name).parent.mkdir(parents=True)
+        demo_picture(96).save(folder / "tree" / name)
+    np.save(folder / "array.npy", np.stack([np.asarray(demo_picture(64))] * 4))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    assert invoke(*RUN, "--limit", 60, "-o", folder)[0] == 0
+    return folder
+
+
+def the_run(folder: Path) -> blemish.Run:
+    (run,) = blemish.find_runs([folder])
+    return run
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 48 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(place)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("no right to mount a small disk here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_run_on_a_full_disk_is_continued_when_there_is_room(small_disk: Path, results: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * 36_000)
+    stopped = command(*RUN, "--limit", 60, "-o", small_disk / "out")
+    assert stopped.returncode == 2
+    assert "error: cannot write" in stopped.stderr
+    assert "No space left on device" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    for path in (small_disk / "out").rglob("*.parquet"):
+        read_records(path)  # whatever stands there is complete
+    (small_disk / "filler").unlink()
+    assert command(*RUN, "--limit", 60, "-o", small_disk / "out").returncode == 0
+    expected, found = the_run(results), the_run(small_disk / "out")
+    for condition in expected.conditions:
+        assert record_path(found.folder, condition).read_bytes() == record_path(expected.folder, condition).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "largest"),
+    [
+        ([*RUN, "--limit", "60", "-o", "OUT"], 3_000),
+        (["corrupt", "TREE", "OUT", "-c", "fog", "-s", "1"], 600),
+        (["corrupt", "ARRAY", "OUT", "-c", "fog", "-s", "1"], 3_000),
+        (["sequence", "TREE", "OUT", "--only", "p:tilt"], 600),
+        (["report", "RESULTS", "-o", "OUT/page.html"], 10_000),
+        (["score", "RESULTS", "--json", "-o", "OUT/scores.json"], 1_000),
+        (["show", "-o", "OUT/sheet.png", "-c", "fog"], 1_000),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_files_that_cannot_be_finished(
+    pictures: Path, results: Path, tmp_path: Path, arguments: list[str], largest: int
+) -> None:
+    """The system refuses to let a file grow, as it does where a quota or a disk ends: the same path through the code."""
+    names = {"TREE": pictures / "tree", "ARRAY": pictures / "array.npy", "RESULTS": results}
+    out = tmp_path / "out"
+    filled = [str(names.get(item, item)).replace("OUT", str(out)) for item in arguments]
+    stopped = command(*filled, largest=largest)
+    assert stopped.returncode == 2, stopped.stdout + stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert "File too large" in stopped.stderr
+    left = files(out) if out.is_dir() else {}
+    assert not [name for name in left if ".part" in name or STAGING in name]
+    assert not [name for name in left if name.endswith((".npy", ".html", "scores.json", "sheet.png"))]
+    assert command(*filled).returncode == 0  # nothing stands in its way
+
+
+def test_an_atomic_file_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"before")
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as stream:
+            stream.write(content[:3])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
+        write_bytes(tmp_path / "x", b"afterwards")
+    assert files(tmp_path) == {"x": b"before"}
+
+
+# Places that cannot be written to
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*RUN, "--limit", "20", "-o"],
+        ["corrupt", "TREE", "OUT", "-c", "fog"],
+        ["corrupt", "ARRAY", "OUT", "-c", "fog"],
+        ["sequence", "TREE", "OUT"],
+        ["overlap", "-d", "demo:digits", "-c", "fog,contrast", "-o"],
+        ["demo", "--out"],
+        ["report", "RESULTS", "-o", "OUT/page.html"],
+        ["score", "RESULTS", "-o", "OUT/scores.json"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+@pytest.mark.parametrize("place", ["a file", "a system folder"])
+def test_unwritable_places(pictures: Path, results: Path, tmp_path: Path, arguments: list[str], place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "file" if place == "a file" else Path("/proc/blemish")
+    if place == "a system folder" and not Path("/proc").is_dir():
+        pytest.skip("no /proc here")
+    names = {"TREE": pictures / "tree", "ARRAY": pictures / "array.npy", "RESULTS": results}
+    filled = [str(names.get(item, item)).replace("OUT", str(out)) for item in arguments]
+    code, said = invoke(*filled, *([out] if arguments[-1].startswith("-") else []))
+    assert code == 2
+    assert str(out) in said
+    assert any(reason in said for reason in ("is a file; expected a folder", "cannot write", "Not a directory"))
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# Damaged records
+
+
+def sample() -> Records:
+    rng = np.random.default_rng(0)
+    count = 20
+    return Records(
+        {"condition": "fog@1", "protocol": {"seed": 0}},
+        np.array([f"class/{i}.png" for i in range(count)]),
+        rng.integers(0, 9, count).astype(np.int32),
+        rng.integers(0, 9, (count, 5)).astype(np.int32),
+        rng.random(count).astype(np.float32),
+        rng.random(count).astype(np.float32),
+    )
+
+
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    """Every byte of a file, data pages and footer alike, with one bit flipped, another bit from byte to byte."""
+    content, path = records_bytes(sample()), tmp_path / "x.parquet"
+    path.write_bytes(content)
+    assert read_header(path) == sample().header
+    unnoticed = []
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        for read in (read_header, read_records):
+            with contextlib.suppress(InputError):
+                read(path)
+                unnoticed.append(place)
+    assert not unnoticed
+
+
+def test_records_without_a_digest_are_still_read(tmp_path: Path) -> None:
+    """As blemish 0.1 wrote them before it sealed its files."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "x.parquet"
+    path.write_bytes(records_bytes(sample()))
+    header = json.dumps({"format": 1, **sample().header}).encode()
+    pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": header}), path)
+    assert read_records(path).header == sample().header
+    whole = json.dumps({"format": 1, "sealed": True, **sample().header}).encode()
+    pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": whole}), path)
+    with pytest.raises(InputError, match="the digest that was in it is gone"):
+        read_records(path)
+
+
+def _truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-50])
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[200] ^= 16
+    path.write_bytes(content)
+
+
+def _of_another_condition(path: Path) -> None:
+    path.write_bytes((path.parent / "clean.parquet").read_bytes())
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [_truncated, _emptied, _flipped, _of_another_condition, _a_folder])
+def test_damage_is_named_and_mended(tmp_path: Path, results: Path, damage: Callable[[Path], None]) -> None:
+    """Scores, and the run that would go on, name the file; without it, it is measured again."""
+    assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
+    path = record_path(the_run(tmp_path).folder, FOG)
+    damage(path)
+    code, said = invoke("score", tmp_path)
+    if damage is _a_folder:
+        assert "fog@1" in said or code == 2
+    else:
+        assert code == 2
+        assert path.name in said
+        code, said = invoke(*RUN, "--limit", 60, "-o", tmp_path)
+        assert code == 2
+        assert f"{path.name}" in said
+        assert "remove the file to measure it again" in said
+        path.unlink()
+        assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
+        assert path.read_bytes() == record_path(the_run(results).folder, FOG).read_bytes()
+
+
+def test_records_of_another_run(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 1)):
+        assert invoke(*RUN, "--limit", 60, "--seed", seed, "-o", tmp_path / name)[0] == 0
+    mine, other = (record_path(the_run(tmp_path / name).folder, FOG) for name in ("a", "b"))
+    mine.write_bytes(other.read_bytes())
+    code, said = invoke("score", tmp_path / "a")
+    assert code == 2
+    assert "its protocol is not that of" in said
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"model": 3}'])
+def test_damaged_run_files(tmp_path: Path, results: Path, content: str) -> None:
+    assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
+    path = the_run(tmp_path).folder / "run.json"
+    path.write_text(content)
+    for arguments in (["score", tmp_path], [*RUN, "--limit", 60, "-o", tmp_path]):
+        code, said = invoke(*arguments)
+        assert code == 2
+        assert "run.json" in said
+
+
+# Two runs at once
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["corrupt", "TREE", "OUT", "-c", "fog"],
+        ["corrupt", "ARRAY", "OUT", "-c", "fog"],
+        ["sequence", "TREE", "OUT"],
+        ["overlap", "-d", "demo:digits", "-c", "fog,contrast", "--epochs", "1", "-n", "50", "-o", "OUT"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_second_run_into_a_folder_is_refused(pictures: Path, tmp_path: Path, arguments: list[str]) -> None:
+    names = {"TREE": pictures / "tree", "ARRAY": pictures / "array.npy", "OUT": tmp_path / "out"}
+    filled = [str(names.get(item, item)) for item in arguments]
+    with staged_destination(tmp_path / "out"):
+        code, said = invoke(*filled)
+    assert code == 2
+    assert f"another run is writing to {tmp_path / 'out'}; wait for it, or choose another folder" in said
+
+
+def test_two_runs_in_processes_of_their_own(tmp_path: Path) -> None:
+    arguments = [*RUN[:-2], "-o", str(tmp_path), "--device", "cpu"]
+    first = subprocess.Popen([sys.executable, "-m", "blemish.cli.main", *arguments], stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not [*tmp_path.glob(f"*/{STAGING}/lock")]:
+            assert first.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(first.pid, 19)  # stopped, so that it cannot be done before the second begins
+        second = command(*arguments)
+        os.kill(first.pid, 18)
+        assert second.returncode == 2
+        assert "another run is writing to" in second.stderr
+        assert first.wait(timeout=120) == 0
+    finally:
+        first.kill()
+        first.wait()
+    assert the_run(tmp_path).finished(FOG)
+    assert command(*arguments).returncode == 0
+
+
+CCC = ["-m", "python:quarter_net:build", "--device", "cpu", "-d", "data.npz"]
+
+
+def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streams.test_streams_commands import NET
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("quarter_net.py").write_text(NET)
+    images = np.random.default_rng(0).integers(60, 180, (40, 16, 16, 3)).astype(np.uint8)
+    np.savez("data.npz", images=images, labels=np.arange(40) % 4)
+    calibrate = ["ccc", "calibrate", *CCC, "-c", "contrast,pixelate", "-n", "10", "--targets", "0.3", "-o", "cal"]
+    with held_folder(Path("cal")):
+        code, said = invoke(*calibrate)
+    assert (code, "another run is writing to cal" in said) == (2, True)
+    assert invoke(*calibrate)[0] == 0
+    assert not [*Path("cal").glob(".blemish-lock*")]
+    walk = ["ccc", "walk", "cal", "--target", "0.3", "--speed", "5", "--images", "40", "-o", "walk.json"]
+    assert invoke(*walk)[0] == 0
+    with held_folder(Path("run")):
+        code, said = invoke("ccc", "run", "walk.json", *CCC, "--methods", "none", "-o", "run")
+    assert (code, "another run is writing to run" in said) == (2, True)
+    shards = ["ccc", "materialise", "walk.json", "-d", "data.npz", "-o", "shards", "--shard-images", "20"]
+    with held_folder(Path("shards"), "0-of-2"):
+        code, said = invoke(*shards, "--part", "0/2")
+        assert (code, "another run is writing to shards" in said) == (2, True)
+        assert invoke(*shards, "--part", "1/2")[0] == 0  # shares of the work may go on at the same time
+    assert invoke(*shards, "--part", "0/2")[0] == 0
+
+
+def _compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None:
+    """Hold the folder again and again; whoever is not alone in it says so."""
+    mark, done = folder / "mark", 0
+    while done < rounds:
+        try:
+            with staged_destination(folder):
+                if mark.exists():
+                    seen.put("two at once")
+                mark.write_text("here")
+                time.sleep(0.001)
+                mark.unlink()
+                done += 1
+        except InputError as error:
+            if "another run is writing" not in str(error):
+                seen.put(str(error))
+    seen.put("done")
+
+
+def test_only_one_of_many_holds_a_folder(tmp_path: Path) -> None:
+    """The lock is removed with its folder at the end of a run, just when another may have opened it."""
+    context = multiprocessing.get_context("spawn")
+    seen: multiprocessing.Queue[str] = context.Queue()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    workers = [context.Process(target=_compete, args=(folder, 60, seen)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    heard = [seen.get(timeout=120)]
+    while heard.count("done") < len(workers):
+        heard.append(seen.get(timeout=120))
+    for worker in workers:
+        worker.join(timeout=60)
+    assert heard == ["done"] * len(workers)
