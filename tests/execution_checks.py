@@ -78,8 +78,9 @@ def check_training(executor: Executor, folder: Path, *, killed: bool) -> None:
     for net, weights in found["here"].items():
         for key, values in weights.items():
             assert torch.equal(values, found["there"][net][key]), (net, key)
-    # Epochs that were finished before the worker died are not repeated.
-    assert sorted(epochs) == sorted((net, done) for net in found["here"] for done in (1, 2, 3))
+    every = sorted((net, done) for net in found["here"] for done in (1, 2, 3))
+    # Epochs that were finished before the worker died are not repeated; of a cluster, the last word may be lost.
+    assert (sorted(set(epochs)) if executor.reach == "cluster" else sorted(epochs)) == every
     assert not list((folder / "there").glob("models/unfinished*"))
     assert killed == Path(os.environ[KILL]).exists()
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.execution import Done, Executor, Failed, InProcess, Processes
+from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
 from blemish.execution.schedule import Died, Event, Raised, Ready, Returned, schedule
 from blemish.types import InputError
@@ -70,6 +71,12 @@ class TestEveryExecutor:
         found = results(executor, Squares(tmp_path), range(2), threads=3)
         assert {outcome.result[2] for outcome in found.values()} == {3}
         assert torch.get_num_threads() == before
+
+    def test_as_many_threads_as_here(self, executor: Executor, tmp_path: Path) -> None:
+        """The number of threads can change the last bit, so it is the same with workers as without."""
+        with torch_threads(3):
+            found = results(executor, Squares(tmp_path), range(2))
+        assert {outcome.result[2] for outcome in found.values()} == {3}
 
     def test_bad_input_while_opening(self, executor: Executor) -> None:
         with pytest.raises(InputError, match="no such model"):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from blemish.cli.build_common import check_output
 from blemish.cli.common import friendly, say
-from blemish.construction.gather import gather_accuracies, gather_correct
+from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.construction.tables import write_table
 from blemish.evaluation.runs import find_runs
 
@@ -44,6 +43,6 @@ def gather_command(
         say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
         return
     found = gather_correct(runs)
-    np.savez_compressed(out, correct=found.correct, models=np.array(found.models), settings=np.array(found.settings))
+    write_correct(found, out)
     models, settings, images = found.correct.shape
     say(f"wrote {out}: {models} models, {settings} settings, {images} images")

@@ -14,7 +14,7 @@ import typer
 from blemish.cli.common import chosen_names, friendly, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
-from blemish.construction.gather import gather_accuracies, gather_correct
+from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.construction.harness import ARCHITECTURES, Plan, Trained, train_all
 from blemish.construction.matrices import write_matrix
 from blemish.construction.measure import measure_all
@@ -178,9 +178,7 @@ def _conclude(runs: list[Run], out: Path) -> None:
     """Write the accuracies, the correctness image by image, the matrix and its picture."""
     found = gather_correct(runs)
     write_table(gather_accuracies(runs), out / "accuracies.csv")
-    np.savez_compressed(
-        out / "correct.npz", correct=found.correct, models=np.array(found.models), settings=np.array(found.settings)
-    )
+    write_correct(found, out / "correct.npz")
     overlap = overlap_intervals(found.correct, found.models, found.settings)
     write_matrix(overlap.matrix, out / "overlap.csv")
     try:

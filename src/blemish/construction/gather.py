@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,10 @@ from numpy.typing import NDArray
 from blemish.benchmarks.condition import Condition
 from blemish.construction.tables import AccuracyTable
 from blemish.evaluation.runs import Run
+from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
-__all__ = ["Correct", "gather_accuracies", "gather_correct"]
+__all__ = ["Correct", "gather_accuracies", "gather_correct", "write_correct"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,13 @@ def gather_correct(runs: Sequence[Run]) -> Correct:
             row.append(records.correct)
         rows.append(row)
     return Correct(np.array(rows), _models(runs), tuple(names))
+
+
+def write_correct(found: Correct, path: Path) -> None:
+    """Write correctness as an .npz file, which is complete or not there."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, correct=found.correct, models=np.array(found.models), settings=np.array(found.settings))
+    write_bytes(path, buffer.getvalue())
 
 
 def gather_accuracies(runs: Sequence[Run]) -> AccuracyTable:

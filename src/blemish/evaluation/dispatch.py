@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
 from blemish.data.cache import Images
 from blemish.evaluation.header import made_with
-from blemish.evaluation.parts import Parts, spans_left
+from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.shards import STORED, Shard, ShardJob, batches_of
 from blemish.evaluation.stage import (
@@ -36,8 +36,11 @@ def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
     """Measure what is not there yet; what is there has to be this run's."""
     conditions = setting.benchmark.conditions
     waiting = [condition for condition in conditions if not is_finished(setting, run, condition, stage.number)]
+    if not waiting:
+        remove_parts(run.folder, stage.number)
+        return
     device = setting.executor.device or setting.model.device
-    if CLEAN not in waiting and waiting:
+    if CLEAN not in waiting:
         check_model(setting, run, stage, fitting_batcher(stage.images, setting.model.device, setting.batch_size))
     with contextlib.ExitStack() as stack:
         views = views_of(setting, stage, waiting)
@@ -89,6 +92,7 @@ class _Stages:
         with contextlib.closing(outcomes):
             for shard, content in completed(outcomes, self.run.folder):
                 self._keep(shard, content)
+        remove_parts(self.run.folder, self.stage.number)
 
     def _hear(self, shard: Shard, count: int) -> None:
         self.done += count - self.told.get(shard, 0)

@@ -134,6 +134,8 @@ def check_same(folder: Path, info: dict[str, Any]) -> None:
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
     parts = ("benchmark", "protocol", "model", "until")
+    if missing := [part for part in (*parts, "stages") if part not in present]:
+        raise InputError(f"{path}: not a readable run file (no {missing[0]} in it); choose another folder")
     found = [line for part in parts for line in differences(present.get(part), info[part], part)]
     stages = zip(present.get("stages") or [None], info["stages"], strict=False)
     found += [line for before, after in stages for line in differences(before, after, "data")]

@@ -24,7 +24,7 @@ from blemish.evaluation.records import Records, join, read_header, read_records,
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
-__all__ = ["Parts", "Span", "spans_left"]
+__all__ = ["UNFINISHED", "Parts", "Span", "remove_parts", "spans_left"]
 
 UNFINISHED = "unfinished"
 
@@ -47,6 +47,14 @@ def spans_left(count: int, there: Sequence[Span], places: int) -> list[tuple[int
         edges = np.flatnonzero(np.diff(np.concatenate([[False], missing[first:last], [False]]).astype(np.int8)))
         found += [(place, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
     return found
+
+
+def remove_parts(folder: Path, stage: int) -> None:
+    """Remove what is left of a stage whose conditions are all there: a run may have been killed before it did so."""
+    for place in (folder / UNFINISHED).glob(f"*.{stage}"):
+        shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        (folder / UNFINISHED).rmdir()
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,5 @@ class Parts:
         return records_bytes(replace(records.take(order), header=self.header))
 
     def remove(self) -> None:
-        """Remove the parts, and the folder of all parts with the last of them."""
+        """Remove the parts, which are in the records of the condition now."""
         shutil.rmtree(self.place, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self.place.parent.rmdir()

@@ -41,8 +41,8 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     names = np.concatenate([np.asarray(images.names, dtype=np.str_) for images in stages])
     ordinary = np.concatenate([_most_common_shape(images) for images in stages])
     if conditions:
-        correct = np.stack([run.records(condition).correct for condition in conditions], axis=1)
-        order = worst_first(run.records(run.conditions[0]).correct, correct)
+        correct = np.stack([run.correct(condition) for condition in conditions], axis=1)
+        order = worst_first(run.correct(run.conditions[0]), correct)
     else:
         order = np.arange(len(names))
     order = order[ordinary[order]]

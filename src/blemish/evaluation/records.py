@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from blemish.types import InputError
 
-__all__ = ["TOP", "Records", "join", "parquet_bytes", "read_header", "read_records", "records_bytes"]
+__all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
 
 TOP = 5
 """How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
@@ -214,6 +214,22 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, InputError):
             raise
+        raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+
+
+def read_correct(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+    """The header of a file of records, and whether the first class is the label: a tenth of the work of reading all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = os.fspath(path)
+    content, sealed = _read(path)
+    header = _header(name, content, sealed=sealed)
+    try:
+        table = pq.read_table(pa.BufferReader(content), columns=["label", "top5"]).combine_chunks()
+        top5 = np.asarray(table["top5"].combine_chunks().flatten()).reshape(-1, TOP)
+        return header, np.asarray(top5[:, 0] == table["label"].to_numpy())
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
 
 

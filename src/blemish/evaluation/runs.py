@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blemish.benchmarks.condition import Condition, parse_condition
-from blemish.evaluation.records import Records, join, read_header, read_records
+from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 from blemish.types import InputError
 
 __all__ = ["PICTURES", "RECORDS", "RUN_FILE", "Run", "find_runs", "open_run", "record_path"]
@@ -71,15 +74,32 @@ class Run:
 
     def part(self, condition: Condition, stage: int) -> Records:
         """The records of a condition in one stage."""
+        path = self._path(condition, stage)
+        records = read_records(path)
+        self._check(path, records.header, condition, stage)
+        return records
+
+    def correct(self, condition: Condition) -> NDArray[np.bool_]:
+        """Whether the first class is the label, row by row: `records` without the rest of them."""
+        found = []
+        for stage in range(self.stages):
+            path = self._path(condition, stage)
+            header, correct = read_correct(path)
+            self._check(path, header, condition, stage)
+            found.append(correct)
+        return np.concatenate(found)
+
+    def _path(self, condition: Condition, stage: int) -> Path:
         path = record_path(self.folder, condition, stage)
         if not path.is_file():
             raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
-        self.check(path, condition, stage)
-        return read_records(path)
+        return path
 
     def check(self, path: Path, condition: Condition, stage: int) -> None:
         """Refuse a file that is not of this condition, or was not measured in the way of this run."""
-        header = read_header(path)
+        self._check(path, read_header(path), condition, stage)
+
+    def _check(self, path: Path, header: dict[str, Any], condition: Condition, stage: int) -> None:
         if header.get("condition") != str(condition):
             raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
         expected = {"protocol": self.info["protocol"], "model": self.info["model"], "data": self.info["stages"][stage]}

@@ -60,12 +60,17 @@ def _mapped(images: Images, folder: Path) -> Iterator[Mapped]:
         return
     path = staging_path(folder, Path("pixels"))
     try:
-        images.pixels.tofile(path)
+        _write(images, path)
         yield Mapped(path, images.pixels.size)
-    except OSError as error:
-        raise InputError(f"cannot write decoded images to {path.parent}: {error.strerror or error}") from error
     finally:
         path.unlink(missing_ok=True)
+
+
+def _write(images: Images, path: Path) -> None:
+    try:
+        images.pixels.tofile(path)
+    except OSError as error:
+        raise InputError(f"cannot write decoded images to {path.parent}: {error.strerror or error}") from error
 
 
 def reopening(stored: StoredSet | None) -> Callable[[], StoredSet] | None:

@@ -34,7 +34,7 @@ class Processes:
     """``count`` worker processes on ``devices``, which they take in turn; by default one for each device.
 
     Without ``devices`` they work on the CPU, as many as it has cores unless ``count`` says so. ``threads`` is the
-    number of torch threads of each; by default they share those that this process has.
+    number of torch threads of each; by default as many as this process has, because it can change the last bit.
     """
 
     count: int | None = None
@@ -85,7 +85,7 @@ class Processes:
         threads: int | None = None,
     ) -> Generator[Outcome[Unit, Result], None, None]:
         """The outcome of each unit, as they are finished."""
-        each = threads or self.threads or max(1, torch.get_num_threads() // self.workers)
+        each = threads or self.threads or torch.get_num_threads()
         content = packed(job)
         with self:
             pool = self._kept[0]

@@ -35,8 +35,10 @@ _NEWS_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class RayExecutor:
-    """``count`` actors on the cluster at ``address``; by default one per GPU, or per ``threads`` CPU cores without any.
+    """``count`` actors on the cluster at ``address``; by default one per GPU, or without any per ``threads`` CPU cores.
 
+    ``threads`` is the number of torch threads of each; by default as many as this process has, because it can change
+    the last bit. A node with fewer cores takes one worker all the same.
     ``local`` starts a cluster on this machine, ``auto`` joins the one that this machine belongs to. Where the program
     is connected to a cluster already, that one is used.
     """
@@ -44,12 +46,12 @@ class RayExecutor:
     address: str = "local"
     count: int | None = None
     gpu: bool | None = None
-    threads: int = 1
+    threads: int | None = None
     retries: int = 2
     _kept: list[_Pool] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __enter__(self) -> RayExecutor:
-        self._kept.append(self._kept[0] if self._kept else _Pool(self.threads, gpu=bool(self.gpu)))
+        self._kept.append(self._kept[0] if self._kept else _Pool(self._cores, gpu=bool(self.gpu)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,8 +61,8 @@ class RayExecutor:
 
     def __post_init__(self) -> None:
         """Connect, and refuse a cluster that has no room for a single worker."""
-        if (self.count is not None and self.count < 1) or self.threads < 1:
-            raise InputError(f"{self.count} workers of {self.threads} threads; expected at least 1")
+        if self.count is not None and self.count < 1:
+            raise InputError(f"{self.count} jobs; expected at least 1")
         ray = optional_import("ray")
         if not ray.is_initialized():
             try:
@@ -70,16 +72,22 @@ class RayExecutor:
         if self.gpu is None:
             object.__setattr__(self, "gpu", any(node.get("GPU", 0) >= 1 for node in _nodes()))
         if self._room() < 1:
-            what = "a GPU" if self.gpu else f"{self.threads} CPU cores"
-            raise InputError(f"the Ray cluster has no node with {what}; expected room for at least one worker")
+            what = "GPU" if self.gpu else "CPU core"
+            raise InputError(f"the Ray cluster has no node with a {what}; expected room for at least one worker")
 
     def _settings(self) -> dict[str, Any]:
         return {"include_dashboard": False} if self.address == "local" else {}
 
     def _room(self) -> int:
         """How many workers the nodes take; a worker does not span nodes."""
-        kind, need = ("GPU", 1) if self.gpu else ("CPU", self.threads)
+        kind, need = ("GPU", 1) if self.gpu else ("CPU", self._cores)
         return sum(int(node.get(kind, 0) // need) for node in _nodes())
+
+    @property
+    def _cores(self) -> int:
+        """Cores that a worker takes: those of its threads, as far as the smallest node has them; with a GPU, one."""
+        smallest = min((int(node.get("CPU", 0)) for node in _nodes() if node.get("CPU", 0) >= 1), default=1)
+        return 1 if self.gpu else min(self.threads or torch.get_num_threads(), smallest)
 
     @property
     def workers(self) -> int:
@@ -114,7 +122,7 @@ class RayExecutor:
             )
         with self:
             pool = self._kept[0]
-            pool.begin(content, threads or self.threads)
+            pool.begin(content, threads or self.threads or torch.get_num_threads())
             try:
                 yield from schedule(pool, units, count=self.workers, retries=self.retries, progress=progress, key=key)
             finally:

@@ -51,9 +51,14 @@ def shared_tensor(
         yield again
     else:
         try:
-            tensor.cpu().contiguous().numpy().tofile(path)
+            _write(tensor, path)
             yield _File(path, tuple(tensor.shape))
-        except OSError as error:
-            raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
         finally:
             path.unlink(missing_ok=True)
+
+
+def _write(tensor: Tensor, path: Path) -> None:
+    try:
+        tensor.cpu().contiguous().numpy().tofile(path)
+    except OSError as error:
+        raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error

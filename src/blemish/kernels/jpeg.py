@@ -101,35 +101,31 @@ def _inverse(c0, c1, c2, c3, c4, c5, c6, c7):
 
 
 @triton.jit
-def _byte(eight, shift: tl.constexpr):
+def _byte(levels, shift: tl.constexpr):
     """One of eight levels that were read as one number, centred."""
-    return ((eight >> shift) & 255).to(tl.int32) - 128
+    return ((levels >> shift) & 255).to(tl.int32) - 128
 
 
 @triton.jit
 def _rows_forward_kernel(rows, middle, count, lanes: tl.constexpr):
     lane = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = lane < count
-    eight = tl.load(rows + lane, inside, other=0)
+    levels = tl.load(rows + lane, inside, other=0)
     y0, y1, y2, y3, y4, y5, y6, y7 = _forward(
-        _byte(eight, 0),
-        _byte(eight, 8),
-        _byte(eight, 16),
-        _byte(eight, 24),
-        _byte(eight, 32),
-        _byte(eight, 40),
-        _byte(eight, 48),
-        _byte(eight, 56),
+        _byte(levels, 0),
+        _byte(levels, 8),
+        _byte(levels, 16),
+        _byte(levels, 24),
+        _byte(levels, 32),
+        _byte(levels, 40),
+        _byte(levels, 48),
+        _byte(levels, 56),
     )
-    out = middle + lane * 8
-    tl.store(out, (y0 + 1024) >> 11, inside)
-    tl.store(out + 1, (y1 + 1024) >> 11, inside)
-    tl.store(out + 2, (y2 + 1024) >> 11, inside)
-    tl.store(out + 3, (y3 + 1024) >> 11, inside)
-    tl.store(out + 4, (y4 + 1024) >> 11, inside)
-    tl.store(out + 5, (y5 + 1024) >> 11, inside)
-    tl.store(out + 6, (y6 + 1024) >> 11, inside)
-    tl.store(out + 7, (y7 + 1024) >> 11, inside)
+    # Joined in the order of their bits, eight values of a lane are neighbours, and written as such.
+    even = tl.join(tl.join(y0, y4), tl.join(y2, y6))
+    odd = tl.join(tl.join(y1, y5), tl.join(y3, y7))
+    eight = (tl.reshape(tl.join(even, odd), (lanes, 8)) + 1024) >> 11
+    tl.store(middle + lane[:, None] * 8 + tl.arange(0, 8)[None, :], eight, inside[:, None])
 
 
 @triton.jit

@@ -58,11 +58,15 @@ class _Fast:
     def __call__(self, values: Tensor) -> Tensor:
         if self._run is None:
             self._prepare()
-        if self.channels_last and values.ndim == 4:
-            values = values.contiguous(memory_format=torch.channels_last)
-        half = self.precision != "float32"
-        with torch.autocast(values.device.type, getattr(torch, self.precision), enabled=half):
-            return self._full_batches(values) if self.compiled else self._scores(self._run(values))
+        kind = getattr(torch, self.precision)
+        with torch.autocast(values.device.type, kind, enabled=self.precision != "float32"):
+            if not self.compiled:
+                return self._scores(self._run(self._laid_out(values, kind)))
+            return self._full_batches(values, kind)
+
+    def _laid_out(self, values: Tensor, kind: torch.dtype) -> Tensor:
+        last = self.channels_last and values.ndim == 4
+        return values.to(kind, memory_format=torch.channels_last if last else torch.preserve_format)
 
     def __getstate__(self) -> dict[str, Any]:
         """What was compiled stays in the process that did it."""
@@ -74,12 +78,14 @@ class _Fast:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._run = torch.compile(self.module, dynamic=False) if self.compiled else self.plain
 
-    def _full_batches(self, values: Tensor) -> Tensor:
+    def _full_batches(self, values: Tensor, kind: torch.dtype) -> Tensor:
         count = len(values)
         first = count > self._size
         self._size = max(self._size, count)
         if count < self._size:
             values = torch.cat([values, values[:1].expand(self._size - count, *values.shape[1:])])
+        # After filling up: what is compiled depends on how values lie in memory.
+        values = self._laid_out(values, kind)
         start = time.perf_counter()
         scores = self._scores(self._run(values))[:count]
         if first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from blemish.separation.exact import Pair, Separation
 from blemish.separation.howmany import KEffect
 from blemish.separation.scores import Matrix
+from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 
 __all__ = [
@@ -40,10 +42,9 @@ def save_figure(figure: Any, path: str | Path) -> None:
     target = Path(path)
     if target.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"{target}: expected a file name that ends in .png, .svg or .pdf")
-    try:
-        figure.savefig(target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=target.suffix.lower().lstrip("."))
+    write_bytes(target, buffer.getvalue())
 
 
 def _plain(axes: Any) -> None:

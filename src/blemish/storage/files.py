@@ -12,6 +12,7 @@ import io
 import itertools
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -39,7 +40,7 @@ ORIENTATION = 0x0112
 
 _numbers = itertools.count()
 
-_ATTEMPTS = 20
+_ATTEMPTS, _PAUSE = 20, 0.002
 
 
 def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:
@@ -126,10 +127,15 @@ def held_folder(destination: Path, share: str = "") -> Iterator[None]:
 @contextlib.contextmanager
 def _held(path: Path, destination: Path) -> Iterator[None]:
     """Hold a lock file, which the run that held it last may be removing at this moment."""
+    reason = "its lock is removed again and again"
     for _ in range(_ATTEMPTS):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.open("w")
+        except (FileExistsError, FileNotFoundError) as error:  # its folder may have gone between two steps
+            reason = error.strerror or str(error)
+            time.sleep(_PAUSE)
+            continue
         except OSError as error:
             raise InputError(f"cannot write to {destination}: {error.strerror or error}") from error
         with lock:
@@ -137,7 +143,7 @@ def _held(path: Path, destination: Path) -> Iterator[None]:
             if _is_at(lock, path):
                 yield
                 return
-    raise InputError(f"cannot hold {destination}: its lock is removed again and again; choose another folder")
+    raise InputError(f"cannot write to {destination}: {reason}")
 
 
 def _is_at(lock: IO[str], path: Path) -> bool:
