@@ -137,9 +137,13 @@ def test_thread_count_and_caller_settings_do_not_matter(corruption: blemish.Corr
     expected = corruption(images, severity=usual(corruption))
     photo = pictures(2, 3, 224, 224)
     alone = corruption(photo, severity=usual(corruption))
+    # Many small images are shared out otherwise than few large ones.
+    many = pictures(50, 3, 32, 32)
+    small = corruption(many, severity=usual(corruption))
     torch.set_num_threads(2)
     try:
         assert torch.equal(corruption(photo, severity=usual(corruption)), alone)
+        assert torch.equal(corruption(many, severity=usual(corruption)), small)
     finally:
         torch.set_num_threads(1)
     with torch.autocast("cpu", dtype=torch.bfloat16):

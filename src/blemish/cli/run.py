@@ -23,6 +23,7 @@ from blemish.evaluation.runner import Step, evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
 from blemish.models.open import open_model
+from blemish.models.speed import compile_seconds, speed_up
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
 from blemish.types import InputError
@@ -73,6 +74,20 @@ def run_command(
         int | None, typer.Option(min=1, help="Images at a time; halved when memory runs out. Default: by the device.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(rich_help_panel=_MODEL, help="Of forward passes: float32, or float16 or bfloat16 (faster).")
+    ] = "float32",
+    compiled: Annotated[
+        bool, typer.Option("--compile", rich_help_panel=_MODEL, help="Use torch.compile: slow to start, then fast.")
+    ] = False,
+    channels_last: Annotated[
+        bool,
+        typer.Option(
+            "--channels-last/--channels-first",
+            rich_help_panel=_MODEL,
+            help="How feature maps lie in memory with --precision or --compile.",
+        ),
+    ] = True,
     weights: Annotated[
         Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:… (never unpickled).")
     ] = None,
@@ -159,7 +174,7 @@ def run_command(
 
       blemish run cifar10-c -m python:my_net:build --weights net.pt -d cifar10_test.npz -o results
 
-      blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results --gpus all
+      blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results --precision float16 --compile --gpus all
 
       blemish run mine.toml -m model.onnx --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 -d val -o results
     """
@@ -187,6 +202,10 @@ def run_command(
         augmentations=_listed(augmentations),
         allow_pickle=allow_pickle,
     )
+    if precision != "float32" or compiled:
+        classifier = speed_up(
+            classifier, precision=cast(Any, precision), channels_last=channels_last, compiled=compiled
+        )
     corruptions = dict.fromkeys(name for c in chosen.conditions if not c.is_sequence for name in c.names())
     note_frost([catalog[name] for name in corruptions])
     enough = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
@@ -209,6 +228,8 @@ def run_command(
         )
 
     run = run_with_progress(work)
+    if (seconds := compile_seconds(classifier)) is not None:
+        say(f"compiling the model took {seconds:.0f} s of it", style="dim")
     deliver([summary_table(read_all([run]))], None)
     if until is not None:
         _say_if_wide(run, until)

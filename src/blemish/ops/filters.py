@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from blemish.kernels import kernels_for
 from blemish.ops.linear import LinearMap
+from blemish.ops.threads import one_thread
 from blemish.ops.transfer import send
 
 __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "pad"]
@@ -147,13 +148,15 @@ def convolve(
     size = (_fast_size(height + tall - 1), _fast_size(width + wide - 1))
     top, left = anchor
     padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
-    spectrum = torch.fft.rfft2(padded)
-    # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
-    mirrored = torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
-    if which is not None and len(kernels) > 1:
-        mirrored = mirrored.index_select(0, send(which, images.device))
-    spectrum *= mirrored
-    result: Tensor = torch.fft.irfft2(spectrum, s=size)
+    # Threads share out transforms that a core does several at a time, and those left over are rounded otherwise.
+    with one_thread(images.device):
+        spectrum = torch.fft.rfft2(padded)
+        # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
+        mirrored = torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
+        if which is not None and len(kernels) > 1:
+            mirrored = mirrored.index_select(0, send(which, images.device))
+        spectrum *= mirrored
+        result: Tensor = torch.fft.irfft2(spectrum, s=size)
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
 
 

@@ -1,0 +1,100 @@
+"""Faster forward passes: the same predictions within rounding, settings recorded, batches of one size."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from blemish.models.base import Classifier
+from blemish.models.portable import portable
+from blemish.models.resnet import small_net
+from blemish.models.speed import compile_seconds, speed_up
+from blemish.models.torch_module import from_module
+from blemish.types import InputError
+
+IMAGES = torch.randint(0, 256, (10, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def model() -> Classifier:
+    torch.manual_seed(0)
+    return from_module(small_net(10), name="small")
+
+
+@pytest.fixture
+def shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes and strides that a compiled module is given; nothing is compiled, which takes a minute on a CPU."""
+    seen: list[tuple[int, ...]] = []
+
+    def compiled(module: nn.Module, *, dynamic: bool) -> Callable[[Tensor], Tensor]:
+        assert not dynamic
+
+        def call(values: Tensor) -> Tensor:
+            seen.append((*values.shape, *values.stride()))
+            return module(values)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    return seen
+
+
+def test_half_precision_says_nearly_the_same(model: Classifier) -> None:
+    fast = speed_up(model, precision="bfloat16")
+    assert (fast(IMAGES) - model(IMAGES)).abs().max() < 0.02
+    assert fast(IMAGES).dtype == torch.float32
+
+
+def test_channels_last_alone_changes_nothing_but_rounding(model: Classifier) -> None:
+    assert (speed_up(model)(IMAGES) - model(IMAGES)).abs().max() < 1e-5
+
+
+def test_what_changes_predictions_is_recorded(model: Classifier) -> None:
+    assert speed_up(model).kind == "torch"
+    assert speed_up(model, precision="bfloat16", compiled=True).describe()["kind"] == "torch (bfloat16, compiled)"
+
+
+def test_compiled_batches_have_one_shape(model: Classifier, shapes: list[tuple[int, ...]]) -> None:
+    """A short last batch is filled up, in the same memory format, and its scores are cut to its length."""
+    fast = speed_up(model, compiled=True)
+    assert compile_seconds(fast) is None
+    for batch in IMAGES.split(4):
+        assert torch.allclose(fast(batch), model(batch), atol=1e-5)
+    assert len(shapes) == 3
+    assert len(set(shapes)) == 1
+    assert compile_seconds(fast) > 0
+    assert compile_seconds(model) is None
+
+
+def test_it_travels(model: Classifier) -> None:
+    fast = speed_up(model, precision="bfloat16")
+    again = pickle.loads(pickle.dumps(portable(fast))).open(torch.device("cpu"))
+    assert again.kind == fast.kind
+    assert torch.equal(again(IMAGES), fast(IMAGES))
+
+
+def test_a_model_that_is_opened_again_is_sped_up_again(model: Classifier) -> None:
+    fast = speed_up(replace(model, reopen=lambda device: model), precision="bfloat16")  # noqa: ARG005
+    assert fast.reopen is not None
+    assert fast.reopen(torch.device("cpu")).kind == "torch (bfloat16)"
+
+
+def test_scores_with_a_name(model: Classifier) -> None:
+    class Named(nn.Module):
+        def forward(self, values: Tensor) -> dict[str, Tensor]:
+            return {"logits": values.mean((2, 3))}
+
+    fast = speed_up(from_module(Named()), precision="bfloat16")
+    assert fast(IMAGES).shape == (10, 3)
+
+
+def test_bad_settings_are_explained(model: Classifier) -> None:
+    with pytest.raises(InputError, match="precision 'int8'; expected float32, float16, bfloat16"):
+        speed_up(model, precision="int8")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="small .*is no torch module; it cannot be sped up"):
+        speed_up(replace(model, module=None), precision="bfloat16")
