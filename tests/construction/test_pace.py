@@ -28,7 +28,7 @@ def test_the_size_that_takes_least_in_all_is_chosen(
     monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], best: int
 ) -> None:
     """Five networks: one by one, three and two, or all at once."""
-    monkeypatch.setattr(pace, "group_seconds", lambda plan, names, images, device: seconds[len(names)])
+    monkeypatch.setattr(pace, "group_seconds", lambda _plan, names, *_: seconds[len(names)])
     assert pace.faster_size(PLAN, NAMES, IMAGES, GPU) == best
 
 

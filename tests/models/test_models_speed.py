@@ -96,5 +96,5 @@ def test_scores_with_a_name(model: Classifier) -> None:
 def test_bad_settings_are_explained(model: Classifier) -> None:
     with pytest.raises(InputError, match="precision 'int8'; expected float32, float16, bfloat16"):
         speed_up(model, precision="int8")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="small .*is no torch module; it cannot be sped up"):
+    with pytest.raises(InputError, match=r"small .*is no torch module; it cannot be sped up"):
         speed_up(replace(model, module=None), precision="bfloat16")
