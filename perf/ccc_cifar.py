@@ -81,7 +81,10 @@ def calibration(options: argparse.Namespace, images: Tensor, labels: Tensor) -> 
         pair = names[(5 * i) % len(names)], names[(5 * i + 2 + i) % len(names)]
         if pair in surfaces:
             full = measure(place, *pair)
-            checked["+".join(pair)] = compared(surfaces[pair], full, how)._asdict() | monotonicity(full)._asdict()
+            checked["+".join(pair)] = {
+                "interpolation": compared(surfaces[pair], full, how)._asdict(),
+                "monotonicity": monotonicity(full)._asdict(),
+            }
             surfaces[(*pair, "full")] = full
     cells = sum(surface.evaluated for pair, surface in surfaces.items() if len(pair) == 2)
     report = {

@@ -27,7 +27,7 @@ COUNTS: dict[str, tuple[float, float, str]] = {
     "impulse_noise": (9 + 6 + 4, 0, "hash, two ramps"),
     "defocus_blur": (2 * 49 + 4, 0, "49 taps of a disk of radius 4 (by FFT)"),
     "glass_blur": (2 * 4 * 9 + 2 * (9 + 12) / 3 + 4, 2 * 2 * 2 / 3, "two Gaussians of 9 taps, 2 passes of copies"),
-    "motion_blur": (2 * 31 + 4, 0, "31 taps along a line (by FFT)"),
+    "motion_blur": (2 * 31 + 4, 0, "31 taps along a line"),
     "zoom_blur": (11 * 12 + 4, 0, "11 enlargements, three mixes each"),
     "snow": ((9 + 2 * 41 + 24) / 3 + 10 + 4, 0, "one plane: hash, enlarge, 41 taps; whiten, add"),
     "frost": (4 + 4, 1, "weigh and add a texture"),

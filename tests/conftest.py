@@ -10,6 +10,13 @@ import torch
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let `pytest -n 2` keep the tests of a file in one process, or each would start a Ray cluster of its own."""
+    if config.getoption("dist", default=None) == "load":
+        config.option.dist = "loadfile"
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,11 +21,29 @@ from hypothesis import strategies as st
 from blemish.execution import Done, Executor, Failed, InProcess, Processes
 from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
+from blemish.execution.ray_cluster import _Actor
 from blemish.execution.schedule import Died, Event, Raised, Ready, Returned, schedule
 from blemish.types import InputError
 from execution_jobs import Afterwards, Sleeper, Squares, Unopenable
 
 EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
+
+
+def test_no_word_of_a_ray_worker_is_lost() -> None:
+    """Answers overtake each other: what has not arrived for certain is told again, with its place."""
+    actor = _Actor()
+    answers: list[Any] = []
+
+    def work(unit: int, tell: Any) -> int:
+        for number, arrived in enumerate(unit):
+            tell(number)
+            answers.append(pickle.loads(actor.news(1, arrived)))
+        return len(unit)
+
+    actor._work = work
+    last = pickle.loads(actor.do(1, pickle.dumps((0, 0, 2))))
+    assert answers == [(1, 0, [0], None), (1, 0, [0, 1], None), (1, 2, [2], None)]
+    assert last == (1, 2, [2], Returned(3))
 
 
 def results(executor: Executor, job: Squares, units: Any, **settings: Any) -> dict[int, Any]:

@@ -127,6 +127,7 @@ def test_a_run_on_a_full_disk_is_continued_when_there_is_room(small_disk: Path, 
     ("arguments", "largest"),
     [
         ([*RUN, "--limit", "60", "-o", "OUT"], 3_000),
+        ([*RUN, "--limit", "60", "-o", "OUT", "--jobs", "2"], 3_000),
         (["corrupt", "TREE", "OUT", "-c", "fog", "-s", "1"], 600),
         (["corrupt", "ARRAY", "OUT", "-c", "fog", "-s", "1"], 3_000),
         (["corrupt", "TREE", "OUT", "--sequence", "p:tilt"], 600),

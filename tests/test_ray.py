@@ -28,7 +28,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[RayExecutor]:
-    """Two nodes with one core each, so that two workers are never on the same node."""
+    """Two nodes with one core each, so that two workers are never on the same node.
+
+    Workers are kept from test to test, because starting one takes seconds; those that are killed are replaced.
+    """
     from ray.cluster_utils import Cluster
 
     before = torch.get_num_threads()
@@ -38,7 +41,8 @@ def executor() -> Iterator[RayExecutor]:
         memory = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
         cluster = Cluster(initialize_head=True, head_node_args={**memory, "include_dashboard": False})
         cluster.add_node(**memory)
-        yield RayExecutor(cluster.address)
+        with RayExecutor(cluster.address) as executor:
+            yield executor
         ray.shutdown()
         cluster.shutdown()
     torch.set_num_threads(before)

@@ -81,6 +81,13 @@ def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
         assert found["correct"].shape == (4, 3, 60)
         assert [f"{value:.4f}" for value in found["correct"][1].mean(1)] == [f"{float(v):.4f}" for v in rows[2][1:]]
     assert (out / "overlap.csv").is_file()
+    with (out / "intervals.csv").open() as stream:
+        pairs = list(csv.reader(stream))
+    assert [row[:2] for row in pairs[1:]] == [["gaussian_noise", "contrast"]]
+    # After one epoch nothing is known.
+    assert "1 of 1 pairs have an interval wider than 0.5, or none" in " ".join(result.output.split())
+    remembered = CliRunner().invoke(app, [arguments[4] if i == 6 else text for i, text in enumerate(arguments)])
+    assert "is trained on and tested on" in " ".join(remembered.output.split())
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0, again.output
     other = CliRunner().invoke(app, [*arguments, "--rate", "0.5"])

@@ -135,6 +135,40 @@ def test_a_plan_is_trained_kept_and_resumed(tmp_path: Path) -> None:
         torch.testing.assert_close(other[key], values, rtol=5e-3, atol=1e-3)
 
 
+def test_networks_begun_together_go_on_together(tmp_path: Path) -> None:
+    images, labels = pictures()
+    plan = Plan(("gaussian_noise", "fog", "contrast"), "small_net", 3, Schedule(epochs=3, batch=16, rate=0.05))
+    whole = train_all(plan, images, labels, tmp_path / "whole", device=CPU, together=2)
+
+    def stop(name: str, done: int, *_: object) -> None:
+        if name == "2 networks" and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_all(plan, images, labels, tmp_path / "cut", device=CPU, together=2, report=stop)
+    heard: list[tuple[str, int]] = []
+    resumed = train_all(
+        plan, images, labels, tmp_path / "cut", device=CPU, together=1, report=lambda *said: heard.append(said[:2])
+    )
+    # The state of the first epoch is kept, for this number of networks, though another is asked for now.
+    assert heard == [("2 networks", 2), ("2 networks", 3), *(("contrast", epoch) for epoch in (1, 2, 3))]
+    for one, other in zip(whole[:3], resumed[:3], strict=True):
+        weights = (torch.load(model.weights, weights_only=True)["weights"] for model in (one, other))
+        for value, same in zip(*(state.values() for state in weights), strict=True):
+            assert torch.equal(value, same)
+    assert not list((tmp_path / "cut").rglob("unfinished-*"))
+
+
+def test_other_images_in_the_same_folder_are_refused(tmp_path: Path) -> None:
+    images, labels = pictures()
+    plan = Plan((), "small_net", 3, Schedule(epochs=1, batch=16))
+    train_all(plan, images, labels, tmp_path, device=CPU)
+    with pytest.raises(InputError, match="trained otherwise \\(data_fingerprint was"):
+        train_all(plan, images.flip(-1), labels, tmp_path, device=CPU)
+    with pytest.raises(InputError, match="trained otherwise \\(data_fingerprint was"):
+        train_all(plan, images, labels.flip(0), tmp_path, device=CPU)
+
+
 def test_fine_tuning_starts_from_the_standard_network(tmp_path: Path) -> None:
     images, labels = pictures()
     schedule = Schedule(epochs=1, batch=16, rate=0.05)

@@ -101,6 +101,14 @@ class TestScores:
         with pytest.raises(InputError, match=said):
             fixed(scores, **settings)(batch())
 
+    def test_a_refused_batch_does_not_vouch_for_the_next(self) -> None:
+        """On a GPU only the first batch is looked at; one that was refused must not count as looked at."""
+        bad, good = fixed(torch.eye(3)), fixed(torch.eye(3) * 4)
+        with pytest.raises(InputError, match="they are probabilities"):
+            bad(batch())
+        good(batch())
+        assert (bad._looked, good._looked) == ([], [True])
+
     def test_output_of_another_type(self) -> None:
         model = Classifier(name="odd", kind="test", forward=list, weights="0")  # type: ignore[arg-type]
         with pytest.raises(InputError, match="output of type list"):
@@ -176,6 +184,7 @@ class TestModules:
             (TypeError("wrong\nshape"), InputError),
             (AssertionError("height"), InputError),
             (torch.cuda.OutOfMemoryError("full"), torch.cuda.OutOfMemoryError),
+            (RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), RuntimeError),
             (InputError("mine"), InputError),
             (ZeroDivisionError("of its own"), ZeroDivisionError),
         ],

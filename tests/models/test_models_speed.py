@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blemish.evaluation.predict import Batcher
 from blemish.models.base import Classifier
 from blemish.models.portable import portable
 from blemish.models.resnet import small_net
-from blemish.models.speed import compile_seconds, speed_up
+from blemish.models.speed import compile_seconds, fill_batches, speed_up
 from blemish.models.torch_module import from_module
 from blemish.types import InputError
 
@@ -69,6 +70,40 @@ def test_compiled_batches_have_one_shape(model: Classifier, shapes: list[tuple[i
     assert len(set(shapes)) == 1
     assert compile_seconds(fast) > 0
     assert compile_seconds(model) is None
+
+
+def test_a_short_batch_that_comes_first_is_filled_up_too(model: Classifier, shapes: list[tuple[int, ...]]) -> None:
+    """As it does for a worker that is given the end of a set only."""
+    fast = speed_up(model, compiled=True)
+    fill_batches(fast, 4)
+    assert fast(IMAGES[8:]).shape == (2, 10)
+    fast(IMAGES[:4])
+    assert [shape[0] for shape in shapes] == [4, 4]
+    assert len(set(shapes)) == 1
+    fill_batches(model, 4)  # there is nothing to fill up
+    assert model(IMAGES[8:]).shape == (2, 10)
+
+
+def test_a_compiled_batch_that_does_not_fit_may_become_smaller(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def compiled(module: nn.Module, *, dynamic: bool) -> Callable[[Tensor], Tensor]:
+        def call(values: Tensor) -> Tensor:
+            sizes.append(len(values))
+            if len(values) > 4:
+                raise torch.cuda.OutOfMemoryError("too large")
+            return module(values)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    fast = speed_up(model, compiled=True)
+    found = list(Batcher(8).map(lambda rows: fast(IMAGES[rows]), range(10)))
+    assert [len(rows) for rows, _ in found] == [4, 4, 2]
+    assert sizes == [8, 4, 4, 4]
+    assert torch.allclose(torch.cat([scores for _, scores in found]), model(IMAGES), atol=1e-5)
 
 
 def test_it_travels(model: Classifier) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blemish.evaluation.records import Records, records_bytes
+from blemish.evaluation.records import Records, parquet_bytes, read_header, records_bytes
 from blemish.streams.certainty import cell_interval, certain_rises, mean_interval, wilson
 from blemish.streams.surface import Surface, repaired
 from blemish.streams.surface_files import read_surface, surface_bytes
@@ -65,7 +65,8 @@ class TestFiles:
     def test_damage_and_strangers_are_named(self, tmp_path: Path) -> None:
         path = tmp_path / "file.parquet"
         path.write_bytes(surface_bytes(made(random_right()), {}))
-        whole = pq.read_table(path)
+        whole, header = pq.read_table(path), read_header(path)
+        sealed = whole.schema.metadata[b"blemish"]
 
         def changed(column: str, values: list[object]) -> pa.Table:
             place = whole.column_names.index(column)
@@ -83,11 +84,20 @@ class TestFiles:
             (whole.replace_schema_metadata({}), "it has no header"),
             (whole.replace_schema_metadata({b"blemish": b'{"format": 1, "kind": "ccc run"}'}), "records of ccc run"),
             (whole.replace_schema_metadata({b"blemish": b'{"format": 2}'}), "records of format 2"),
+            (whole.replace_schema_metadata({b"blemish": sealed}), "the digest that was in it is gone"),
         ):
-            pq.write_table(table, path)
+            if table.schema.metadata == whole.schema.metadata:
+                path.write_bytes(parquet_bytes(table, header))  # sealed again, as if somebody meant it
+            else:
+                pq.write_table(table, path)
             with pytest.raises(InputError, match=message) as caught:
                 read_surface(path)
             assert str(caught.value).startswith(str(path))
+        content = bytearray(surface_bytes(made(random_right()), {}))
+        content[200] ^= 16
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="does not fit the digest"):
+            read_surface(path)
         one = np.zeros(1, np.float32)
         records = Records(
             {"condition": "fog@1"}, np.array(["a"]), np.zeros(1, np.int32), np.zeros((1, 5), np.int32), one, one

@@ -87,6 +87,12 @@ def test_from_calibration_to_shards(place: Path) -> None:
     assert walk.protocol["calibration"]["model"]["name"] == "net"
     assert (place / "walk.png").stat().st_size > 5000
     assert b"<svg" in (place / "surface.svg").read_bytes()
+    code, output, _ = invoke(
+        "walk", "cal", "--set", "ccc-5k", "-c", names, "--target", "0.6", "--images", 20, "--speed", 5, "-o", "5k.json"
+    )
+    assert code == 0
+    assert ", closed, " in output
+    assert "run it with --limit 5000" in output
     arguments = (
         "run", "walk.json", *MODEL, *common, "-o", "run", "--methods", "all", "--settings", "cifar", "--length", 60,
         "--batch-size", 20, "--figure", "run.png", "--reset", 2,
@@ -99,11 +105,31 @@ def test_from_calibration_to_shards(place: Path) -> None:
     result = read_result(place / "run")
     assert scores["methods"]["none"]["accuracy"] == pytest.approx(result.correct("none").mean())
     assert (place / "run.png").stat().st_size > 5000
+    assert "another model" not in output
     assert invoke(*arguments)[1] == output
+    code, output, _ = invoke(
+        "run", "walk.json", *MODEL, "--mean", "0.4", *common, "-o", "other", "--methods", "none", "--length", 20
+    )
+    assert code == 0
+    assert "calibrated with another model (net; other preprocessing)" in output
     code, output, _ = invoke("materialise", "walk.json", *common, "-o", "shards", "--length", 60, "--shard-images", 25)
     assert code == 0
     assert "wrote 60 images to shards, 0 were there already" in output
     assert len(list((place / "shards").glob("serial_*.tar"))) == 3
+
+
+def test_walks_over_cells_that_were_not_measured_say_so(place: Path) -> None:
+    calibrate = ("calibrate", *MODEL, "-d", "data.npz", "-c", "contrast,gaussian_noise", "-n", 20, "--margin", "0.01")
+    assert invoke(*calibrate, "--targets", "0.6", "-o", "cal")[0] == 0
+    walk = ("walk", "cal", "--speed", 5, "--images", 20, "-o", "walk.json")
+    assert "interpolated" not in invoke(*walk, "--target", "0.6")[1]
+    code, output, _ = invoke(*walk, "--target", "0.8")
+    assert code == 0
+    assert "interpolated, not measured" in output
+    assert "at 95 %" not in output
+    assert invoke(*calibrate, "--targets", "0.6", "--objective", "mean", "-o", "mean")[0] == 0
+    walk = ("walk", "mean", "--speed", 5, "--images", 20, "-o", "walk.json", "--target", "0.6", "--objective", "mean")
+    assert "interpolated" not in invoke(*walk)[1]
 
 
 def test_refusals_are_one_line(place: Path) -> None:
@@ -113,6 +139,23 @@ def test_refusals_are_one_line(place: Path) -> None:
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fogg", "-o", "cal"), "did you mean fog"),
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog", "--set", "easy", "-o", "cal"), "one or the other"),
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog,snow", "--targets", "40", "-o", "cal"), "expected shares"),
+        (
+            (
+                "calibrate",
+                *MODEL,
+                "-d",
+                "data.npz",
+                "-c",
+                "fog,snow",
+                "--targets",
+                "0.4",
+                "--objective",
+                "best",
+                "-o",
+                "cal",
+            ),
+            "--objective best; expected one of mean",
+        ),
         (("materialise", "w.json", "-d", "data.npz", "-o", "s", "--part", "1"), "--part 1; expected a share"),
     ):
         code, _, errors = invoke(*arguments)
@@ -133,3 +176,23 @@ def test_a_model_that_cannot_be_adapted(place: Path) -> None:
     code, _, errors = invoke("walk", "cal", "-o", "walk.json")
     assert code == 2
     assert "no target accuracy; expected --target" in errors
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "0.3", "7"])
+def test_a_step_that_does_not_divide_the_range_is_explained(step: str, tmp_path: Path) -> None:
+    code, _, said = invoke(
+        "calibrate", "-m", "demo:plain", "-d", "demo:digits", "-n", 5, f"--step={step}", "-o", tmp_path / "surfaces"
+    )
+    assert code == 2
+    assert f"--step {float(step):g}; expected a number that divides 5" in said
+
+
+def test_a_coarser_grid(tmp_path: Path) -> None:
+    """Two pairs of 5 × 5 cells, in full and near a target; a walk follows the grid."""
+    common = ("-m", "demo:plain", "-d", "demo:digits", "-n", "20", "-c", "contrast,fog", "--step", "1.25")
+    for name, more in (("full", ()), ("near", ("--targets", "0.5"))):
+        code, said, wrong = invoke("calibrate", *common, *more, "-o", tmp_path / name)
+        assert code == 0, wrong
+        assert "of 50 cells measured" in said + wrong
+        code, _, wrong = invoke("walk", tmp_path / name, "--target", 0.5, "-o", tmp_path / f"{name}.json")
+        assert code == 0, wrong

@@ -217,6 +217,7 @@ class TestShards:
         (parts / ".serial_00000.tar.1.part").write_bytes(b"left over by a killed run")
         resumed = materialise(stream, parts, shard_images=20)
         assert (resumed.written, resumed.skipped) == (40, 40)
+        assert not list(parts.glob(".*.part"))
         for number in range(4):
             name = f"serial_0000{number}.tar"
             assert (whole / name).read_bytes() == (parts / name).read_bytes()

@@ -18,7 +18,7 @@ from blemish.construction.tables import read_table, write_table
 from blemish.reports.construction_figures import agreement_figure, overlap_figure
 from blemish.types import InputError
 
-__all__ = ["compare_command", "overlap_command", "table_command"]
+__all__ = ["compare_command", "overlap_command", "table_command", "write_intervals"]
 
 
 @friendly
@@ -84,7 +84,7 @@ def overlap_command(
         found = _from_correctness(source, corruptions, clean, least_gain, resamples, level, seed)
         matrix = found.matrix
         if intervals is not None:
-            _write_intervals(found, check_output(intervals, ".csv"))
+            write_intervals(found, check_output(intervals, ".csv"))
     else:
         if intervals is not None:
             raise InputError("--intervals needs to know which images were classified correctly; expected an .npz file")
@@ -112,7 +112,8 @@ def _from_correctness(
     )
 
 
-def _write_intervals(found: OverlapIntervals, path: Path) -> None:
+def write_intervals(found: OverlapIntervals, path: Path) -> None:
+    """The interval of every pair, and in how many resamples its score was undefined."""
     matrix = found.matrix
     rows = []
     for first, second in matrix.pairs():

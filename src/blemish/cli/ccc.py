@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -18,14 +18,17 @@ from blemish.cli.ccc_options import (
     Labels,
     Mean,
     Model,
+    PathRule,
     Preset,
     Resize,
     Size,
     Std,
     Weights,
+    grid_of,
     image_set,
     model_of,
     names_of,
+    path_rule,
     shares,
     with_progress,
 )
@@ -35,12 +38,11 @@ from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.corruptions.catalog import catalog
 from blemish.metrics.bootstrap import Estimate
 from blemish.reports.stream_figures import surface_figure, walk_figure
-from blemish.storage.files import held_folder, write_bytes
+from blemish.storage.files import write_bytes
 from blemish.streams.adaptive import Refinement
 from blemish.streams.calibration import Bench, calibrate, read_calibration
 from blemish.streams.certainty import certain_rises, mean_interval, wilson
 from blemish.streams.levels import SETS, find_set
-from blemish.streams.paths import OBJECTIVES, Objective
 from blemish.streams.paths import Path as StreamPath
 from blemish.streams.surface import Surface, monotonicity, repaired
 from blemish.streams.walks import Walk, find_paths, make_walk, usable_corruptions
@@ -78,6 +80,8 @@ def calibrate_command(
         typer.Option(help="Accuracies that walks will hold, such as 0.4,0.2: only cells near them are measured."),
     ] = None,
     margin: Annotated[float, typer.Option(help="How near: within this share of a target.")] = 0.08,
+    objective: PathRule = "pointwise",
+    step: Annotated[float, typer.Option(help="Between two severities of the grid 0 … 5.")] = 0.25,
     batch_size: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 256,
     seed: Annotated[int, typer.Option(help="Of the random draws.")] = 0,
     preset: Preset = None,
@@ -117,25 +121,25 @@ def calibrate_command(
         seed=seed,
         preset=preset,
         batch=batch_size,
+        grid=grid_of(step),
     )
     note_frost([catalog[name] for name in names])
     wanted = shares(targets, "--targets")
-    how = Refinement(wanted, margin) if wanted else None
+    how = Refinement(wanted, margin, objective=path_rule(objective)) if wanted else None
 
     each = len(images) * len(place.grid) ** 2
 
     def work(report: Any) -> dict[tuple[str, str], Surface]:
-        with held_folder(out):
-            return calibrate(
-                place,
-                names,
-                folder=out,
-                refinement=how,
-                model=classifier.describe(),
-                progress=lambda done, total: report(done * each, total * each),
-                executor=executor,
-                again=partial(_images_again, data, labels, resize, crop, limit),
-            )
+        return calibrate(
+            place,
+            names,
+            folder=out,
+            refinement=how,
+            model=classifier.describe(),
+            progress=lambda done, total: report(done * each, total * each),
+            executor=executor,
+            again=partial(_images_again, data, labels, resize, crop, limit),
+        )
 
     surfaces = with_progress("calibrating", work)
     cells = sum(surface.evaluated for surface in surfaces.values())
@@ -173,9 +177,7 @@ def walk_command(
     target: Annotated[float | None, typer.Option(help="Accuracy to hold, such as 0.4. Default: the set's.")] = None,
     published: Level = None,
     corruptions: Corruptions = None,
-    objective: Annotated[
-        str, typer.Option(help=f"How paths are chosen: {', '.join(OBJECTIVES)} (the release's rule is reference).")
-    ] = "pointwise",
+    objective: PathRule = "pointwise",
     speed: Annotated[
         int | None, typer.Option(min=1, help="Images per step. Default: the set's first, or 1000.")
     ] = None,
@@ -203,8 +205,7 @@ def walk_command(
 
       blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --images 50000 --closed -o walk.json
     """
-    if objective not in OBJECTIVES:
-        raise InputError(f"--objective {objective}; expected one of {', '.join(OBJECTIVES)}")
+    rule = path_rule(objective)
     known, protocol = read_calibration(calibration)
     if repair:
         known = {pair: repaired(plane) for pair, plane in known.items()}
@@ -213,7 +214,7 @@ def walk_command(
     names = _corruptions(corruptions, published if corruptions is None else None)
     if tolerance is not None:
         names = usable_corruptions(known, goal, tolerance=tolerance, names=names)
-    paths = find_paths(known, goal, objective=cast(Objective, objective), names=names)
+    paths = find_paths(known, goal, objective=rule, names=names)
     walk = make_walk(
         paths,
         images=images or (chosen.images if chosen else 100_000),
@@ -225,14 +226,16 @@ def walk_command(
         protocol={"set": published, "repair": repair, "calibration": protocol},
     )
     write_bytes(out, walk.to_json().encode())
-    _describe(walk, list(paths.values()), out, None if repair else _walk_interval(known, walk))
+    cells = _cells(known, walk)
+    _describe(walk, list(paths.values()), out, None if repair else _walk_interval(cells))
+    _note_guesses(cells)
+    if chosen is not None and chosen.subset is not None:
+        say(f"{chosen.name} shows {chosen.subset:,} images again and again: run it with --limit {chosen.subset}", "dim")
     if figure is not None:
         walk_figure(walk, figure)
     if surface is not None:
         first = walk.steps[0]
-        surface_figure(
-            [known[first.first, first.second]], surface, targets=(goal,), objective=cast(Objective, objective)
-        )
+        surface_figure([known[first.first, first.second]], surface, targets=(goal,), objective=rule)
 
 
 def _only_target(published: str | None) -> float:
@@ -243,17 +246,34 @@ def _only_target(published: str | None) -> float:
     return targets[0]
 
 
-def _walk_interval(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> Estimate | None:
-    """The interval of a walk's mean accuracy; all its steps were calibrated on the same images."""
+def _cells(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> list[tuple[Surface, tuple[int, int]]]:
+    """For each step of a walk its surface and the cell in it."""
     planes = [surfaces[step.first, step.second] for step in walk.steps]
-    cells = [
-        (plane.grid.index(step.first_severity), plane.grid.index(step.second_severity))
+    return [
+        (plane, (plane.grid.index(step.first_severity), plane.grid.index(step.second_severity)))
         for plane, step in zip(planes, walk.steps, strict=True)
     ]
-    known = all(plane.measured is None or plane.measured[cell] for plane, cell in zip(planes, cells, strict=True))
-    if not known or planes[0].images < 2:
+
+
+def _walk_interval(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> Estimate | None:
+    """The interval of a walk's mean accuracy; all its steps were calibrated on the same images."""
+    if _guesses(cells) or cells[0][0].images < 2:
         return None
-    return mean_interval(plane.right(cell) for plane, cell in zip(planes, cells, strict=True))
+    return mean_interval(plane.right(cell) for plane, cell in cells)
+
+
+def _guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> int:
+    return sum(plane.measured is not None and not plane.measured[cell] for plane, cell in cells)
+
+
+def _note_guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> None:
+    """Cells were chosen for other targets, another objective or a surface without repair: the accuracy may be off."""
+    if guessed := _guesses(cells):
+        say(
+            f"{guessed} of {len(cells)} steps have an accuracy that was interpolated, not measured: calibrate with "
+            "--targets and --objective as here, or without --targets",
+            style="yellow",
+        )
 
 
 def _describe(walk: Walk, paths: Sequence[StreamPath], out: Path, mean: Estimate | None) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeVar, cast
 
 import typer
 
 from blemish.cli.common import stderr
 from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.open import open_source
 from blemish.data.source import stratified_order
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.streams.images import ImageSet, from_source
+from blemish.streams.paths import OBJECTIVES, Objective
 from blemish.types import InputError
 
 __all__ = [
@@ -25,15 +28,18 @@ __all__ = [
     "Limit",
     "Mean",
     "Model",
+    "PathRule",
     "Preset",
     "RandomCrop",
     "Resize",
     "Size",
     "Std",
     "Weights",
+    "grid_of",
     "image_set",
     "model_of",
     "names_of",
+    "path_rule",
     "shares",
     "with_progress",
 ]
@@ -75,6 +81,12 @@ Limit = Annotated[
     ),
 ]
 Preset = Annotated[str | None, typer.Option(help="Severity table: cifar, imagenet, … Default: by image size.")]
+PathRule = Annotated[
+    str,
+    typer.Option(
+        "--objective", help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule is reference)."
+    ),
+]
 
 R = TypeVar("R")
 
@@ -116,6 +128,13 @@ def names_of(text: str | None) -> tuple[str, ...]:
     return tuple(item.strip() for item in (text or "").split(",") if item.strip())
 
 
+def path_rule(name: str) -> Objective:
+    """The rule that chooses paths, by name."""
+    if name not in OBJECTIVES:
+        raise InputError(f"--objective {name}; expected one of {', '.join(OBJECTIVES)}")
+    return cast(Objective, name)
+
+
 def shares(text: str | None, option: str) -> tuple[float, ...]:
     """Accuracies separated by commas, as shares of 1."""
     found = _numbers(text or None, option)
@@ -138,3 +157,15 @@ def with_progress(what: str, work: Callable[[Callable[[int, int], None]], R]) ->
     except KeyboardInterrupt:
         stderr().print("stopped; what is finished is kept. Run the same command again to continue.", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def grid_of(step: float) -> tuple[float, ...]:
+    """Severities from 0 to 5.
+
+    >>> grid_of(1.25)
+    (0.0, 1.25, 2.5, 3.75, 5.0)
+    """
+    count = round(MAX_SEVERITY / step) if step > 0 else 0
+    if count < 1 or not math.isclose(count * step, MAX_SEVERITY):
+        raise InputError(f"--step {step:g}; expected a number that divides {MAX_SEVERITY}, such as 0.25 or 0.5")
+    return tuple(MAX_SEVERITY * number / count for number in range(count + 1))

@@ -35,7 +35,7 @@ from blemish.cli.ccc_options import (
 from blemish.cli.common import Frost, friendly, say
 from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.reports.stream_figures import run_figure
-from blemish.storage.files import held_folder, write_bytes
+from blemish.storage.files import write_bytes
 from blemish.storage.results import Outcome
 from blemish.streams.images import ImageSet
 from blemish.streams.run import StreamResult, run_stream
@@ -102,6 +102,7 @@ def run_command(
     images = image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop)
     classifier = model_of(model, weights, size, mean, std, device)
     network = adaptable(classifier)
+    _note_other_model(path, classifier.describe())
     names = tuple(METHODS) if methods == "all" else names_of(methods)
     on_device = None if workers else classifier.device
     stream = Stream(
@@ -115,17 +116,16 @@ def run_command(
     }
 
     def work(report: Any) -> StreamResult:
-        with held_folder(out):
-            return run_stream(
-                stream,
-                {name: _OnDevice(method, classifier.device) for name, method in made.items()},
-                folder=out,
-                every=checkpoint,
-                workers=workers,
-                model=classifier.describe(),
-                settings={"methods": settings, "reset": reset},
-                progress=report,
-            )
+        return run_stream(
+            stream,
+            {name: _OnDevice(method, classifier.device) for name, method in made.items()},
+            folder=out,
+            every=checkpoint,
+            workers=workers,
+            model=classifier.describe(),
+            settings={"methods": settings, "reset": reset},
+            progress=report,
+        )
 
     result = with_progress("images", work)
     scores = _scores(result, path, window)
@@ -133,6 +133,20 @@ def run_command(
     _show(scores)
     if figure is not None:
         run_figure({walk.stem: {name: result.correct(name) for name in names}}, figure, window=scores["window"])
+
+
+def _note_other_model(walk: Walk, model: dict[str, Any]) -> None:
+    """Other models may follow a walk, as published ones do; a forgotten option should not go unnoticed."""
+    now = json.loads(json.dumps(model))
+    before = (walk.protocol.get("calibration") or {}).get("model") or now
+    # Its name and training do not decide what a model says.
+    different = [key for key in now if key not in ("name", "training") and before.get(key) != now[key]]
+    if different:
+        say(
+            f"the walk was calibrated with another model ({before.get('name')}; other {', '.join(different)}), so the "
+            "unadapted accuracy need not be the target",
+            style="yellow",
+        )
 
 
 class _OnDevice:
@@ -233,16 +247,15 @@ def materialise_command(
     )
 
     def work(report: Any) -> Outcome:
-        with held_folder(out, part.replace("/", "-of-")):
-            return materialise(
-                stream,
-                out,
-                shard_images=shard_images,
-                part=int(number),
-                parts=int(parts),
-                progress=report,
-                executor=executor,
-            )
+        return materialise(
+            stream,
+            out,
+            shard_images=shard_images,
+            part=int(number),
+            parts=int(parts),
+            progress=report,
+            executor=executor,
+        )
 
     outcome = with_progress("images", work)
     say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import typer
 
+from blemish.cli.build_overlap import write_intervals
 from blemish.cli.common import chosen_names, friendly, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
@@ -18,7 +19,7 @@ from blemish.construction.gather import gather_accuracies, gather_correct, write
 from blemish.construction.harness import ARCHITECTURES, Plan, Trained, train_all
 from blemish.construction.matrices import write_matrix
 from blemish.construction.measure import measure_all
-from blemish.construction.overlap import overlap_intervals
+from blemish.construction.overlap import OverlapIntervals, overlap_intervals
 from blemish.construction.tables import write_table
 from blemish.construction.training import Schedule
 from blemish.corruptions.catalog import catalog
@@ -33,6 +34,9 @@ from blemish.reports.construction_figures import overlap_figure, save_figure
 from blemish.types import InputError
 
 __all__ = ["overlap_command"]
+
+# Scores lie between 0 and 1 as a rule; an interval of half of that says little.
+_WIDE = 0.5
 
 _TRAINING = "Training (defaults of the ImageNet-NOC paper)"
 
@@ -63,7 +67,8 @@ def overlap_command(
     corrupted: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Part of a batch to corrupt.")] = 0.5,
     flip: Annotated[bool, typer.Option(rich_help_panel=_TRAINING, help="Flip images at random.")] = True,
     together: Annotated[
-        int | None, typer.Option(min=1, help="Networks to train at once. Default: one or all, whichever is faster.")
+        int | None,
+        typer.Option(min=1, help="Networks to train at once. Default: one, half or all of them, whichever is fastest."),
     ] = None,
     preset: Annotated[str | None, typer.Option(help="Severity table. Default: by image size.")] = None,
     resize: Annotated[int | None, typer.Option(help="First bring the shorter side to this many pixels.")] = None,
@@ -89,6 +94,8 @@ def overlap_command(
     schedule = Schedule(epochs, batch, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
     names = tuple(chosen_names(corruptions, catalog))
     training, testing = open_source(data), open_source(test)
+    if Path(data).resolve() == Path(test).resolve():
+        say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")
     classes = int(max(training.labels.max(), testing.labels.max())) + 1
     tune = None
     if fine_tune is not None:
@@ -174,6 +181,19 @@ def _worked(
         raise typer.Exit(INTERRUPTED) from None
 
 
+def _say_if_unsure(found: OverlapIntervals) -> None:
+    """Scores are quotients: with little gain below, they can be anything."""
+    first, second = np.triu_indices(len(found.matrix.names), 1)
+    width = (found.high - found.low)[first, second]
+    unsure = int((~(width < _WIDE)).sum())
+    if unsure:
+        say(
+            f"{unsure} of {len(width)} pairs have an interval wider than {_WIDE:g}, or none: train longer, or use more "
+            "test images",
+            style="yellow",
+        )
+
+
 def _conclude(runs: list[Run], out: Path) -> None:
     """Write the accuracies, the correctness image by image, the matrix and its picture."""
     found = gather_correct(runs)
@@ -181,9 +201,13 @@ def _conclude(runs: list[Run], out: Path) -> None:
     write_correct(found, out / "correct.npz")
     overlap = overlap_intervals(found.correct, found.models, found.settings)
     write_matrix(overlap.matrix, out / "overlap.csv")
+    files = ["accuracies.csv", "correct.npz", "overlap.csv", "intervals.csv"]
+    write_intervals(overlap, out / "intervals.csv")
     try:
         save_figure(overlap_figure(overlap.matrix), out / "overlap.png")
+        files.append("overlap.png")
     except InputError as error:  # without matplotlib the numbers are still worth having
         say(str(error), style="dim")
-    say(f"wrote accuracies.csv, correct.npz, overlap.csv and overlap.png to {out}")
+    say(f"wrote {', '.join(files[:-1])} and {files[-1]} to {out}")
+    _say_if_unsure(overlap)
     say(f"next: blemish build select {out / 'overlap.csv'} benchmark.toml", style="dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -71,10 +72,7 @@ def train_all(
         path = staging_path(folder, Path("images"))
         pixels = stack.enter_context(shared_tensor(images, place.reach, path, again))
         work = _Work(plan, TrainingJob(plan, pixels, labels.cpu(), device), folder, place, report)
-        rest = [name for name in plan.names()[1:] if not work.path(name).is_file()]
-        share = rest[: -(-len(rest) // place.workers)]
-        size = together or faster_size(plan, share, images, device)
-        groups = [tuple(rest[begin : begin + size]) for begin in range(0, len(rest), size)]
+        groups = _groups(work, place.workers, lambda names: together or faster_size(plan, names, images, device))
         if plan.fine_tune is None:
             work.train([(STANDARD,), *groups], plan.schedule)
         else:
@@ -83,9 +81,21 @@ def train_all(
         return [work.trained(name) for name in plan.names()]
 
 
+def _groups(work: _Work, workers: int, size_of: Callable[[Sequence[str]], int]) -> list[tuple[str, ...]]:
+    """The networks still to be trained besides the standard one, those that were begun together still together."""
+    missing = [name for name in work.plan.names()[1:] if not work.path(name).is_file()]
+    begun = work.begun_groups(missing)
+    rest = [name for name in missing if not any(name in group for group in begun)]
+    size = size_of(rest[: -(-len(rest) // workers)]) if rest else 1
+    return [*begun, *(tuple(rest[first : first + size]) for first in range(0, len(rest), size))]
+
+
 def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> None:
     path = folder / PLAN_FILE
-    entry = json.loads(json.dumps({**asdict(plan), "images": list(images.shape), "labels": int(labels.sum())}))
+    digest = hashlib.blake2b(images.cpu().contiguous().numpy().data, digest_size=12)
+    digest.update(labels.cpu().contiguous().numpy().data)
+    data = {"images": list(images.shape), "data_fingerprint": digest.hexdigest()}
+    entry = json.loads(json.dumps({**asdict(plan), **data}))
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
     kept = {key: value for key, value in entry.items() if key != "corruptions" or plan.with_all}
     if path.exists():
@@ -132,6 +142,15 @@ class _Work:
             if not all(self.path(name).is_file() for name in names):
                 begun = self._begun(names)
                 yield Group(names, schedule, start, begun.read_bytes() if begun.is_file() else None)
+
+    def begun_groups(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """Groups of some of these networks that have a state to go on from."""
+        found: list[tuple[str, ...]] = []
+        for path in sorted((self.folder / _MODELS).glob("unfinished-*.pt")):
+            group = tuple(torch.load(path, map_location="cpu", weights_only=True)["names"])
+            if set(group) <= set(names) - {name for other in found for name in other}:
+                found.append(group)
+        return found
 
     def _begun(self, names: Sequence[str]) -> Path:
         return self.folder / _MODELS / f"unfinished-{names[0].replace(':', '_')}-{len(names)}.pt"

@@ -26,6 +26,7 @@ from blemish.evaluation.work import Task, queue
 from blemish.execution.base import Later, Tell, settled
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
+from blemish.models.speed import fill_batches
 from blemish.ops.textures import frost_kind
 from blemish.types import InputError
 
@@ -129,6 +130,9 @@ class ShardJob:
         model = self.model
         if isinstance(model, Portable):
             model = model.open(device or torch.device("cpu"))
+        # As many as the fullest batch has, whoever measures it: see `fill_batches`.
+        most = max(len(rows) for view in self.views.values() for rows in view.images.by_shape())
+        fill_batches(model, min(self.size, most))
         stored = self.stored if self.stored is None or isinstance(self.stored, StoredSet) else self.stored()
         # What comes later comes as bytes in the end.
         return cast(Callable[[Shard, Tell], bytes], _Desk(self, model, stored, Batcher(self.size)).measure)
@@ -149,6 +153,8 @@ class _Desk:
     batcher: Batcher
     kept: OrderedDict[tuple[str, int, int | None], Images] = field(default_factory=OrderedDict)
     batches: dict[str, list[list[int]]] = field(default_factory=dict)
+    # Mapped once: a GPU keeps pixels for as long as the array that they came from lives.
+    whole: dict[str, Images] = field(default_factory=dict)
 
     def measure(self, shard: Shard, tell: Tell) -> bytes | Later:
         """The file of records of a shard; a GPU begins with the next shard before the host has written it."""
@@ -202,7 +208,9 @@ class _Desk:
                     f"{view.images.name}: a worker sees other images than this run; expected the same files"
                 )
             return found
-        whole = view.images if view.pixels is None else view.pixels.whole(view.images)
+        if shard.view not in self.whole:
+            self.whole[shard.view] = view.images if view.pixels is None else view.pixels.whole(view.images)
+        whole = self.whole[shard.view]
         return whole if shard.last is None else whole.take(rows)
 
     def _rows(self, shard: Shard) -> list[int]:

@@ -143,6 +143,7 @@ class _Pool:
         self._actors: dict[int, Any] = {}
         self._resting: list[Any] = []
         self._numbers: dict[int, int] = {}
+        self._told: dict[int, int] = {}
         self._work: dict[Any, int] = {}
         self._news: dict[Any, int] = {}
         self._started = 0
@@ -161,12 +162,13 @@ class _Pool:
 
     def give(self, worker: int, unit: Any) -> None:
         self._numbers[worker] += 1
+        self._told[worker] = 0
         self._work[self._actors[worker].do.remote(self._numbers[worker], packed(unit))] = worker
         self._ask(worker)
 
     def _ask(self, worker: int) -> None:
         if worker not in self._news.values():
-            self._news[self._actors[worker].news.remote(self._numbers[worker])] = worker
+            self._news[self._actors[worker].news.remote(self._numbers[worker], self._told[worker])] = worker
 
     def events(self) -> list[tuple[int, Event]]:
         while True:
@@ -179,15 +181,17 @@ class _Pool:
         at_work = ref in self._work
         worker = self._work.pop(ref) if at_work else self._news.pop(ref)
         try:
-            number, messages, event = pickle.loads(self._ray.get(ref))
+            number, first, messages, event = pickle.loads(self._ray.get(ref))
         except self._ray.exceptions.RayError as error:
             if not at_work:  # the reference of its work will tell, too
                 return []
             self.end(worker)
             return [(worker, Died(f"a Ray worker died ({_first_line(error)})"))]
         found: list[tuple[int, Event]] = []
-        if number == self._numbers.get(worker):
-            found = [(worker, Told(message)) for message in messages]
+        if number == self._numbers.get(worker) and number > 0:
+            # Answers overtake each other, so each repeats what the actor does not know to have arrived.
+            found = [(worker, Told(message)) for message in messages[max(0, self._told[worker] - first) :]]
+            self._told[worker] = max(self._told[worker], first + len(messages))
         if event is not None:
             return [*found, (worker, event)]
         if worker in self._work.values():
@@ -223,6 +227,7 @@ class _Actor:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._messages: list[Any] = []
+        self._first = 0
         self._number = 0
         self._work: Any = None
         self._threads = 1
@@ -241,40 +246,40 @@ class _Actor:
         try:
             self._work = pickle.loads(job).open(torch.device(device))
         except Exception as error:
-            return _bytes(0, [], raised(error))
-        return _bytes(0, [], Ready())
+            return _bytes(0, 0, [], raised(error))
+        return _bytes(0, 0, [], Ready())
 
     def do(self, number: int, unit: bytes) -> bytes:
-        """A unit's result, with what was told of it and not asked for yet."""
+        """A unit's result, with what was told of it and may not have arrived yet."""
         torch.set_num_threads(self._threads)  # of this thread; Ray has several
         with self._changed:
-            self._number, self._messages = number, []
+            self._number, self._first, self._messages = number, 0, []
         try:
             event: Event = Returned(settled(self._work(pickle.loads(unit), self._tell)))
         except Exception as error:
             event = raised(error)
         with self._changed:
-            messages, self._messages = self._messages, []
             self._changed.notify_all()
-        return _bytes(number, messages, event)
+            return _bytes(number, self._first, self._messages, event)
 
     def _tell(self, message: Any) -> None:
         with self._changed:
             self._messages.append(message)
             self._changed.notify_all()
 
-    def news(self, number: int) -> bytes:
-        """What was told since the last call; waits a little for it."""
+    def news(self, number: int, arrived: int) -> bytes:
+        """What was told of a unit after the first so many words, which have arrived; waits a little for it."""
         with self._changed:
-            if not self._messages:
+            if number == self._number and arrived > self._first:
+                del self._messages[: arrived - self._first]
+                self._first = arrived
+            if number != self._number or not self._messages:
                 self._changed.wait(_NEWS_SECONDS)
-            messages, told_of = self._messages, self._number
-            self._messages = []
-        return _bytes(told_of if messages else number, messages, None)
+            return _bytes(self._number, self._first, self._messages, None)
 
 
-def _bytes(number: int, messages: list[Any], event: Event | None) -> bytes:
-    return pickle.dumps((number, messages, event), protocol=pickle.HIGHEST_PROTOCOL)
+def _bytes(number: int, first: int, messages: list[Any], event: Event | None) -> bytes:
+    return pickle.dumps((number, first, messages, event), protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _first_line(error: BaseException) -> str:

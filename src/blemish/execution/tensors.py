@@ -59,6 +59,6 @@ def shared_tensor(
 
 def _write(tensor: Tensor, path: Path) -> None:
     try:
-        tensor.cpu().contiguous().numpy().tofile(path)
+        path.write_bytes(tensor.cpu().contiguous().numpy().data)  # NumPy's own way does not say why it fails
     except OSError as error:
         raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error

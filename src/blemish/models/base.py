@@ -170,10 +170,8 @@ class Classifier:
         Looking waits for the device, so on a GPU only the first batch is looked at; what is not a number later shows in
         the confidences.
         """
-        if scores.device.type == "cuda":
-            if self._looked:
-                return
-            self._looked.append(True)
+        if scores.device.type == "cuda" and self._looked:
+            return
         if not bool(scores.isfinite().all()):
             raise InputError(f"model {self.name}: scores that are infinite or not a number; expected finite ones")
         in_range = float(scores.min()) >= -1e-3 and float(scores.max()) <= 1 + 1e-3
@@ -183,6 +181,8 @@ class Classifier:
             raise InputError(
                 f"model {self.name}: scores in 0 … 1 that sum to 1; they are probabilities: set output to probabilities"
             )
+        if not self._looked:  # a batch that was refused says nothing of the next
+            self._looked.append(True)
 
     def describe(self) -> dict[str, Any]:
         """What the header of records says of the model."""

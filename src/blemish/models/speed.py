@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from blemish.models.base import Classifier
 from blemish.types import InputError
 
-__all__ = ["Precision", "compile_seconds", "speed_up"]
+__all__ = ["Precision", "compile_seconds", "fill_batches", "speed_up"]
 
 Precision = Literal["float32", "float16", "bfloat16"]
 
@@ -42,6 +42,15 @@ def compile_seconds(model: Classifier) -> float | None:
     return model.forward.seconds if isinstance(model.forward, _Fast) else None
 
 
+def fill_batches(model: Classifier, size: int) -> None:
+    """Let a compiled model fill up batches to this size from the first on; others are left alone.
+
+    Rounding depends on the size that was compiled, and a worker's first batch may be the short one.
+    """
+    if isinstance(model.forward, _Fast):
+        model.forward.size = size
+
+
 @dataclass
 class _Fast:
     """Forward passes of a module; the plain ones know how to explain what goes wrong."""
@@ -53,7 +62,8 @@ class _Fast:
     compiled: bool
     seconds: float | None = field(default=None, init=False)
     _run: Any = field(default=None, init=False, repr=False)
-    _size: int = field(default=0, init=False, repr=False)
+    size: int = field(default=0, init=False, repr=False)
+    _ready: int = field(default=0, init=False, repr=False)
 
     def __call__(self, values: Tensor) -> Tensor:
         if self._run is None:
@@ -62,7 +72,11 @@ class _Fast:
         with torch.autocast(values.device.type, kind, enabled=self.precision != "float32"):
             if not self.compiled:
                 return self._scores(self._run(self._laid_out(values, kind)))
-            return self._full_batches(values, kind)
+            try:
+                return self._filled_up(values, kind)
+            except torch.cuda.OutOfMemoryError:
+                self.size = 0  # or the smaller batches that follow would be filled up to the size that did not fit
+                raise
 
     def _laid_out(self, values: Tensor, kind: torch.dtype) -> Tensor:
         last = self.channels_last and values.ndim == 4
@@ -70,7 +84,7 @@ class _Fast:
 
     def __getstate__(self) -> dict[str, Any]:
         """What was compiled stays in the process that did it."""
-        return {**self.__dict__, "_run": None, "_size": 0, "seconds": None}
+        return {**self.__dict__, "_run": None, "size": 0, "_ready": 0, "seconds": None}
 
     def _prepare(self) -> None:
         self.module.eval()
@@ -78,19 +92,19 @@ class _Fast:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._run = torch.compile(self.module, dynamic=False) if self.compiled else self.plain
 
-    def _full_batches(self, values: Tensor, kind: torch.dtype) -> Tensor:
+    def _filled_up(self, values: Tensor, kind: torch.dtype) -> Tensor:
         count = len(values)
-        first = count > self._size
-        self._size = max(self._size, count)
-        if count < self._size:
-            values = torch.cat([values, values[:1].expand(self._size - count, *values.shape[1:])])
+        self.size = max(self.size, count)
+        if count < self.size:
+            values = torch.cat([values, values[:1].expand(self.size - count, *values.shape[1:])])
         # After filling up: what is compiled depends on how values lie in memory.
         values = self._laid_out(values, kind)
         start = time.perf_counter()
         scores = self._scores(self._run(values))[:count]
-        if first:
+        if self._ready != self.size:
             if scores.device.type == "cuda":
                 torch.cuda.synchronize(scores.device)
+            self._ready = self.size
             self.seconds = (self.seconds or 0.0) + time.perf_counter() - start
         return scores
 

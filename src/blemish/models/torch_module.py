@@ -133,6 +133,8 @@ def read_safely(file: Path) -> Any:
 # Not the input's fault: memory that is short, or a GPU that has failed.
 _OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
 _OF_THE_DEVICE = (_OUT_OF_MEMORY, getattr(torch, "AcceleratorError", _OUT_OF_MEMORY))
+# Libraries of the device fail with errors of no type of their own.
+_SAID_BY_THE_DEVICE = ("CUDA error", "CUDNN_STATUS", "CUBLAS_STATUS", "CUFFT_")
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,8 @@ class _Forward:
         except (InputError, *_OF_THE_DEVICE):
             raise
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+            if any(words in str(error) for words in _SAID_BY_THE_DEVICE):
+                raise
             raise InputError(
                 f"model {self.name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
                 "are its size and channels right (--size, --channels)?"

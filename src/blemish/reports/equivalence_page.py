@@ -21,12 +21,10 @@ from blemish.reports.equivalence_tables import (
     signed,
     statistics_table,
 )
-from blemish.reports.html import _document as document
-from blemish.reports.html import check_report_path
+from blemish.reports.html import check_report_path, document
 from blemish.reports.html_page import Page
 from blemish.reports.html_parts import folded, scrolling
-from blemish.reports.html_pictures import _inline as inline_picture
-from blemish.reports.html_pictures import condition_label
+from blemish.reports.html_pictures import condition_label, inline_picture
 from blemish.reports.html_scores import html_table
 from blemish.reports.markup import Markup, element
 from blemish.reports.tables import number

@@ -22,7 +22,7 @@ from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 from blemish.version import VERSION
 
-__all__ = ["check_report_path", "report_page", "write_report"]
+__all__ = ["check_report_path", "document", "report_page", "write_report"]
 
 _SUFFIXES = (".html", ".htm")
 
@@ -69,10 +69,11 @@ def report_page(
         raise InputError("no runs to report; expected at least one")
     library = str(optional_import("plotly.offline").get_plotlyjs())
     page = sections(runs, folders=folders, baseline=baseline, level=level, replicates=replicates)
-    return f"<!doctype html>\n{_document(page, library)}\n"
+    return f"<!doctype html>\n{document(page, library)}\n"
 
 
-def _document(page: Page, library: str) -> Markup:
+def document(page: Page, library: str) -> Markup:
+    """A page with everything it needs inside; ``library`` draws its charts."""
     own = _file("page.js")
     # A data block: browsers never run it, whatever it holds.
     charts = raw_element("script", _charts(page.charts), type="application/json", id="charts")

@@ -18,7 +18,16 @@ from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hi
 from blemish.reports.markup import Markup, element
 from blemish.storage.files import encode_picture
 
-__all__ = ["Subject", "condition_pixels", "examples", "shown_conditions", "unmakeable", "worst_images"]
+__all__ = [
+    "Subject",
+    "condition_label",
+    "condition_pixels",
+    "examples",
+    "inline_picture",
+    "shown_conditions",
+    "unmakeable",
+    "worst_images",
+]
 
 _SIDE = 176
 _FINE = 96
@@ -77,7 +86,8 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     return image
 
 
-def _inline(image: Image.Image, alt: str) -> Markup:
+def inline_picture(image: Image.Image, alt: str) -> Markup:
+    """A picture inside the page; small ones keep every pixel, large ones are made smaller."""
     fine = max(image.size) <= _FINE
     if not fine:
         image = image.copy()
@@ -115,7 +125,7 @@ def _said(subject: Subject, name: str, row: int | None, *, dots: bool) -> Markup
 
 
 def _tile(picture: Image.Image, caption: Sequence[object], alt: str) -> Markup:
-    return element("figure", _inline(picture, alt), element("figcaption", *caption), class_="tile")
+    return element("figure", inline_picture(picture, alt), element("figcaption", *caption), class_="tile")
 
 
 def _same_pixels(first: Subject, other: Subject) -> bool:

@@ -21,7 +21,7 @@ from blemish.execution.base import Executor
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
 from blemish.ops.textures import frost_kind
-from blemish.storage.files import check_folder, write_bytes
+from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.adaptive import Cells, Refinement, refined
 from blemish.streams.bench import Bench
 from blemish.streams.calibration_job import bench_job
@@ -59,29 +59,29 @@ def calibrate(
         if bench.catalog[name].only_severity is not None:
             raise InputError(f"{name} exists at one severity only; it cannot fade in and out")
     protocol = _protocol(bench, refinement, model)
-    if folder is not None:
-        check_folder(folder)
-        _check_protocol(folder, protocol)
-    pairs = [(first, second) for first in names for second in names if first != second]
-    surfaces: dict[Pair, Surface] = {}
-    paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
-    for pair, path in paths.items():
-        if path.is_file():
-            surfaces[pair] = _read(path, protocol, pair)
-    todo = [pair for pair in pairs if pair not in surfaces]
-    place = executor or InProcess()
-    with bench_job(bench, partial(_measured, refinement), place, again) as job:
-        # A worker keeps the images under the first corruption for its other pairs.
-        outcomes = place.run(job, todo, key=lambda pair: pair[0])
-        with contextlib.closing(outcomes):
-            for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
-                surfaces[pair] = surface
-                if pair in paths:
-                    write_bytes(paths[pair], surface_bytes(surface, protocol))
-                if progress is not None:
-                    progress(len(surfaces), len(pairs))
-    if progress is not None and not todo:
-        progress(len(pairs), len(pairs))
+    with held_folder(folder) if folder is not None else contextlib.nullcontext():
+        if folder is not None:
+            _check_protocol(folder, protocol)
+        pairs = [(first, second) for first in names for second in names if first != second]
+        surfaces: dict[Pair, Surface] = {}
+        paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
+        for pair, path in paths.items():
+            if path.is_file():
+                surfaces[pair] = _read(path, protocol, pair)
+        todo = [pair for pair in pairs if pair not in surfaces]
+        place = executor or InProcess()
+        with bench_job(bench, partial(_measured, refinement), place, again) as job:
+            # A worker keeps the images under the first corruption for its other pairs.
+            outcomes = place.run(job, todo, key=lambda pair: pair[0])
+            with contextlib.closing(outcomes):
+                for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
+                    surfaces[pair] = surface
+                    if pair in paths:
+                        write_bytes(paths[pair], surface_bytes(surface, protocol))
+                    if progress is not None:
+                        progress(len(surfaces), len(pairs))
+        if progress is not None and not todo:
+            progress(len(pairs), len(pairs))
     return {pair: surfaces[pair] for pair in pairs}
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import pickle
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from blemish.storage.files import check_folder, write_bytes
+from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.stream import Batch, Stream
 from blemish.streams.tables import read_table, table_bytes
 from blemish.types import InputError
@@ -97,24 +98,22 @@ def run_stream(
     if every < 1:
         raise InputError(f"a checkpoint every {every} batches; expected at least 1")
     info = _info(stream, methods, model, settings)
-    done = 0
-    if folder is not None:
-        check_folder(folder)
-        done = _resume(folder, info, methods)
-    parts = [] if folder is None else _read_parts(folder, done, info)
-    fresh: list[Columns] = []
-    begin = done
-    for number, batch in enumerate(_batches(stream, done, workers), start=1):
-        fresh.append(_predicted(batch, stream.images.ids, methods))
-        done += len(batch.labels)
-        if number % every == 0 or done == stream.length:
-            parts.append(_joined(fresh))
-            fresh = []
-            if folder is not None:
-                _save(folder, begin, parts[-1], info, methods)
-            begin = done
-        if progress is not None:
-            progress(done, int(stream.length))
+    with held_folder(folder) if folder is not None else contextlib.nullcontext():
+        done = 0 if folder is None else _resume(folder, info, methods)
+        parts = [] if folder is None else _read_parts(folder, done, info)
+        fresh: list[Columns] = []
+        begin = done
+        for number, batch in enumerate(_batches(stream, done, workers), start=1):
+            fresh.append(_predicted(batch, stream.images.ids, methods))
+            done += len(batch.labels)
+            if number % every == 0 or done == stream.length:
+                parts.append(_joined(fresh))
+                fresh = []
+                if folder is not None:
+                    _save(folder, begin, parts[-1], info, methods)
+                begin = done
+            if progress is not None:
+                progress(done, int(stream.length))
     return _result(parts, info)
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from blemish.execution.base import Executor, Tell
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
-from blemish.storage.files import check_folder, place, write_bytes
+from blemish.storage.files import held_folder, place, write_bytes
 from blemish.storage.results import Outcome, Progress
 from blemish.streams.levels import release_name
 from blemish.streams.stream import JPEG_QUALITY, Stream
@@ -75,30 +75,30 @@ def materialise(
         raise InputError(f"part {part} of {parts}; expected 0 … {parts - 1}")
     if shard_images < 1:
         raise InputError(f"shards of {shard_images} images; expected at least 1")
-    check_folder(destination)
-    length = int(stream.length)
-    _check_manifest(
-        destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
-    )
-    outcome = Outcome()
-    todo = []
-    for number in range(part, -(-length // shard_images), parts):
-        begin, end = number * shard_images, min(length, (number + 1) * shard_images)
-        if (destination / shard_name(number)).exists():
-            outcome.skipped += end - begin
-        else:
-            todo.append(_Shard(shard_name(number), begin, end))
-    share = _share(length, shard_images, part, parts)
-    job = _ShardJob(stream, destination, (destination / MANIFEST).read_bytes())
-    # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
-    outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
-    with contextlib.closing(outcomes):
-        for shard, _ in completed(outcomes, destination):
-            outcome.written += shard.end - shard.begin
-            if progress is not None:
-                progress(outcome.written + outcome.skipped, share)
-    if progress is not None and not todo:
-        progress(outcome.skipped, share)
+    with held_folder(destination, f"{part}-of-{parts}"):
+        length = int(stream.length)
+        _check_manifest(
+            destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
+        )
+        outcome = Outcome()
+        todo = []
+        for number in range(part, -(-length // shard_images), parts):
+            begin, end = number * shard_images, min(length, (number + 1) * shard_images)
+            if (destination / shard_name(number)).exists():
+                outcome.skipped += end - begin
+            else:
+                todo.append(_Shard(shard_name(number), begin, end))
+        share = _share(length, shard_images, part, parts)
+        job = _ShardJob(stream, destination, (destination / MANIFEST).read_bytes())
+        # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
+        outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
+        with contextlib.closing(outcomes):
+            for shard, _ in completed(outcomes, destination):
+                outcome.written += shard.end - shard.begin
+                if progress is not None:
+                    progress(outcome.written + outcome.skipped, share)
+        if progress is not None and not todo:
+            progress(outcome.skipped, share)
     return outcome
 
 
@@ -158,6 +158,8 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
 def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:
     temporary = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
+        for left_over in final.parent.glob(f".{final.name}.*.part"):  # of a run that was killed
+            left_over.unlink(missing_ok=True)
         with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as archive:
             for first in range(begin, end, stream.batch):
                 _add_batch(archive, stream, first, min(stream.batch, end - first), begin)

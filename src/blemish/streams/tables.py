@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from blemish.evaluation.records import FORMAT, read_header
+from blemish.evaluation.records import parquet_bytes, read_header
 from blemish.types import InputError
 
 __all__ = ["read_table", "table_bytes"]
@@ -16,13 +15,8 @@ __all__ = ["read_table", "table_bytes"]
 def table_bytes(kind: str, header: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
     """The content of a Parquet file of this kind; equal columns (arrow arrays) give equal bytes."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    text = json.dumps({"format": FORMAT, "kind": kind, **header}, ensure_ascii=False, sort_keys=True)
-    table = pa.table(dict(columns)).replace_schema_metadata({b"blemish": text.encode()})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    return parquet_bytes(pa.table(dict(columns)), {"kind": kind, **header})
 
 
 def read_table(path: Path, kind: str, columns: Sequence[str]) -> tuple[dict[str, Any], Any]:
