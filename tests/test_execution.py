@@ -18,7 +18,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blemish.execution import Done, Executor, Failed, InProcess, Processes
+from blemish.execution import Done, Executor, Failed, InProcess, Processes, RayExecutor
 from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
 from blemish.execution.ray_cluster import _Actor
@@ -44,6 +44,14 @@ def test_no_word_of_a_ray_worker_is_lost() -> None:
     last = pickle.loads(actor.do(1, pickle.dumps((0, 0, 2))))
     assert answers == [(1, 0, [0], None), (1, 0, [0, 1], None), (1, 2, [2], None)]
     assert last == (1, 2, [2], Returned(3))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
+def test_a_cluster_that_is_not_there(address: str) -> None:
+    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
+    assert not ray.is_initialized()
+    with pytest.raises(InputError, match=f"no Ray cluster at {address}"):
+        RayExecutor(address)
 
 
 def results(executor: Executor, job: Squares, units: Any, **settings: Any) -> dict[int, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterable
@@ -31,6 +32,7 @@ LARGEST_JOB = 2**30
 
 # How long an actor waits for news before it answers that there are none.
 _NEWS_SECONDS = 2.0
+_CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class RayExecutor:
             raise InputError(f"{self.count} jobs; expected at least 1")
         ray = optional_import("ray")
         if not ray.is_initialized():
+            _check_listening(self.address)
             try:
                 ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **self._settings())
             except (ConnectionError, RuntimeError, ValueError) as error:
@@ -127,6 +130,17 @@ class RayExecutor:
                 yield from schedule(pool, units, count=self.workers, retries=self.retries, progress=progress, key=key)
             finally:
                 pool.rest()
+
+
+def _check_listening(address: str) -> None:
+    """Refuse HOST:PORT where nobody answers; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "://" in address:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"no Ray cluster at {address} ({error})") from error
 
 
 def _nodes() -> list[dict[str, float]]:

@@ -135,7 +135,7 @@ def cell_table(found: Equivalence) -> Table:
         rows.append((Cell(str(cell.condition)), *verdicts, *numbers, Cell(number(side.statistics[0].margin, 2))))
     columns += [TITLES[name] for name in names] + ["margin"]
     note = f"Grey levels, ours stored as {found.storage} less theirs."
-    return Table("Image statistics: differences", tuple(columns), tuple(rows), text_columns=3, notes=(note,))
+    return Table("Image statistics: differences", tuple(columns), tuple(rows), notes=(note,))
 
 
 def accuracy_table(found: Equivalence) -> Table | None:
