@@ -20,6 +20,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.execution.base import Later, Tell
+from blemish.storage.files import staged_destination
 from blemish.types import InputError
 
 Work = Callable[[Any, Tell], Any]
@@ -156,3 +157,21 @@ def benchmark(*conditions: str) -> Benchmark:
 def records_of(folder: Path) -> dict[str, bytes]:
     """All records below a folder, as they lie on disk."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*/records/*.parquet"))}
+
+
+def compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None:
+    """Hold the folder again and again; whoever is not alone in it says so."""
+    mark, done = folder / "mark", 0
+    while done < rounds:
+        try:
+            with staged_destination(folder):
+                if mark.exists():
+                    seen.put("two at once")
+                mark.write_text("here")
+                time.sleep(0.001)
+                mark.unlink()
+                done += 1
+        except InputError as error:
+            if "another run is writing" not in str(error):
+                seen.put(str(error))
+    seen.put("done")

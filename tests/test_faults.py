@@ -28,6 +28,7 @@ from blemish.evaluation.records import Records, read_header, read_records, recor
 from blemish.evaluation.runs import record_path
 from blemish.storage.files import STAGING, held_folder, staged_destination, write_bytes
 from blemish.types import InputError
+from execution_jobs import compete
 
 FOG = parse_condition("fog@1")
 RUN = ["run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "--only", "fog@1", "--device", "cpu"]
@@ -388,31 +389,13 @@ def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert invoke(*shards, "--part", "0/2")[0] == 0
 
 
-def _compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None:
-    """Hold the folder again and again; whoever is not alone in it says so."""
-    mark, done = folder / "mark", 0
-    while done < rounds:
-        try:
-            with staged_destination(folder):
-                if mark.exists():
-                    seen.put("two at once")
-                mark.write_text("here")
-                time.sleep(0.001)
-                mark.unlink()
-                done += 1
-        except InputError as error:
-            if "another run is writing" not in str(error):
-                seen.put(str(error))
-    seen.put("done")
-
-
 def test_only_one_of_many_holds_a_folder(tmp_path: Path) -> None:
     """The lock is removed with its folder at the end of a run, just when another may have opened it."""
     context = multiprocessing.get_context("spawn")
     seen: multiprocessing.Queue[str] = context.Queue()
     folder = tmp_path / "out"
     folder.mkdir()
-    workers = [context.Process(target=_compete, args=(folder, 60, seen)) for _ in range(3)]
+    workers = [context.Process(target=compete, args=(folder, 60, seen)) for _ in range(3)]
     for worker in workers:
         worker.start()
     heard = [seen.get(timeout=120)]

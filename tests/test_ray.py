@@ -98,6 +98,16 @@ def test_workers_that_are_kept(executor: RayExecutor, tmp_path: Path) -> None:
     assert pids[1] <= pids[0]
 
 
+def test_a_kept_worker_tells_of_its_own_units_only(executor: RayExecutor, tmp_path: Path) -> None:
+    """What it told of the last job's units stays in it until it has begun the next."""
+    for _ in range(4):
+        told: list[tuple[int, str]] = []
+        list(
+            executor.run(Squares(tmp_path), range(2), progress=lambda unit, what, told=told: told.append((unit, what)))
+        )
+        assert sorted(told) == sorted((unit, what) for unit in range(2) for what in ("begun", "ended"))
+
+
 def test_a_worker_killed_from_outside(executor: RayExecutor, tmp_path: Path) -> None:
     outcomes = executor.run(Squares(tmp_path, seconds=0.3), range(12))
     first = next(outcomes)
@@ -150,3 +160,11 @@ def test_streams(executor: RayExecutor, tmp_path: Path) -> None:
 
 def test_corrupted_copies(executor: RayExecutor, tmp_path: Path) -> None:
     check_corrupted_copies(executor, tmp_path)
+
+
+def test_waiting_for_a_place_is_told(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is ready at once."""
+    monkeypatch.setattr(ray_cluster, "_PATIENCE_SECONDS", 0.0)
+    with pytest.warns(RuntimeWarning, match="no worker is ready after 0 s, but we go on waiting; each needs"):
+        outcomes = list(executor.run(Squares(tmp_path), range(3)))
+    assert {outcome.unit for outcome in outcomes} == {0, 1, 2}

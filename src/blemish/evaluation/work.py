@@ -125,13 +125,18 @@ def _queue_frames(task: Task, header: dict[str, Any], batcher: Batcher, progress
     parts: list[Columns] = []
     distances: list[Tensor] = []
     for shape_rows in task.images.by_shape():
-        for rows, film in batcher.map(lambda rows: _film(task, rows, batcher.size), shape_rows):
-            for index, (columns, distance) in enumerate(film):
-                order += rows
-                numbers += [index] * len(rows)
-                parts.append(columns)
-                distances.append(distance)
-            progress(len(rows) * len(film))
+        with Feed(task.images, shape_rows, task.model.device) as feed:
+
+            def work(rows: list[int], feed: Feed = feed) -> list[tuple[Columns, Tensor]]:
+                return _film(task, feed.batch(rows), rows, batcher.size)
+
+            for rows, film in batcher.map(work, shape_rows):
+                for index, (columns, distance) in enumerate(film):
+                    order += rows
+                    numbers += [index] * len(rows)
+                    parts.append(columns)
+                    distances.append(distance)
+                progress(len(rows) * len(film))
     columns_of, distances_of = join_columns(parts), fetched(distances)
 
     def finish() -> Records:
@@ -143,14 +148,14 @@ def _queue_frames(task: Task, header: dict[str, Any], batcher: Batcher, progress
     return finish
 
 
-def _film(task: Task, rows: list[int], size: int) -> list[tuple[Columns, Tensor]]:
+def _film(task: Task, images: Tensor, rows: list[int], size: int) -> list[tuple[Columns, Tensor]]:
     """For each frame of some images, what is kept of it, and its distance from the frame it is compared with."""
     labels = _labels(task, rows)
     top = int(task.images.labels.max())
     grouping = Grouping(task.images.groups)
     film = []
     ranks: list[Tensor] = []
-    for probabilities in _frame_probabilities(task, rows, size):
+    for probabilities in _frame_probabilities(task, images, rows, size):
         probabilities = grouping(probabilities)
         distance = torch.full((len(rows),), torch.nan, device=probabilities.device)
         if task.zipf:
@@ -162,10 +167,9 @@ def _film(task: Task, rows: list[int], size: int) -> list[tuple[Columns, Tensor]
     return film
 
 
-def _frame_probabilities(task: Task, rows: list[int], size: int) -> Iterator[Tensor]:
+def _frame_probabilities(task: Task, images: Tensor, rows: list[int], size: int) -> Iterator[Tensor]:
     """The model's output for each frame; frames of few images are classified together."""
     protocol, condition = task.protocol, task.condition
-    images = task.images.batch(rows).to(task.model.device, non_blocking=True)
     preset = protocol.preset if protocol.preset in condition.sequence().presets else None
     frames = condition.sequence().frames(
         images,

@@ -10,6 +10,7 @@ import pickle
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ Result = TypeVar("Result")
 
 LARGEST_JOB = 2**30
 """Bytes of a job that the object store has to take; models and images named by a text or path need next to nothing."""
+
+# After so long without a worker the user is told what is waited for.
+_PATIENCE_SECONDS = 60.0
 
 # How long an actor waits for news before it answers that there are none.
 _NEWS_SECONDS = 2.0
@@ -161,9 +165,13 @@ class _Pool:
         self._work: dict[Any, int] = {}
         self._news: dict[Any, int] = {}
         self._started = 0
+        self._given = 0
+        self._cores = cores
+        self._patience: float | None = None
 
     def begin(self, job: bytes, threads: int) -> None:
         """The job of the workers that are started from now on; the object store holds it once."""
+        self._patience = _PATIENCE_SECONDS
         settings = {name: value for name, value in os.environ.items() if name.startswith("BLEMISH_")}
         self._job = (self._ray.put(job), self._device, threads, str(Path.cwd()), [*sys.path], settings)
 
@@ -175,7 +183,10 @@ class _Pool:
         return worker
 
     def give(self, worker: int, unit: Any) -> None:
-        self._numbers[worker] += 1
+        self._patience = None
+        # Never the same twice: an actor that is kept still has what it told of units before.
+        self._given += 1
+        self._numbers[worker] = self._given
         self._told[worker] = 0
         self._work[self._actors[worker].do.remote(self._numbers[worker], packed(unit))] = worker
         self._ask(worker)
@@ -186,10 +197,23 @@ class _Pool:
 
     def events(self) -> list[tuple[int, Event]]:
         while True:
-            ready, _ = self._ray.wait([*self._news, *self._work], num_returns=1)
+            ready, _ = self._ray.wait([*self._news, *self._work], num_returns=1, timeout=self._patience)
+            if not ready:
+                self._say_waiting()
             found = [event for ref in ready for event in self._heard(ref)]
             if found:
                 return found
+
+    def _say_waiting(self) -> None:
+        """Once: a cluster whose places are all taken gives workers none, and says nothing."""
+        self._patience = None
+        needs = "a GPU" if self._device != "cpu" else f"{self._cores} cores"
+        warnings.warn(
+            f"no worker is ready after {_PATIENCE_SECONDS:g} s, but we go on waiting; each needs a free place with "
+            f"{needs} on the Ray cluster, and time to open the model",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _heard(self, ref: Any) -> list[tuple[int, Event]]:
         at_work = ref in self._work
