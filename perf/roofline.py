@@ -1,16 +1,20 @@
-"""How far each corruption is from what the GPU allows: python perf/roofline.py [--batch 512] [--side 224].
+"""How far each corruption is from what the GPU allows: python perf/roofline.py [--batch 512] [--side 224] [--only …].
 
-For every corruption of ImageNet-C, per image: the fewest bytes it must move (levels in, levels out, and what it reads
+For every corruption of the catalog, per image: the fewest bytes it must move (levels in, levels out, and what it reads
 besides), the operations its formula needs, the floor that the larger of the two sets (with the bandwidth of a large
 copy and the rate of a large float32 matrix product, measured in the same run), and the measured time, device events
-around calls in a row. Operations are counted from the formulas, a multiply-add as two, at severity 3; hashing random
-words costs about 9 whole-number operations for each 16-bit value.
+around calls in a row. Severity is 3, or the only one there is. How operations and bytes were counted, for 224 pixels,
+stands in roofline_counts.py. `--only noc syn2nat:random` measures the groups of these keys (imagenet-c, extra, noc,
+syn2nat, lp) and the corruptions whose names begin so.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,41 +22,46 @@ from torch import Tensor
 import blemish
 from blemish.ops.jpeg import jpeg_round_trip
 from gpu import synthetic_images
+from roofline_counts import BENCHMARK, COUNTS, Count
 
-# Operations per value of an image (three values a pixel), and further bytes per value.
-# Hash: 9. Quantise and scale: 4. A separable Gaussian of n taps costs 4 n. FFT: 5 log2(n) per value and direction.
-COUNTS: dict[str, tuple[float, float, str]] = {
-    "gaussian_noise": (9 + 1 + 2 + 4, 0, "hash, table, add"),
-    "shot_noise": (9 + 1 + 2 + 30 + 36 + 4, 0, "hash, table, expansion and 12 partial sums"),
-    "impulse_noise": (9 + 6 + 4, 0, "hash, two ramps"),
-    "defocus_blur": (2 * 49 + 4, 0, "49 taps of a disk of radius 4 (by FFT)"),
-    "glass_blur": (2 * 4 * 9 + 2 * (9 + 12) / 3 + 4, 2 * 2 * 2 / 3, "two Gaussians of 9 taps, 2 passes of copies"),
-    "motion_blur": (2 * 31 + 4, 0, "31 taps along a line"),
-    "zoom_blur": (11 * 12 + 4, 0, "11 enlargements, three mixes each"),
-    "snow": ((9 + 2 * 41 + 24) / 3 + 10 + 4, 0, "one plane: hash, enlarge, 41 taps; whiten, add"),
-    "frost": (4 + 4, 1, "weigh and add a texture"),
-    "fog": (9 + 12 + 5 + 4, 0, "hash, diamond-square, maximum, add"),
-    "brightness": (6 + 4, 0, "maximum, scale"),
-    "contrast": (4 + 4, 1, "mean, scale: the levels are read twice"),
-    "elastic_transform": (2 * (9 + 4 * 13) / 3 + 2 * 12 + 4, 0, "two fields: hash, Gaussian; two bilinear samplings"),
-    "pixelate": (2, 0, "means of boxes, repeat"),
-    "jpeg_compression": (10 + 0.5 * (4 * 44 + 12) + 14, 0, "colour, four passes of the DCT, quantise, colour"),
+HEADINGS = {
+    "imagenet-c": "The ImageNet-C benchmark",
+    "extra": "ImageNet-C's extra corruptions",
+    "noc": "NOC",
+    "syn2nat": "Syn2Nat",
+    "lp": "Noise in balls",
 }
+USUAL_SEVERITY = 3.0
+STORAGE_QUALITY = 85.0
+
+# A run of slow calls is shortened to about this many milliseconds.
+LONGEST_RUN = 1000
+
+
+class Measured(NamedTuple):
+    """A row of the table, and its measured time in µs per image and how many times the floor that is."""
+
+    text: str
+    time: float
+    ratio: float
+
+
+def run(work: Callable[[], object], calls: int) -> float:
+    """Milliseconds per call of several in a row."""
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(calls):
+        work()
+    stop.record()
+    stop.synchronize()
+    return float(start.elapsed_time(stop)) / calls
 
 
 def milliseconds(work: Callable[[], object], calls: int = 10) -> float:
-    """Time of a call, the least over three runs of several."""
+    """Time of a call, the least over three runs of several (of fewer, if calls are slow)."""
     work()
-    best = float("inf")
-    for _ in range(3):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(calls):
-            work()
-        stop.record()
-        stop.synchronize()
-        best = min(best, start.elapsed_time(stop) / calls)
-    return best
+    calls = max(1, min(calls, int(LONGEST_RUN / run(work, 1))))
+    return min(run(work, calls) for _ in range(3))
 
 
 def bandwidth() -> float:
@@ -68,37 +77,99 @@ def arithmetic() -> float:
     return 2 * 8192**3 / milliseconds(lambda: first @ second, 3) * 1000
 
 
-def row(name: str, work: Callable[[], Tensor], images: Tensor, rates: tuple[float, float]) -> str:
-    """A line of the table."""
+def groups() -> dict[str, list[str]]:
+    """All names of the catalog by the keys of `HEADINGS`."""
+    plain = blemish.catalog.plain()
+    found = {"imagenet-c": list(BENCHMARK), "extra": [name for name in plain if name not in BENCHMARK]}
+    for name in blemish.catalog:
+        if ":" in name:
+            found.setdefault(name.partition(":")[0], []).append(name)
+    return found
+
+
+def chosen(words: Sequence[str]) -> dict[str, list[str]]:
+    """The groups, or what is left of them if only these keys and beginnings of names are wanted."""
+    found = groups()
+    unknown = [word for word in words if word not in found and not any(n.startswith(word) for n in blemish.catalog)]
+    if unknown:
+        keys = ", ".join(found)
+        raise SystemExit(f"nothing begins with {', '.join(unknown)}; expected names' beginnings, or groups of {keys}")
+    if words:
+        found = {
+            key: names if key in words else [name for name in names if name.startswith(tuple(words))]
+            for key, names in found.items()
+        }
+    return {key: names for key, names in found.items() if names}
+
+
+def check_counts() -> None:
+    """Refuse to measure while a corruption has no counts, or counts have no corruption."""
+    missing = [name for name in blemish.catalog if name not in COUNTS]
+    surplus = [name for name in COUNTS if name not in blemish.catalog]
+    if missing or surplus:
+        raise SystemExit(
+            "roofline_counts.py does not match the catalog; "
+            f"without counts: {', '.join(missing) or 'none'}; not in the catalog: {', '.join(surplus) or 'none'}"
+        )
+
+
+def measured(
+    name: str, count: Count, work: Callable[[], Tensor], images: Tensor, rates: tuple[float, float]
+) -> Measured:
+    """Time a corruption against its floor."""
     values = images[0].numel()
-    operations, more, what = COUNTS[name.partition(",")[0]]
-    moved = values * (2 + more)
-    by_bytes, by_work = 1e6 * moved / rates[0], 1e6 * values * operations / rates[1]
-    measured = 1000 * milliseconds(work) / len(images)
+    moved = values * (2 + count.more_bytes)
+    by_bytes, by_work = 1e6 * moved / rates[0], 1e6 * values * count.operations / rates[1]
+    time = 1000 * milliseconds(work) / len(images)
     floor = max(by_bytes, by_work)
-    return (
-        f"| {name} | {moved / 1000:.0f} | {values * operations / 1e6:.1f} | {floor:.2f} "
-        f"({'bytes' if by_bytes > by_work else 'operations'}) | {measured:.2f} | {measured / floor:.0f} | {what} |"
+    text = (
+        f"| {name} | {moved / 1000:.0f} | {values * count.operations / 1e6:.1f} | {floor:.2f} "
+        f"({'bytes' if by_bytes > by_work else 'operations'}) | {time:.2f} | {time / floor:.0f} | {count.what} |"
     )
+    return Measured(text, time, time / floor)
+
+
+def corrupted(name: str, images: Tensor) -> Callable[[], Tensor]:
+    """The call that users make, at the usual severity."""
+    corruption = blemish.catalog[name]
+    severity = USUAL_SEVERITY if corruption.only_severity is None else corruption.only_severity
+    return lambda: corruption(images, severity=severity)
+
+
+def print_group(key: str, names: Sequence[str], images: Tensor, rates: tuple[float, float]) -> None:
+    """Print a group's heading, table and means; JPEG as storage is in the table only."""
+    print(f"\n### {HEADINGS.get(key, key)}\n")
+    print("| corruption | kB per image | million operations | floor, µs | measured, µs | ratio | operations |")
+    print("|---|---:|---:|---:|---:|---:|---|")
+    rows = []
+    for name in names:
+        rows.append(measured(name, COUNTS[name], corrupted(name, images), images, rates))
+        print(rows[-1].text, flush=True)
+    if "jpeg_compression" in names:
+        quality = torch.full((len(images),), STORAGE_QUALITY, dtype=torch.float64)
+        label, count = f"jpeg_compression, as storage ({STORAGE_QUALITY:g})", COUNTS["jpeg_compression"]
+        print(measured(label, count, lambda: jpeg_round_trip(images, quality), images, rates).text, flush=True)
+    time = statistics.fmean(row.time for row in rows)
+    ratio = math.exp(statistics.fmean(math.log(row.ratio) for row in rows))
+    print(f"\nOf {len(rows)}: geometric mean of the ratios {ratio:.1f}, ", end="")
+    print(f"mean time {time:.2f} µs, {1e6 / time:,.0f} images per second.", flush=True)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--side", type=int, default=224)
+    parser.add_argument("--only", nargs="+", default=[], metavar="PREFIX", help="groups, or beginnings of names")
     options = parser.parse_args()
+    check_counts()
+    wanted = chosen(options.only)
     images = synthetic_images(options.batch, options.side).cuda()
     rates = bandwidth(), arithmetic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: copies {rates[0] / 1e12:.2f} TB/s, ", end="")
-    print(f"float32 products {rates[1] / 1e12:.0f} TFLOP/s; {options.batch} images of {options.side} pixels\n")
-    print("| corruption | kB per image | million operations | floor, µs | measured, µs | ratio | operations |")
-    print("|---|---:|---:|---:|---:|---:|---|")
-    for name in COUNTS:
-        corruption = blemish.catalog[name]
-        print(row(name, lambda c=corruption: c(images, severity=3), images, rates), flush=True)
-    quality = torch.full((len(images),), 85.0, dtype=torch.float64)
-    print(row("jpeg_compression, as storage (85)", lambda: jpeg_round_trip(images, quality), images, rates))
+    print(f"float32 products {rates[1] / 1e12:.0f} TFLOP/s; {options.batch} images of {options.side} pixels")
+    for key, names in wanted.items():
+        print_group(key, names, images, rates)
 
 
 if __name__ == "__main__":

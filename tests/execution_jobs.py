@@ -66,19 +66,51 @@ class Squares:
 
 @dataclass(frozen=True)
 class Afterwards:
-    """Squares that are finished while the next one begins; some fail only then, once or for ever."""
+    """Squares that are finished while the next one begins; some fail or kill only then, once or for ever."""
 
     folder: Path
     fail_once: tuple[int, ...] = ()
     fail_always: tuple[int, ...] = ()
+    die: tuple[int, ...] = ()
+    die_always: tuple[int, ...] = ()
+    refuse: tuple[int, ...] = ()
+    not_to_send: tuple[int, ...] = ()
 
     def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
         return lambda unit, _: Later(partial(self._finish, unit))
 
-    def _finish(self, unit: int) -> int:
+    def _finish(self, unit: int) -> Any:
+        if unit in self.die_always or (unit in self.die and once(self.folder / f"died-{unit}")):
+            os.kill(os.getpid(), signal.SIGKILL)
         if unit in self.fail_always or (unit in self.fail_once and once(self.folder / f"failed-{unit}")):
             raise ZeroDivisionError(f"unit {unit}")
-        return unit * unit
+        if unit in self.refuse:
+            raise InputError(f"{unit} is refused; expected another number")
+        return (lambda: unit) if unit in self.not_to_send else unit * unit
+
+
+@dataclass(frozen=True)
+class Overlapping:
+    """Each unit but the last is finished only after the next has begun; one worker that waits would wait for ever."""
+
+    folder: Path
+    last: int
+
+    def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
+        return self._work
+
+    def _work(self, unit: int, tell: Tell) -> Later:
+        tell(unit)
+        (self.folder / f"begun-{unit}").touch()
+        return Later(partial(self._finish, unit))
+
+    def _finish(self, unit: int) -> int:
+        deadline = time.monotonic() + 30
+        while unit < self.last and not (self.folder / f"begun-{unit + 1}").exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"unit {unit + 1} has not begun")
+            time.sleep(0.01)
+        return unit
 
 
 @dataclass(frozen=True)

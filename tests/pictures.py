@@ -17,3 +17,9 @@ def pictures(count: int, channels: int, height: int, width: int, *, first: int =
     blocks = F.interpolate(words.uniforms("blocks", channels, 6, 4), size=(height, width), mode="nearest")
     grain = words.uniforms("grain", channels, height, width)
     return ((smooth * 0.9 + blocks * 0.5 + grain * 0.2 - 0.3).clamp(0, 1) * 255).to(torch.uint8)
+
+
+def centre(images: Tensor, side: int) -> Tensor:
+    """The square in the middle of pictures."""
+    top, left = (round((n - side) / 2) for n in images.shape[-2:])
+    return images[..., top : top + side, left : left + side]

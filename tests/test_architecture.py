@@ -16,7 +16,7 @@ ROOT = Path(blemish.__file__).parent
 # The longest matching prefix decides.
 LAYERS = {
     "kernels": -1,
-    "types": 0,
+    "types": -1,
     "rng": 0,
     "version": 0,
     "ops": 1,

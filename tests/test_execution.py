@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,17 @@ from hypothesis import strategies as st
 from blemish.execution import Done, Executor, Failed, InProcess, Processes, RayExecutor
 from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
-from blemish.execution.ray_cluster import _Actor
-from blemish.execution.schedule import Died, Event, Raised, Ready, Returned, schedule
+from blemish.execution.ray_actor import Actor
+from blemish.execution.schedule import Died, Event, Finished, Queued, Raised, Ready, Returned, schedule
 from blemish.types import InputError
-from execution_jobs import Afterwards, Sleeper, Squares, Unopenable
+from execution_jobs import Afterwards, Overlapping, Sleeper, Squares, Unopenable
 
 EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
 
 
 def test_no_word_of_a_ray_worker_is_lost() -> None:
     """Answers overtake each other: what has not arrived for certain is told again, with its place."""
-    actor = _Actor()
+    actor = Actor()
     answers: list[Any] = []
 
     def work(unit: int, tell: Any) -> int:
@@ -148,6 +147,30 @@ class TestProcesses:
         assert [{outcome.result[2] for outcome in run.values()} for run in found[:2]] == [{1}, {2}]
         assert not any(alive(pid) for run in pids for pid in run)
 
+    def test_the_next_unit_begins_before_the_last_is_finished(self, tmp_path: Path) -> None:
+        told: list[tuple[int, int]] = []
+        outcomes = Processes(1).run(
+            Overlapping(tmp_path, 4), range(5), progress=lambda unit, what: told.append((unit, what))
+        )
+        assert [outcome.result for outcome in outcomes if isinstance(outcome, Done)] == [0, 1, 2, 3, 4]
+        assert told == [(unit, unit) for unit in range(5)]
+
+    def test_workers_killed_while_results_come_later(self, tmp_path: Path) -> None:
+        """Of two units that a dead worker had, only the one that does it again, alone, is to blame."""
+        job = Afterwards(tmp_path, die=(1, 4), die_always=(6,), refuse=(3,), not_to_send=(5,))
+        found = {outcome.unit: outcome for outcome in Processes(2).run(job, range(12))}
+        done = {unit: outcome.result for unit, outcome in found.items() if isinstance(outcome, Done)}
+        assert done == {unit: unit * unit for unit in (0, 1, 2, 4, 7, 8, 9, 10, 11)}
+        assert [found[unit].bad_input for unit in (3, 5, 6)] == [True, False, False]
+        assert "SIGKILL" in found[6].reason
+        assert "pickle" in found[5].reason
+
+    def test_kept_workers_finish_before_the_next_job(self, tmp_path: Path) -> None:
+        with Processes(1) as executor:
+            for _ in range(3):
+                found = list(executor.run(Afterwards(tmp_path), range(4)))
+                assert [outcome.result for outcome in found if isinstance(outcome, Done)] == [0, 1, 4, 9]
+
     def test_units_that_cannot_travel(self) -> None:
         with pytest.raises(InputError, match="cannot be sent to other processes"):
             list(Processes(2).run(lambda: None, [1]))  # type: ignore[arg-type]
@@ -209,6 +232,9 @@ class Script:
     def __init__(self, choices: list[int]) -> None:
         self.choices = choices
         self.waiting: dict[int, int | None] = {}
+        self.numbers: dict[int, int] = {}
+        self.later: dict[int, dict[int, int]] = {}
+        self.killed: set[int] = set()
         self.started = 0
         self.most = 0
 
@@ -218,33 +244,50 @@ class Script:
         self.most = max(self.most, len(self.waiting))
         return self.started
 
-    def give(self, worker: int, unit: int) -> None:
+    def give(self, worker: int, unit: int, number: int) -> None:
         assert self.waiting[worker] == -1, "a unit for a worker that is not idle"
-        self.waiting[worker] = unit
+        later = self.later.get(worker, {})
+        assert len(later) <= 1, "more than one result on its way"
+        assert not (later and ({unit, *later.values()} & self.killed)), "a unit to be watched is not alone"
+        self.waiting[worker], self.numbers[worker] = unit, number
 
     def end(self, worker: int) -> None:
         self.waiting.pop(worker, None)
+        self.killed |= {*self.later.pop(worker, {}).values()}
 
-    def events(self) -> Iterator[tuple[int, Event]]:
-        busy = [worker for worker, unit in self.waiting.items() if unit != -1]
-        worker = busy[(self.choices[0] if self.choices else 0) % len(busy)]
+    def events(self) -> list[tuple[int, Event]]:
+        busy = [worker for worker, unit in self.waiting.items() if unit != -1 or self.later.get(worker)]
         choice = self.choices.pop() if self.choices else 0
-        unit = self.waiting[worker]
-        if choice % 5 == 1:
+        worker = busy[choice % len(busy)]
+        return [(worker, self.event(worker, choice // 7 % 7))]
+
+    def event(self, worker: int, choice: int) -> Event:
+        unit, later = self.waiting[worker], self.later.setdefault(worker, {})
+        if choice == 1:
             self.waiting.pop(worker)
-            return [(worker, Died("killed"))]  # type: ignore[return-value]
-        self.waiting[worker] = -1
+            self.killed |= {*self.later.pop(worker).values(), unit} - {None, -1}
+            return Died("killed")
         if unit is None:
-            return [(worker, Ready())]  # type: ignore[return-value]
-        if choice % 5 == 2:
-            return [(worker, Raised("error", "trace", False))]  # type: ignore[return-value]
-        if choice % 5 == 3:
-            return [(worker, Raised("bad", "trace", True))]  # type: ignore[return-value]
-        return [(worker, Returned(unit * 2))]  # type: ignore[return-value]
+            self.waiting[worker] = -1
+            return Ready()
+        if later and (unit == -1 or choice in (2, 4)):
+            number = min(later)
+            done = later.pop(number)
+            return Finished(number, Raised("error", "trace", False) if choice == 2 else Returned(done * 2))
+        self.waiting[worker] = -1
+        if choice == 2:
+            self.killed.add(unit)
+            return Raised("error", "trace", False)
+        if choice == 3:
+            return Raised("bad", "trace", True)
+        if choice == 5 and not later:
+            later[self.numbers[worker]] = unit
+            return Queued()
+        return Returned(unit * 2)
 
 
 @given(
-    choices=st.lists(st.integers(0, 99), max_size=60),
+    choices=st.lists(st.integers(0, 999), max_size=80),
     units=st.integers(0, 12),
     count=st.integers(1, 4),
     keyed=st.booleans(),

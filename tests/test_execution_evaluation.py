@@ -24,6 +24,7 @@ from blemish.execution import Executor, InProcess, Processes
 from blemish.execution.failures import FAILURES_FILE
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
+from blemish.models.speed import compile_seconds, speed_up
 from blemish.models.torch_module import from_module
 from blemish.storage import corrupt_arrays, make_recipe
 from blemish.types import InputError
@@ -208,6 +209,15 @@ def test_spans_cover_what_is_missing_once(count: int, places: int, cuts: list[tu
     assert sorted(covered) == [batch for batch in range(count) if batch not in known]
     for place, (first, last) in left:
         assert place * count // places <= first < last <= (place + 1) * count // places
+
+
+def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling itself is switched off, which takes a minute on a CPU; the first batch is timed all the same."""
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    model = speed_up(from_module(Net(), name="Net"), compiled=True)
+    evaluate(benchmark("brightness@1"), model, pictures(8), tmp_path, batch_size=4, executor=Processes(2))
+    assert model.forward._run is None, "not used in this process"
+    assert compile_seconds(model) > 0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use here")

@@ -1,45 +1,29 @@
-"""What goes wrong on real machines, outputs: full disks, unwritable places, damaged records, two runs at once.
+"""What goes wrong on real machines, outputs: full disks, unwritable places, two runs at once.
 
 Each has to be detected and explained, and nothing may be silently wrong afterwards.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import json
 import multiprocessing
 import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import blemish
-from blemish.benchmarks.condition import parse_condition
-from blemish.cli.main import app
-from blemish.evaluation.records import Records, read_header, read_records, records_bytes
+from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import record_path
 from blemish.storage.files import STAGING, held_folder, staged_destination, write_bytes
 from blemish.types import InputError
 from execution_jobs import compete
-
-FOG = parse_condition("fog@1")
-RUN = ["run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "--only", "fog@1", "--device", "cpu"]
-
-
-def invoke(*arguments: object) -> tuple[int, str]:
-    """A command in this process: its exit code and what it said."""
-    result = CliRunner().invoke(app, [str(item) for item in arguments], env={"COLUMNS": "300"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
+from fault_runs import FOG, RUN, invoke, the_run
 
 
 def command(*arguments: object, largest: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -82,11 +66,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     assert invoke(*RUN, "--limit", 60, "-o", folder)[0] == 0
     return folder
-
-
-def the_run(folder: Path) -> blemish.Run:
-    (run,) = blemish.find_runs([folder])
-    return run
 
 
 # A full disk
@@ -199,119 +178,6 @@ def test_unwritable_places(pictures: Path, results: Path, tmp_path: Path, argume
     assert str(out) in said
     assert any(reason in said for reason in ("is a file; expected a folder", "cannot write", "Not a directory"))
     assert (tmp_path / "file").read_text() == "mine"
-
-
-# Damaged records
-
-
-def sample() -> Records:
-    rng = np.random.default_rng(0)
-    count = 20
-    return Records(
-        {"condition": "fog@1", "protocol": {"seed": 0}},
-        np.array([f"class/{i}.png" for i in range(count)]),
-        rng.integers(0, 9, count).astype(np.int32),
-        rng.integers(0, 9, (count, 5)).astype(np.int32),
-        rng.random(count).astype(np.float32),
-        rng.random(count).astype(np.float32),
-    )
-
-
-def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
-    """Every byte of a file, data pages and footer alike, with one bit flipped, another bit from byte to byte."""
-    content, path = records_bytes(sample()), tmp_path / "x.parquet"
-    path.write_bytes(content)
-    assert read_header(path) == sample().header
-    unnoticed = []
-    for place in range(len(content)):
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << place % 8
-        path.write_bytes(damaged)
-        for read in (read_header, read_records):
-            with contextlib.suppress(InputError):
-                read(path)
-                unnoticed.append(place)
-    assert not unnoticed
-
-
-def test_records_without_a_digest_are_still_read(tmp_path: Path) -> None:
-    """As blemish 0.1 wrote them before it sealed its files."""
-    import pyarrow.parquet as pq
-
-    path = tmp_path / "x.parquet"
-    path.write_bytes(records_bytes(sample()))
-    header = json.dumps({"format": 1, **sample().header}).encode()
-    pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": header}), path)
-    assert read_records(path).header == sample().header
-    whole = json.dumps({"format": 1, "sealed": True, **sample().header}).encode()
-    pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": whole}), path)
-    with pytest.raises(InputError, match="the digest that was in it is gone"):
-        read_records(path)
-
-
-def _truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-50])
-
-
-def _emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def _flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[200] ^= 16
-    path.write_bytes(content)
-
-
-def _of_another_condition(path: Path) -> None:
-    path.write_bytes((path.parent / "clean.parquet").read_bytes())
-
-
-def _a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-@pytest.mark.parametrize("damage", [_truncated, _emptied, _flipped, _of_another_condition, _a_folder])
-def test_damage_is_named_and_mended(tmp_path: Path, results: Path, damage: Callable[[Path], None]) -> None:
-    """Scores, and the run that would go on, name the file; without it, it is measured again."""
-    assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
-    path = record_path(the_run(tmp_path).folder, FOG)
-    damage(path)
-    code, said = invoke("score", tmp_path)
-    if damage is _a_folder:
-        assert "fog@1" in said or code == 2
-    else:
-        assert code == 2
-        assert path.name in said
-        code, said = invoke(*RUN, "--limit", 60, "-o", tmp_path)
-        assert code == 2
-        assert f"{path.name}" in said
-        assert "remove the file to measure it again" in said
-        path.unlink()
-        assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
-        assert path.read_bytes() == record_path(the_run(results).folder, FOG).read_bytes()
-
-
-def test_records_of_another_run(tmp_path: Path) -> None:
-    for name, seed in (("a", 0), ("b", 1)):
-        assert invoke(*RUN, "--limit", 60, "--seed", seed, "-o", tmp_path / name)[0] == 0
-    mine, other = (record_path(the_run(tmp_path / name).folder, FOG) for name in ("a", "b"))
-    mine.write_bytes(other.read_bytes())
-    code, said = invoke("score", tmp_path / "a")
-    assert code == 2
-    assert "its protocol is not that of" in said
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"model": 3}'])
-def test_damaged_run_files(tmp_path: Path, results: Path, content: str) -> None:
-    assert invoke(*RUN, "--limit", 60, "-o", tmp_path)[0] == 0
-    path = the_run(tmp_path).folder / "run.json"
-    path.write_text(content)
-    for arguments in (["score", tmp_path], [*RUN, "--limit", 60, "-o", tmp_path]):
-        code, said = invoke(*arguments)
-        assert code == 2
-        assert "run.json" in said
 
 
 # Two runs at once

@@ -19,7 +19,7 @@ from blemish.execution import Done, Failed, RayExecutor, ray_cluster
 from blemish.models.torch_module import from_module
 from blemish.types import InputError
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
-from execution_jobs import Net, Squares, Unopenable, benchmark, pictures, records_of
+from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, pictures, records_of
 
 pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
@@ -70,6 +70,22 @@ def test_units_fail_die_and_are_repeated(executor: RayExecutor, tmp_path: Path) 
     assert (found[4].attempts, found[4].bad_input) == (1, True)
     assert {(unit, "ended") for unit in (0, 1, 2, 5, 6, 7)} <= {*told}
     assert all((unit, "ended") not in told for unit in (3, 4))
+
+
+def test_results_that_come_later(executor: RayExecutor, tmp_path: Path) -> None:
+    job = Afterwards(tmp_path, die=(1,), fail_once=(2,), fail_always=(3,), refuse=(4,), not_to_send=(5,))
+    found = {outcome.unit: outcome for outcome in executor.run(job, range(10))}
+    done = {unit: outcome.result for unit, outcome in found.items() if isinstance(outcome, Done)}
+    assert done == {unit: unit * unit for unit in (0, 1, 2, 6, 7, 8, 9)}
+    assert "ZeroDivisionError: unit 3" in found[3].traceback
+    assert [found[unit].bad_input for unit in (3, 4, 5)] == [False, True, False]
+    assert "pickle" in found[5].reason
+
+
+def test_the_next_unit_begins_before_the_last_is_finished(executor: RayExecutor, tmp_path: Path) -> None:
+    one = replace(executor, count=1)
+    outcomes = list(one.run(Overlapping(tmp_path, 3), range(4)))
+    assert [outcome.result for outcome in outcomes if isinstance(outcome, Done)] == [0, 1, 2, 3]
 
 
 def test_jobs_that_cannot_be_opened(executor: RayExecutor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 from blemish.rng import Words, as_ids, hash_id
+from blemish.types import InputError
 
 RECORDED = [
     [2052219955, 370172260, -1448251310, -1384034365, -983027116],
@@ -139,8 +142,33 @@ def test_permutations_are_uniform() -> None:
     assert stats.chisquare(torch.unique(code, return_counts=True)[1].numpy(), axis=None).pvalue > 1e-5
 
 
+@pytest.mark.parametrize("number", [2**64, 2**64 + 1, -(2**63) - 1, 10**30])
+def test_ids_beyond_64_bits_are_refused(number: int) -> None:
+    """Cut to 64 bits, 2⁶⁴ + 1 would draw what 1 draws."""
+    with pytest.raises(InputError, match=rf"^id {number}; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1$"):
+        as_ids([0, number])
+
+
+@pytest.mark.parametrize("ids", [[1, 2.5], ["a"], torch.tensor([1.0, 1.5]), np.array([1.5])])
+def test_ids_that_are_not_whole_are_refused(ids: Any) -> None:
+    """Truncated, 1.5 would draw what 1 draws."""
+    with pytest.raises(InputError, match=r"expected (a )?whole number"):
+        as_ids(ids)
+
+
+@given(st.integers(-(2**63), 2**64 - 1))
+def test_all_64_bit_ids_are_kept(number: int) -> None:
+    (found,) = as_ids([number]).tolist()
+    assert (found - number) % 2**64 == 0
+    assert -(2**63) <= found < 2**63
+    kind = np.int64 if number < 2**63 else np.uint64
+    assert (
+        as_ids([kind(number)]).tolist() == as_ids(torch.from_numpy(np.array([number], dtype=kind))).tolist() == [found]
+    )
+
+
 def test_ids_wrap_and_names_hash_stably() -> None:
-    assert as_ids([2**64 - 1]).tolist() == [-1]
+    assert as_ids([2**64 - 1, 2**63, 2**63 - 1, -(2**63)]).tolist() == [-1, -(2**63), 2**63 - 1, -(2**63)]
     assert as_ids(torch.tensor([3], dtype=torch.int32)).dtype == torch.int64
     # blake2b-64 of the UTF-8 name, little-endian: never changes, or every pixel would.
     assert hash_id("cat.png") == 5701195407040762926

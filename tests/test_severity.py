@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from dataclasses import replace
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from hypothesis import given, settings
 
 import blemish
 from blemish.corruptions import severity as module
-from blemish.corruptions.severity import SeverityTable, check_severity
+from blemish.corruptions.severity import SeverityTable, check_severity, preset_sizes
 from blemish.rng import Words, as_ids
 from conftest import SHARED
 from pictures import pictures
@@ -270,6 +273,39 @@ def test_a_users_table_follows_the_same_rules() -> None:
     assert table.preset(201, 500) == "large"
     with pytest.raises(blemish.InputError, match="unknown preset 'unused'; expected one of large, small"):
         table.at([1], "unused")
+
+
+def test_a_table_cannot_be_changed() -> None:
+    """Corruptions share tables, and all of ImageNet-C's share the sizes of the presets."""
+    sizes = {"small": 100, "large": 300}
+    table = replace(own_table(), sizes=sizes)
+    sizes["small"] = 1000
+    assert table.sizes == {"small": 100, "large": 300}
+    for mapping in (table.sizes, table.rows, blemish.catalog["fog"].table.sizes, preset_sizes()):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            mapping["small"] = 1  # type: ignore[index]
+        with pytest.raises(TypeError, match="does not support item deletion"):
+            del mapping[next(iter(mapping))]  # type: ignore[attr-defined]
+        assert not {"update", "pop", "popitem", "clear", "setdefault"} & set(dir(mapping))
+    with pytest.raises(FrozenInstanceError):
+        table.sizes = {}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, replace, lambda table: pickle.loads(pickle.dumps(table))],
+    ids=["copy", "deepcopy", "replace", "pickle"],
+)
+def test_a_table_can_be_copied_and_sent(again: Callable[[SeverityTable], SeverityTable]) -> None:
+    fog, chained = blemish.catalog["fog"], blemish.chain((blemish.catalog["fog"], 3), (blemish.catalog["contrast"], 2))
+    for table in (own_table(), fog.table, chained.table):
+        found = again(table)
+        assert found == table
+        assert type(found) is type(table)
+        assert (dict(found.sizes), dict(found.rows)) == (dict(table.sizes), dict(table.rows))
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            found.sizes["small"] = 1  # type: ignore[index]
+    assert asdict(own_table())["sizes"] == {"small": 100, "large": 300, "unused": 200}
 
 
 def test_the_last_row_is_not_a_sum() -> None:

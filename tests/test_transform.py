@@ -312,6 +312,8 @@ class TestRefusals:
             (torch.tensor([1.0, 2.0, 3.0]), "id 1.0; expected a whole number"),
             (["a", "b", "c"], "hash_id makes one"),
             ("abc", "id 'abc'"),
+            ([1, 2, 2**64 + 1], "id 18446744073709551617; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1"),
+            ([1, 2, -(2**63) - 1], "id -9223372036854775809; expected a number of 64 bits"),
         ],
     )
     def test_ids(self, batch: np.ndarray, ids: list[int], message: str) -> None:
@@ -324,6 +326,10 @@ class TestRefusals:
         np.testing.assert_array_equal(corrupt(picture, "fog", severity=1, ids=number % 2**64), expected)
         np.testing.assert_array_equal(corrupt(picture, "fog", severity=1, ids=np.array([number])), expected)
         np.testing.assert_array_equal(corrupt(picture, "fog", severity=1, ids=np.int64(number)), expected)
+        with pytest.raises(InputError, match="id 18446744073709551617; expected a number of 64 bits"):
+            corrupt(picture, "fog", severity=1, ids=2**64 + 1)
+        with pytest.raises(InputError, match="id 18446744073709551617; expected a number of 64 bits"):
+            Corrupt("fog", severity=1)(picture, id=2**64 + 1)
 
     def test_preset_and_seed(self, picture: np.ndarray) -> None:
         with pytest.raises(InputError, match="unknown preset 'big'; expected one of"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.kernels import kernels_for
+from blemish.types import InputError
 
 __all__ = ["Words", "as_ids", "hash_id"]
 
@@ -41,10 +43,25 @@ def hash_id(name: str) -> int:
 
 
 def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
-    """Image ids as a CPU int64 tensor; unsigned 64-bit ids wrap to their signed twins."""
+    """Image ids as a CPU int64 tensor; unsigned 64-bit ids become their signed twins.
+
+    Others are refused: cut to 64 bits or to whole numbers, two images could get the same draws.
+    """
     if isinstance(ids, Tensor):
+        if ids.is_floating_point() or ids.is_complex():
+            raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         return ids.detach().to("cpu", torch.int64).contiguous()
-    return torch.tensor([((int(i) + 2**63) % 2**64) - 2**63 for i in ids], dtype=torch.int64)
+    return torch.tensor([_signed(i) for i in ids], dtype=torch.int64)
+
+
+def _signed(number: int) -> int:
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        raise InputError(f"id {number!r}; expected a whole number") from None
+    if not -(2**63) <= whole < 2**64:
+        raise InputError(f"id {whole}; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1")
+    return whole - 2**64 if whole >= 2**63 else whole
 
 
 def _fold(words: Any) -> None:

@@ -1,146 +1,28 @@
-"""What holds for every method, and each method against its paper's equations on a small network."""
+"""Each adaptation method against its paper's equations on a small network."""
 
 from __future__ import annotations
 
 import copy
-import io
 import itertools
 import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
+from adapted_nets import FAST, images, small_net
 from blemish.adaptation.augment import random_views
-from blemish.adaptation.base import Gradient, Levels, Method, Optimiser, adaptable, entropy
+from blemish.adaptation.base import Optimiser, adaptable, entropy
 from blemish.adaptation.cotta import CoTTA
 from blemish.adaptation.eata import EATA, ETA, RDumb
-from blemish.adaptation.methods import METHODS, make_method, settings_for
+from blemish.adaptation.methods import make_method
 from blemish.adaptation.norm import BatchStatistics, grouped, with_batch_statistics
 from blemish.adaptation.selftraining import CPL, RPL, Tent, conjugate_labels
 from blemish.adaptation.still import BatchNorm, Unadapted
 from blemish.models.base import Classifier, Preprocessing
 from blemish.rng import Words
 from blemish.types import InputError
-
-CLASSES = 4
-FAST = Optimiser("sgd", 0.1)
-
-
-def small_net(norm: str = "batch") -> nn.Module:
-    torch.manual_seed(0)
-    layers: dict[str, nn.Module] = {"batch": nn.BatchNorm2d(6), "group": nn.GroupNorm(2, 6), "none": nn.Identity()}
-    net = nn.Sequential(
-        nn.Conv2d(3, 6, 3, padding=1), layers[norm], nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(0.5)
-    )
-    net.append(nn.Linear(24, CLASSES))
-    nn.init.normal_(net[-1].weight, std=2.0)
-    if norm == "batch":
-        net[1].running_mean.normal_(0, 0.2)
-        net[1].running_var.uniform_(0.5, 1.5)
-    return Levels(net, Preprocessing(mean=(0.5,), std=(0.25,))).eval()
-
-
-def images(seed: int = 0, count: int = 16) -> Tensor:
-    return torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
-
-
-# Settings with which every method has something to do on this small network.
-CHANGES = {
-    "tent": {"optimiser": FAST},
-    "rpl": {"optimiser": FAST},
-    "cpl": {"optimiser": FAST},
-    "eta": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
-    "eata": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
-    "rdumb": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "every": 3},
-    "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
-}
-
-
-def made(name: str, model: nn.Module | None = None) -> Method:
-    return make_method(name, model or small_net(), clean=[images(90), images(91)], **CHANGES.get(name, {}))
-
-
-def parameters(method: Method) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in method.model.named_parameters()}  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("name", METHODS)
-class TestEveryMethod:
-    def test_protocol_and_logits(self, name: str) -> None:
-        method = made(name)
-        assert isinstance(method, Method)
-        logits = method.adapt(images())
-        assert logits.shape == (16, CLASSES)
-        assert not logits.requires_grad
-
-    def test_the_given_model_is_left_alone(self, name: str) -> None:
-        model = small_net()
-        before = copy.deepcopy(model.state_dict())
-        method = made(name, model)
-        for seed in range(3):
-            method.adapt(images(seed))
-        assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
-        assert all(parameter.requires_grad for parameter in model.parameters())
-
-    def test_reset_restores_everything(self, name: str) -> None:
-        method = made(name)
-        batches = [images(seed) for seed in range(5)]
-        first = [method.adapt(batch) for batch in batches]
-        method.reset()
-        again = [method.adapt(batch) for batch in batches]
-        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-
-    def test_reset_gives_back_weights_buffers_and_optimiser(self, name: str) -> None:
-        method, fresh = made(name), made(name)
-        for seed in range(4):
-            method.adapt(images(seed))
-        method.reset()
-        one, other = method.state_dict(), fresh.state_dict()
-        assert one.keys() == other.keys()
-        for key in ("model", "teacher"):
-            assert all(torch.equal(one[key][k], v) for k, v in other.get(key, {}).items())
-        if "optimiser" in one:
-            assert one["optimiser"]["state"] == other["optimiser"]["state"] == {}
-        assert one.get("steps") == other.get("steps")
-        assert one.get("average") is None
-
-    def test_a_saved_state_goes_on_exactly(self, name: str) -> None:
-        method = made(name)
-        for seed in range(4):
-            method.adapt(images(seed))
-        buffer = io.BytesIO()
-        torch.save(method.state_dict(), buffer)
-        rest = [method.adapt(images(seed)) for seed in range(4, 8)]
-        buffer.seek(0)
-        other = made(name)
-        other.load_state_dict(torch.load(buffer, weights_only=True))
-        assert all(torch.equal(logits, other.adapt(images(4 + i))) for i, logits in enumerate(rest))
-
-    def test_only_the_documented_parameters_change(self, name: str) -> None:
-        method = made(name)
-        before = parameters(method)
-        for seed in range(4):
-            method.adapt(images(seed))
-        changed = {key for key, value in parameters(method).items() if not torch.equal(value, before[key])}
-        norms = {"network.1.weight", "network.1.bias"}
-        expected = {"none": set(), "bn": set(), "cotta": set(before)}.get(name, norms)
-        assert changed == expected
-
-    def test_buffers_never_change(self, name: str) -> None:
-        method = made(name)
-        before = {key: value.clone() for key, value in method.model.named_buffers()}  # type: ignore[attr-defined]
-        for seed in range(4):
-            method.adapt(images(seed))
-        after = dict(method.model.named_buffers())  # type: ignore[attr-defined]
-        assert all(torch.equal(value, after[key]) for key, value in before.items())
-
-    def test_in_inference_mode(self, name: str) -> None:
-        method, other = made(name), made(name)
-        with torch.inference_mode():
-            found = [method.adapt(images(seed)) for seed in range(3)]
-        assert all(torch.equal(logits, other.adapt(images(seed))) for seed, logits in enumerate(found))
 
 
 class TestNone:
@@ -200,17 +82,6 @@ class TestBatchNorm:
             BatchNorm(small_net(), alpha=0.5, prior=4)
         with pytest.raises(InputError, match="no statistics"):
             BatchNorm(nn.BatchNorm1d(1)).adapt(torch.ones(1, 1))
-
-
-@pytest.mark.parametrize("name", ["tent", "rpl", "cpl", "eta", "eata", "rdumb", "cotta"])
-def test_models_without_batch_norm(name: str) -> None:
-    """Group norm has scales and shifts to adapt; without any normalisation only CoTTA has something to do."""
-    assert made(name, small_net("group")).adapt(images()).shape == (16, CLASSES)
-    if name == "cotta":
-        assert made(name, small_net("none")).adapt(images()).shape == (16, CLASSES)
-    else:
-        with pytest.raises(InputError, match=f"{name} adapts the scales and shifts of normalisation layers"):
-            made(name, small_net("none"))
 
 
 class TestTent:
@@ -404,20 +275,3 @@ def test_rdumb_has_the_released_margin() -> None:
         method.reset()
         assert (method.loss(logits) is not None) == counts
         assert ETA(small_net(), similarity=2.0).loss(logits) is not None
-
-
-def test_settings() -> None:
-    assert settings_for("tent") == {}
-    assert settings_for("tent", "cifar") == {"optimiser": Optimiser("adam", 0.001)}
-    assert settings_for("cotta", "cifar")["confident"] == 0.92
-    assert settings_for("cpl", "cifar") == {"epsilon": 6.0, "optimiser": Optimiser("sgd", 0.001, nesterov=True)}
-    assert settings_for("rdumb", "cifar")["margin"] == settings_for("eta", "cifar").get("margin", 0.4)
-    with pytest.raises(InputError, match="unknown adaptation method 'tend'"):
-        make_method("tend", small_net())
-    with pytest.raises(InputError, match="settings 'mnist'"):
-        settings_for("tent", "mnist")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="unexpected keyword argument 'rate'"):
-        make_method("tent", small_net(), rate=1)
-    with pytest.raises(InputError, match="not one of tent on this model"):
-        Tent(small_net()).load_state_dict({})
-    assert issubclass(RDumb, Gradient)

@@ -126,11 +126,11 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run\.json: not readable"):
         read_result(tmp_path)
     run_stream(stream(), methods(names), folder=tmp_path / "run")
-    with pytest.raises(InputError, match=r"another run \(methods differ"):
+    with pytest.raises(InputError, match=r"another run \(differs in methods\); choose"):
         run_stream(stream(), methods(("none", "bn")), folder=tmp_path / "run")
-    with pytest.raises(InputError, match="batch differ"):
+    with pytest.raises(InputError, match=r"\(differs in batch\)"):
         run_stream(stream(batch=9), methods(names), folder=tmp_path / "run")
-    with pytest.raises(InputError, match="stream differ"):
+    with pytest.raises(InputError, match=r"\(differs in stream\)"):
         run_stream(stream(seed=9), methods(names), folder=tmp_path / "run")
     with pytest.raises(InputError, match="a method named 'label'"):
         run_stream(stream(), {"label": methods(names)["none"]})
@@ -147,5 +147,5 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"part-0000000000\.parquet: no such file"):
         read_result(tmp_path / "run")
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"?")
-    with pytest.raises(InputError, match="damaged checkpoint"):
+    with pytest.raises(InputError, match=r"checkpoint\.pt: damaged \(.*\); remove .*run to begin again"):
         read_result(tmp_path / "run")

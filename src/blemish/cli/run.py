@@ -229,7 +229,9 @@ def run_command(
 
     run = run_with_progress(work)
     if (seconds := compile_seconds(classifier)) is not None:
-        say(f"compiling the model took {seconds:.0f} s of it", style="dim")
+        workers = 1 if executor is None else executor.workers
+        each = f", in each of {workers} workers" if workers > 1 else ""
+        say(f"compiling the model took {seconds:.0f} s of it{each}", style="dim")
     deliver([summary_table(read_all([run]))], None)
     if until is not None:
         _say_if_wide(run, until)

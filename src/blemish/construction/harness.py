@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from blemish.construction.pace import faster_size
 from blemish.construction.plan import ALL, ARCHITECTURES, STANDARD, Plan, build_net, conditions
-from blemish.construction.trainees import Epoch, Group, State, TrainingJob
+from blemish.construction.trainees import STATE_KEYS, Epoch, Group, State, TrainingJob, read_weights
 from blemish.construction.training import Schedule
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.header import differences
@@ -23,6 +24,7 @@ from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
 from blemish.execution.tensors import shared_tensor
 from blemish.storage.files import staged_destination, staging_path, write_bytes
+from blemish.storage.states import DamagedFileError, read_state
 from blemish.types import InputError
 
 __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "Trained", "build_net", "conditions", "train_all"]
@@ -77,6 +79,7 @@ def train_all(
             work.train([(STANDARD,), *groups], plan.schedule)
         else:
             work.train([(STANDARD,)], plan.schedule)
+            read_weights(work.path(STANDARD))  # refused here if damaged, rather than by every worker
             work.train(groups, plan.fine_tune, start=work.path(STANDARD).read_bytes())
         return [work.trained(name) for name in plan.names()]
 
@@ -125,7 +128,7 @@ class _Work:
         return self.folder / _MODELS / f"{name.replace(':', '_')}.pt"
 
     def trained(self, name: str) -> Trained:
-        return Trained(name, self.path(name), _seconds(self.path(name)))
+        return Trained(name, self.path(name), float(read_weights(self.path(name))["seconds"]))
 
     def train(self, groups: Sequence[tuple[str, ...]], schedule: Schedule, start: bytes | None = None) -> None:
         """Train groups of networks, each from the common start or from random weights, epoch by epoch."""
@@ -141,14 +144,14 @@ class _Work:
         for names in groups:
             if not all(self.path(name).is_file() for name in names):
                 begun = self._begun(names)
-                yield Group(names, schedule, start, begun.read_bytes() if begun.is_file() else None)
+                yield Group(names, schedule, start, begun.read_bytes() if _held_by(begun) == names else None)
 
     def begun_groups(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """Groups of some of these networks that have a state to go on from."""
         found: list[tuple[str, ...]] = []
         for path in sorted((self.folder / _MODELS).glob("unfinished-*.pt")):
-            group = tuple(torch.load(path, map_location="cpu", weights_only=True)["names"])
-            if set(group) <= set(names) - {name for other in found for name in other}:
+            group = _held_by(path)
+            if group and set(group) <= set(names) - {name for other in found for name in other}:
                 found.append(group)
         return found
 
@@ -164,5 +167,17 @@ class _Work:
         self.report(title, message.done, message.of, message.loss)
 
 
-def _seconds(path: Path) -> float:
-    return float(torch.load(path, map_location="cpu", weights_only=True)["seconds"])
+def _held_by(path: Path) -> tuple[str, ...]:
+    """The networks whose unfinished training a file holds; none where it is missing, or damaged and thus discarded."""
+    if not path.is_file():
+        return ()
+    try:
+        return tuple(read_state(path, STATE_KEYS, device="cpu")["names"])
+    except DamagedFileError as error:
+        warnings.warn(
+            f"{error}; it is discarded, and what it held is trained from the start; finished networks are kept",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        path.unlink()
+        return ()

@@ -10,6 +10,7 @@ import torch
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.construction.harness import ALL, STANDARD, Plan, Trained, build_net, conditions
+from blemish.construction.trainees import read_weights
 from blemish.construction.training import MEAN, STD
 from blemish.data.source import Source
 from blemish.evaluation.runner import Step, evaluate
@@ -45,7 +46,7 @@ def measure_all(
     runs = []
     for model in trained:
         net = build_net(plan.architecture, plan.classes)
-        net.load_state_dict(torch.load(model.weights, map_location="cpu", weights_only=True)["weights"])
+        net.load_state_dict(read_weights(model.weights)["weights"])
         seen = plan.corruptions if model.name == ALL else () if model.name == STANDARD else (model.name,)
         classifier = from_module(
             net,

@@ -6,6 +6,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,8 +16,12 @@ from blemish.construction.plan import Plan, build_net
 from blemish.construction.training import Schedule, Trainer
 from blemish.execution.base import Tell
 from blemish.models.resnet import join_copies, split_copies
+from blemish.storage.states import DamagedFileError, read_state
 
-__all__ = ["Epoch", "Group", "State", "TrainingJob", "make_net"]
+__all__ = ["STATE_KEYS", "Epoch", "Group", "State", "TrainingJob", "make_net", "read_weights"]
+
+STATE_KEYS = ("net", "optimiser", "epoch", "names", "seconds")
+"""What a `State` holds."""
 
 # Images of up to so many bytes lie beside the network on its GPU.
 _ROOM = 2**33
@@ -125,6 +130,14 @@ def make_net(plan: Plan, copies: int, start: dict[str, Tensor] | None) -> nn.Mod
     net = build_net(plan.architecture, plan.classes, copies)
     net.load_state_dict(join_copies([single.state_dict()] * copies))
     return net
+
+
+def read_weights(path: Path) -> dict[str, Any]:
+    """The ``weights`` of a finished network, and the ``seconds`` of its training."""
+    try:
+        return read_state(path, ("weights", "seconds"), device="cpu")
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; remove it, and this network is trained again") from error
 
 
 def _saved(content: dict[str, Any]) -> bytes:

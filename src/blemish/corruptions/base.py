@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,13 +61,46 @@ def full_precision(device: torch.device) -> Iterator[None]:
         if device.type != "cuda":
             yield
             return
-        matmul = torch.backends.cuda.matmul
-        before, matmul.allow_tf32 = matmul.allow_tf32, False
+        with _no_tf32.held():
+            yield
+
+
+class _Shared:
+    """A setting of the whole process, made by the first thread that needs it and undone after the last."""
+
+    def __init__(self, setting: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+        self._setting = setting
+        self._lock = threading.Lock()
+        self._users = 0
+        self._undo = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._undo.enter_context(self._setting())
+            self._users += 1
         try:
-            with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-                yield
+            yield
         finally:
-            matmul.allow_tf32 = before
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._undo.close()
+
+
+@contextlib.contextmanager
+def _without_tf32() -> Iterator[None]:
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, False
+    try:
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield
+    finally:
+        matmul.allow_tf32 = before
+
+
+_no_tf32 = _Shared(_without_tf32)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -43,6 +43,30 @@ def check_severity(value: object) -> float:
     return number
 
 
+_Value = TypeVar("_Value")
+
+
+class _Fixed(Mapping[str, _Value]):
+    """A mapping that cannot be changed; unlike MappingProxyType it can be copied and sent to worker processes."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, _Value]) -> None:
+        self._entries = dict(entries)
+
+    def __getitem__(self, name: str) -> _Value:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+
 @dataclass(frozen=True)
 class SeverityTable:
     """Rows 0 … 5 of parameters for each preset; row 0 is (the limit of) the identity.
@@ -56,6 +80,11 @@ class SeverityTable:
     sizes: Mapping[str, int]
     rounded: frozenset[str] = frozenset()
     reciprocal: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Keep copies of the mappings that nobody can change: corruptions share tables."""
+        object.__setattr__(self, "rows", _Fixed(self.rows))
+        object.__setattr__(self, "sizes", _Fixed(self.sizes))
 
     def preset(self, height: int, width: int) -> str:
         """The preset whose image size is nearest to the shorter side; the smaller one when two are equally near."""
@@ -105,10 +134,10 @@ def imagenet_c_table(
     return SeverityTable(names, rows, sizes, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
 
 
+@lru_cache(maxsize=1)
 def preset_sizes() -> Mapping[str, int]:
     """The presets of ImageNet-C and the image side each was made for."""
-    sizes: dict[str, int] = _published()["_image_size"]
-    return sizes
+    return _Fixed[int](_published()["_image_size"])
 
 
 def nearest_preset(height: int, width: int) -> str:

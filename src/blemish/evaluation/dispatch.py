@@ -13,7 +13,7 @@ from blemish.data.cache import Images
 from blemish.evaluation.header import made_with
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.runs import Run, record_path
-from blemish.evaluation.shards import STORED, Shard, ShardJob, batches_of
+from blemish.evaluation.shards import STORED, Compiled, Shard, ShardJob, batches_of
 from blemish.evaluation.stage import (
     Setting,
     Stage,
@@ -27,6 +27,7 @@ from blemish.evaluation.stage import (
 from blemish.evaluation.travel import reopening, travelling
 from blemish.execution.failures import completed
 from blemish.models.portable import portable
+from blemish.models.speed import note_compiling
 from blemish.storage.files import write_bytes
 
 __all__ = ["run_stage"]
@@ -94,13 +95,19 @@ class _Stages:
                 self._keep(shard, content)
         remove_parts(self.run.folder, self.stage.number)
 
-    def _hear(self, shard: Shard, count: int) -> None:
+    def _hear(self, shard: Shard, told: int | Compiled) -> None:
+        if isinstance(told, Compiled):
+            note_compiling(self.setting.model, told.seconds)
+        else:
+            self._count(shard, told)
+
+    def _count(self, shard: Shard, count: int) -> None:
         self.done += count - self.told.get(shard, 0)
         self.told[shard] = count
         self.setting.report(Step(shard.condition, self.done, self.total))
 
     def _keep(self, shard: Shard, content: bytes) -> None:
-        self._hear(shard, self._measures(shard))  # as counted beforehand, where sequences turned out shorter
+        self._count(shard, self._measures(shard))  # as counted beforehand, where sequences turned out shorter
         if shard.last is None:
             self._write(shard.condition, content)
             return

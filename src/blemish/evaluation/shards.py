@@ -26,11 +26,11 @@ from blemish.evaluation.work import Task, queue
 from blemish.execution.base import Later, Tell, settled
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
-from blemish.models.speed import fill_batches
+from blemish.models.speed import compile_seconds, fill_batches
 from blemish.ops.textures import frost_kind
 from blemish.types import InputError
 
-__all__ = ["STORED", "Mapped", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
+__all__ = ["STORED", "Compiled", "Mapped", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
 
 STORED = "stored"
 """The view of conditions whose images are on disk; a worker reads them itself."""
@@ -56,6 +56,13 @@ class Shard:
 
     def __str__(self) -> str:
         return self.condition if self.last is None else f"{self.condition} (batches {self.first} … {self.last - 1})"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Told by a worker with a compiled model: how long compiling took so far."""
+
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,7 @@ class _Desk:
     batches: dict[str, list[list[int]]] = field(default_factory=dict)
     # Mapped once: a GPU keeps pixels for as long as the array that they came from lives.
     whole: dict[str, Images] = field(default_factory=dict)
+    compiling: float | None = None
 
     def measure(self, shard: Shard, tell: Tell) -> bytes | Later:
         """The file of records of a shard; a GPU begins with the next shard before the host has written it."""
@@ -172,6 +180,9 @@ class _Desk:
         if shard.last is not None:
             header["part"] = [self.job.size, shard.first, shard.last]
         records = queue(task, header, self.batcher, advance)
+        if (seconds := compile_seconds(self.model)) not in (None, self.compiling):
+            self.compiling = seconds
+            tell(Compiled(seconds or 0.0))
         later = Later(lambda: records_bytes(records()))
         return later if self.model.device.type == "cuda" else settled(later)
 

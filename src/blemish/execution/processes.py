@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -17,11 +16,12 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from blemish.execution.base import Job, Outcome, Progress, Reach, Work, settled
-from blemish.execution.schedule import Died, Event, Raised, Ready, Returned, Told, schedule
+from blemish.execution.base import Job, Outcome, Progress, Reach
+from blemish.execution.schedule import Died, Event, Finished, Raised, Ready, Returned, schedule
+from blemish.execution.worker import Hello, OneUnit, packed, serve
 from blemish.types import InputError
 
-__all__ = ["Processes", "packed", "raised"]
+__all__ = ["Processes"]
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -96,35 +96,6 @@ class Processes:
                 pool.rest()
 
 
-def packed(job: Any) -> bytes:
-    """A job as bytes; what cannot travel is refused with a reason."""
-    try:
-        # Not by what multiprocessing uses, because with it tensors would share memory with this process.
-        return pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
-    except InputError:
-        raise
-    except Exception as error:  # pickling runs the code of what it is given
-        raise InputError(f"the work cannot be sent to other processes ({type(error).__name__}: {error})") from error
-
-
-def raised(error: Exception) -> Raised:
-    """An error as it travels: as text, because not every error can be pickled."""
-    bad_input = isinstance(error, InputError)
-    return Raised(str(error) if bad_input else f"{type(error).__name__}: {error}", traceback.format_exc(), bad_input)
-
-
-@dataclass(frozen=True)
-class _Hello:
-    """A worker's first word."""
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A unit, as distinct from a job."""
-
-    unit: Any
-
-
 @dataclass
 class _Process:
     """A worker process, the pipe to it, and the place of its device among all."""
@@ -133,7 +104,16 @@ class _Process:
     connection: Connection
     place: int
     greeted: bool = False
-    free: bool = False
+    ready: bool = False
+    units: int = 0
+
+    @property
+    def free(self) -> bool:
+        return self.ready and not self.units
+
+    def heard(self, event: Event) -> None:
+        self.ready = self.ready or isinstance(event, Ready)
+        self.units -= isinstance(event, (Returned, Finished)) or (isinstance(event, Raised) and self.ready)
 
     def end(self) -> None:
         self.connection.close()
@@ -160,13 +140,14 @@ class _Pool:
         worker, self._started = self._started, self._started + 1
         if self._resting:
             self._alive[worker] = self._resting.pop(0)
+            self._alive[worker].ready = False
             self._send(worker, self._job)
             return worker
         here, there = self._context.Pipe()
         taken = [process.place for process in self._alive.values()]
         place = min(range(len(self._devices)), key=taken.count)
         process = self._context.Process(
-            target=_serve, args=(there, self._devices[place]), daemon=True, name=f"blemish-{worker}"
+            target=serve, args=(there, self._devices[place]), daemon=True, name=f"blemish-{worker}"
         )
         with _ctrl_c_ignored():  # by the worker that starts now; it inherits it
             process.start()
@@ -174,9 +155,9 @@ class _Pool:
         self._alive[worker] = _Process(process, here, place)
         return worker
 
-    def give(self, worker: int, unit: Any) -> None:
-        self._alive[worker].free = False
-        self._send(worker, packed(_Unit(unit)))
+    def give(self, worker: int, unit: Any, number: int) -> None:
+        self._alive[worker].units += 1
+        self._send(worker, packed(OneUnit(unit, number)))
 
     def _send(self, worker: int, content: bytes) -> None:
         with contextlib.suppress(OSError):  # a worker that is gone is noticed when it is listened to
@@ -199,11 +180,11 @@ class _Pool:
             died = Died(_death(it.process.exitcode, it.greeted))
             self.end(worker)
             return died
-        if isinstance(event, _Hello):  # it listens now; before, a large job would have had to wait for it
+        if isinstance(event, Hello):  # it listens now; before, a large job would have had to wait for it
             it.greeted = True
             self._send(worker, self._job)
             return None
-        it.free = not isinstance(event, Told)
+        it.heard(event)
         return cast(Event, event)
 
     def end(self, worker: int) -> None:
@@ -243,46 +224,3 @@ def _ctrl_c_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _serve(connection: Connection, device: str) -> None:
-    """A worker's life: it opens jobs, and does one unit after the other, until the pipe ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    place = torch.device(device)
-    work: Work[Any, Any] | None = None
-
-    def say(event: Event | _Hello) -> None:
-        connection.send_bytes(pickle.dumps(event, protocol=pickle.HIGHEST_PROTOCOL))
-
-    with contextlib.suppress(EOFError, OSError):
-        say(_Hello())
-        while True:
-            content = connection.recv_bytes()
-            try:
-                message = pickle.loads(content)
-                if isinstance(message, _Unit):
-                    assert work is not None
-                    event: Event = Returned(settled(work(message.unit, lambda what: say(Told(what)))))
-                else:
-                    work = None  # the model and images of the job before make room
-                    job, threads = message
-                    work, event = _opened(job, threads, place), Ready()
-            except Exception as error:
-                event = raised(error)
-            say(event)
-
-
-def _opened(job: bytes, threads: int, device: torch.device) -> Work[Any, Any]:
-    torch.set_num_threads(threads)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    work: Work[Any, Any] = pickle.loads(job).open(device)
-    return work
-
-
-def _end_with_parent() -> None:
-    """A killed parent cannot stop its workers, which may be busy for long."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

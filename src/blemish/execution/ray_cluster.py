@@ -1,6 +1,6 @@
 """Units on a Ray cluster: actors that open the job once, are given one unit at a time, and are replaced when they die.
 
-Ray's object store holds the job once, and at most one unit and one result for each worker; never images.
+Ray's object store holds the job once, and at most one unit and two results for each worker; never images.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import pickle
 import socket
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -18,9 +17,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from blemish.execution.base import Job, Outcome, Progress, Reach, settled
-from blemish.execution.processes import packed, raised
-from blemish.execution.schedule import Died, Event, Ready, Returned, Told, schedule
+from blemish.execution.base import Job, Outcome, Progress, Reach
+from blemish.execution.ray_actor import Actor
+from blemish.execution.schedule import Died, Event, Queued, Told, schedule
+from blemish.execution.worker import packed
 from blemish.types import InputError, optional_import
 
 __all__ = ["LARGEST_JOB", "RayExecutor"]
@@ -34,8 +34,6 @@ LARGEST_JOB = 2**30
 # After so long without a worker the user is told what is waited for.
 _PATIENCE_SECONDS = 60.0
 
-# How long an actor waits for news before it answers that there are none.
-_NEWS_SECONDS = 2.0
 _CONNECT_SECONDS = 10.0
 
 
@@ -155,9 +153,9 @@ class _Pool:
     def __init__(self, cores: int, *, gpu: bool) -> None:
         self._ray = optional_import("ray")
         self._device = "cuda:0" if gpu else "cpu"
-        # Two threads: one works, the other tells of it.
-        options = {"num_cpus": cores, "num_gpus": 1 if gpu else 0, "max_concurrency": 2, "max_restarts": 0}
-        self._kind = self._ray.remote(**options)(_Actor)
+        # Three threads: one works, one finishes the unit before, and one tells of it.
+        options = {"num_cpus": cores, "num_gpus": 1 if gpu else 0, "max_concurrency": 3, "max_restarts": 0}
+        self._kind = self._ray.remote(**options)(Actor)
         self._actors: dict[int, Any] = {}
         self._resting: list[Any] = []
         self._numbers: dict[int, int] = {}
@@ -165,7 +163,6 @@ class _Pool:
         self._work: dict[Any, int] = {}
         self._news: dict[Any, int] = {}
         self._started = 0
-        self._given = 0
         self._cores = cores
         self._patience: float | None = None
 
@@ -182,13 +179,11 @@ class _Pool:
         self._work[self._actors[worker].open.remote(*self._job)] = worker
         return worker
 
-    def give(self, worker: int, unit: Any) -> None:
+    def give(self, worker: int, unit: Any, number: int) -> None:
         self._patience = None
-        # Never the same twice: an actor that is kept still has what it told of units before.
-        self._given += 1
-        self._numbers[worker] = self._given
+        self._numbers[worker] = number
         self._told[worker] = 0
-        self._work[self._actors[worker].do.remote(self._numbers[worker], packed(unit))] = worker
+        self._work[self._actors[worker].do.remote(number, packed(unit))] = worker
         self._ask(worker)
 
     def _ask(self, worker: int) -> None:
@@ -230,6 +225,8 @@ class _Pool:
             # Answers overtake each other, so each repeats what the actor does not know to have arrived.
             found = [(worker, Told(message)) for message in messages[max(0, self._told[worker] - first) :]]
             self._told[worker] = max(self._told[worker], first + len(messages))
+        if isinstance(event, Queued):
+            self._work[self._actors[worker].finish.remote(number)] = worker
         if event is not None:
             return [*found, (worker, event)]
         if worker in self._work.values():
@@ -257,67 +254,6 @@ class _Pool:
         for actor in self._resting:
             self._ray.kill(actor, no_restart=True)
         self._resting.clear()
-
-
-class _Actor:
-    """A worker on some machine. Everything travels as bytes, which Ray does not look into."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._messages: list[Any] = []
-        self._first = 0
-        self._number = 0
-        self._work: Any = None
-        self._threads = 1
-
-    def open(
-        self, job: bytes, device: str, threads: int, folder: str, path: list[str], settings: dict[str, str]
-    ) -> bytes:
-        """Open the job where paths and modules mean what they mean to the coordinator, if the machine has them."""
-        os.environ.update(settings)
-        if Path(folder).is_dir():
-            os.chdir(folder)
-        sys.path += [entry for entry in path if entry not in sys.path]
-        self._threads = threads
-        torch.set_num_threads(threads)
-        self._work = None  # the model and images of the job before make room
-        try:
-            self._work = pickle.loads(job).open(torch.device(device))
-        except Exception as error:
-            return _bytes(0, 0, [], raised(error))
-        return _bytes(0, 0, [], Ready())
-
-    def do(self, number: int, unit: bytes) -> bytes:
-        """A unit's result, with what was told of it and may not have arrived yet."""
-        torch.set_num_threads(self._threads)  # of this thread; Ray has several
-        with self._changed:
-            self._number, self._first, self._messages = number, 0, []
-        try:
-            event: Event = Returned(settled(self._work(pickle.loads(unit), self._tell)))
-        except Exception as error:
-            event = raised(error)
-        with self._changed:
-            self._changed.notify_all()
-            return _bytes(number, self._first, self._messages, event)
-
-    def _tell(self, message: Any) -> None:
-        with self._changed:
-            self._messages.append(message)
-            self._changed.notify_all()
-
-    def news(self, number: int, arrived: int) -> bytes:
-        """What was told of a unit after the first so many words, which have arrived; waits a little for it."""
-        with self._changed:
-            if number == self._number and arrived > self._first:
-                del self._messages[: arrived - self._first]
-                self._first = arrived
-            if number != self._number or not self._messages:
-                self._changed.wait(_NEWS_SECONDS)
-            return _bytes(self._number, self._first, self._messages, None)
-
-
-def _bytes(number: int, first: int, messages: list[Any], event: Event | None) -> bytes:
-    return pickle.dumps((number, first, messages, event), protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from blemish.models.base import Classifier
 from blemish.types import InputError
 
-__all__ = ["Precision", "compile_seconds", "fill_batches", "speed_up"]
+__all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "speed_up"]
 
 Precision = Literal["float32", "float16", "bfloat16"]
 
@@ -40,6 +40,12 @@ def speed_up(
 def compile_seconds(model: Classifier) -> float | None:
     """How long compiling took, for a compiled model that has been used."""
     return model.forward.seconds if isinstance(model.forward, _Fast) else None
+
+
+def note_compiling(model: Classifier, seconds: float) -> None:
+    """Keep how long it took where the model was used, in another process; the longest of several."""
+    if isinstance(model.forward, _Fast):
+        model.forward.seconds = max(model.forward.seconds or 0.0, seconds)
 
 
 def fill_batches(model: Classifier, size: int) -> None:

@@ -25,6 +25,7 @@ from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.adaptive import Cells, Refinement, refined
 from blemish.streams.bench import Bench
 from blemish.streams.calibration_job import bench_job
+from blemish.streams.settings import differing
 from blemish.streams.surface import Surface
 from blemish.streams.surface_files import read_surface, surface_bytes
 from blemish.types import InputError
@@ -127,11 +128,9 @@ def _check_protocol(folder: Path, protocol: dict[str, Any]) -> None:
         write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode())
         return
     found = _read_json(path)
-    different = sorted(key for key in protocol if not isinstance(found, dict) or found.get(key) != protocol[key])
+    different = differing(found, protocol)
     if different:
-        raise InputError(
-            f"{folder}: holds a calibration made otherwise ({', '.join(different)} differ); choose another folder"
-        )
+        raise InputError(f"{folder}: holds a calibration made otherwise ({different}); choose another folder")
 
 
 def pair_file(first: str, second: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from blemish.storage.files import held_folder, write_bytes
+from blemish.storage.states import DamagedFileError, read_state
+from blemish.streams.settings import differing
 from blemish.streams.stream import Batch, Stream
 from blemish.streams.tables import read_table, table_bytes
 from blemish.types import InputError
@@ -167,9 +168,9 @@ def _resume(folder: Path, info: dict[str, Any], methods: Mapping[str, Adapts]) -
         write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode())
         return 0
     found = _read_info(folder)
-    different = sorted(key for key in info if found.get(key) != info[key])
+    different = differing(found, info)
     if different:
-        raise InputError(f"{folder}: holds another run ({', '.join(different)} differ); choose another folder")
+        raise InputError(f"{folder}: holds another run ({different}); choose another folder")
     state = _read_checkpoint(folder)
     if state is None:
         return 0
@@ -194,10 +195,9 @@ def _read_checkpoint(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        state = torch.load(path, weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise InputError(f"{path}: a damaged checkpoint ({error}); remove {folder} to begin again") from error
-    return dict(state)
+        return read_state(path, ("done", "methods"))
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; remove {folder} to begin again") from error
 
 
 def _save(folder: Path, begin: int, part: Columns, info: dict[str, Any], methods: Mapping[str, Adapts]) -> None:

@@ -21,6 +21,7 @@ from blemish.execution.in_process import InProcess
 from blemish.storage.files import held_folder, place, write_bytes
 from blemish.storage.results import Outcome, Progress
 from blemish.streams.levels import release_name
+from blemish.streams.settings import differing
 from blemish.streams.stream import JPEG_QUALITY, Stream
 from blemish.types import InputError
 from blemish.version import VERSION
@@ -150,9 +151,9 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: not readable ({error}); choose another folder") from error
-    different = sorted(key for key in settings if not isinstance(found, dict) or found.get(key) != settings[key])
+    different = differing(found, settings)
     if different:
-        raise InputError(f"{destination}: holds another stream ({', '.join(different)} differ); choose another folder")
+        raise InputError(f"{destination}: holds another stream ({different}); choose another folder")
 
 
 def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:

@@ -1,0 +1,234 @@
+"""What each corruption has to compute and to move, counted by hand from its formula, for roofline.py.
+
+`COUNTS` holds for every corruption of the catalog the operations per value of an image (three values a pixel), the
+bytes per value besides levels in and levels out, and in words what was counted. Images have 224 × 224 pixels and
+severity is 3, or the only one there is; where parameters are drawn, their mean or a typical value counts.
+
+Counted is what the formula asks of a perfect implementation that fuses everything, not what ours executes:
+
+- An addition, product, comparison, minimum, maximum, rounding, selection, shift or look-up is 1, a multiply-add 2, both
+  bounds of a clip 2. A division, root, power, logarithm or exponential is `SPECIAL`. Scaling levels to 0 … 1 and
+  quantising are 4 together; what only copies or hides levels does neither.
+- What is done once for a pixel, not for each of its values, is divided by 3. What is done once for an image, a row or a
+  column is nothing.
+- A filter of n taps is 2 n, a separable one 4 n; there are no running sums. A real FFT of n values is 2.5 log2(n) per
+  value and direction.
+- Mixing two values is 4, so that bilinear sampling is three mixes, and comes after the coordinates. These are 4 per
+  pixel for an affine map; rounding them to 1/32 is `SNAP`, and going from them to places in the image `PLACE`.
+  Coordinates that depend on the row or the column alone leave only the address to compute, `ADDRESS`.
+- A small shape is 4 for each pixel of the box around it: the test and the mark.
+- Bytes: all levels count as read once, even where they end up hidden, and once more where all of an image must be known
+  before its first value can be written. Random words and noise are made again rather than stored. Plain tables (of
+  normal quantiles, of levels) and intermediate results are no bytes, but for planes that are said to be stored.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BENCHMARK", "COUNTS", "Count"]
+
+
+class Count(NamedTuple):
+    """Operations and further bytes, both per value, and what they are for."""
+
+    operations: float
+    more_bytes: float
+    what: str
+
+
+VALUES = 3 * 224 * 224
+HASH = 9  # whole-number operations for 16 random bits; twice as many for a value of 23 bits
+NORMAL = HASH + 1  # one look-up
+UNIFORM = 2 * HASH + 2
+LEVELS = 4
+SPECIAL = 8
+MIX = 4
+BILINEAR = 3 * MIX
+ADDRESS = 2
+AFFINE, SNAP = (
+    4,
+    4,
+)  # a multiply-add and a multiply, round for each coordinate; what depends on the row is there already
+PLACE = 8 + ADDRESS  # floor, share and two bounds for each coordinate
+SHAPE = 4
+GRAY = 5  # luminance
+EXTREMES = 4  # the largest and the smallest of three values
+HUE = EXTREMES + 2 + 5 + SPECIAL  # spread, guard against 0, sextant, division
+LIGHT = EXTREMES + 2
+RELIT = LIGHT + 6 + 6 + 1 + SPECIAL  # on levels, the room before and after, guard, ratio; then 3 per value
+NOISE = NORMAL + 2 + LEVELS
+JPEG = 10 + 0.5 * (4 * 44 + 12) + 14
+
+_BENCHMARK = {
+    "gaussian_noise": Count(NOISE, 0, "hash, table, add"),
+    "shot_noise": Count(NORMAL + 2 + 30 + 36 + LEVELS, 0, "hash, table, expansion and 12 partial sums"),
+    "impulse_noise": Count(HASH + 6 + LEVELS, 0, "hash, two ramps"),
+    "defocus_blur": Count(2 * 2.5 * 15.6 + 3 + LEVELS, 0, "a disk of radius 6 by FFT (113 taps would be more)"),
+    "glass_blur": Count(
+        2 * 4 * 9 + 3 * (HASH + 12) / 3 + LEVELS, 3 * 4 / 3, "two Gaussians of 9 taps, 3 passes of copies"
+    ),
+    "motion_blur": Count(2 * 31 + LEVELS, 0, "31 taps along a line"),
+    "zoom_blur": Count(11 * BILINEAR + LEVELS, 0, "11 enlargements, three mixes each"),
+    "snow": Count((HASH + 2 * 25 + 24) / 3 + 10 + LEVELS, 0, "one plane: hash, enlarge, 25 taps; whiten, add"),
+    "frost": Count(MIX + LEVELS, 1, "weigh and add a texture"),
+    "fog": Count(
+        (1.3 * (HASH + 12) + 4) / 3 + 5 + LEVELS,
+        1,
+        "one plane of 256 × 256: hash, diamond-square; maximum (second read), add",
+    ),
+    "brightness": Count(6 + LEVELS, 0, "maximum, scale"),
+    "contrast": Count(4 + LEVELS, 1, "mean, scale: the levels are read twice"),
+    "elastic_transform": Count(
+        (2 * (HASH + 4 * 15) + AFFINE + SNAP + 4 + 2 * PLACE) / 3 + 2 * BILINEAR + LEVELS,
+        0,
+        "two fields: hash, Gaussian of 15 taps; coordinates and bilinear sampling, twice",
+    ),
+    "pixelate": Count(2, 0, "means of boxes, repeat"),
+    "jpeg_compression": Count(JPEG, 0, "colour, four passes of the DCT, quantise, colour"),
+}
+
+_EXTRA = {
+    "speckle_noise": Count(NORMAL + 3 + LEVELS, 0, "hash, table, scale, multiply"),
+    "gaussian_blur": Count(4 * 25 + LEVELS, 0, "Gaussian of 25 taps"),
+    # Thickness 5; Canny 27: gradients 6, norm 4, direction 5, ridge and bounds 4, chains 8; chamfer distances 32: two
+    # sweeps of 8 neighbours; block means 6; equalisation 2; relief and its means 15; product and maximum 2.
+    "spatter": Count(
+        (NORMAL + 4 * 17 + 5 + 27 + 32 + 6 + 2 + 15 + 2) / 3 + 2 + LEVELS,
+        2 * 2 / 3,
+        "one plane: hash, Gaussian of 17 taps, edges, distances, relief; stored for a histogram and a maximum; add",
+    ),
+    "saturate": Count((EXTREMES + 3 + 2 * SPECIAL + 6) / 3 + 4 + LEVELS, 0, "extremes, two divisions; scale"),
+}
+
+_NOC = {
+    "quantization": Count(3 + LEVELS, 0, "scale, round, scale"),
+    "gaussian_noise": Count(NOISE, 0, "hash, table, add"),
+    "salt_pepper": Count((HASH + 3) / 3 + 1 + LEVELS, 0, "one plane: hash, two comparisons; add"),
+    "blur": Count(4 * 11 + MIX + LEVELS, 0, "five means of 3 × 3 as one separable filter of 11 taps, mix"),
+    "thumbnail_resize": Count(
+        2 * 4.35 * (0.46 + 0.46**2) + MIX * (0.46 + 1) + LEVELS,
+        0,
+        "to 0.46 of the side by 4.35 taps, back by a mix; per axis",
+    ),
+    "pixelate": Count(1 + 1 / 3 + 1 / 9 + LEVELS, 0, "means of 3 × 3, repeat"),
+    "artifacts": Count(92 * 4 * 26 * SHAPE / VALUES + 1, 0, "92 boxes of 4 × 26; select"),
+    "vertical_artifacts": Count(98 * 26 * 4 * SHAPE / VALUES + 1, 0, "98 boxes of 26 × 4; select"),
+    "rhombus": Count(42 * 15**2 * SHAPE / VALUES + 1 / 3 + 1, 0, "42 boxes of 15 × 15; look-up, select"),
+    "rain": Count(66 * 13**2 * SHAPE / VALUES + 1 / 3 + 3 + LEVELS, 0, "66 boxes of 13 × 13; look-up, whiten"),
+    "circles": Count(28 * 13**2 * SHAPE / VALUES + 1 / 3 + 1, 0, "28 boxes of 13 × 13; look-up, select"),
+    "obstruction": Count(1 / 3 + 1, 0, "row and column, select"),
+    "border": Count(1 / 3 + 1, 0, "row and column, select"),
+    "translation": Count((ADDRESS + 1) / 3 + 1, 0, "address, row and column; select"),
+    "shear": Count((2 + ADDRESS) / 3 + MIX + LEVELS, 0, "two bounds, address; one mix, whose share depends on the row"),
+    "elastic": Count(ADDRESS / 3 + MIX + LEVELS, 0, "address; one mix, along one axis"),
+    "rotation": Count((AFFINE + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
+    "backlight": Count(1 / 3 + 1 + LEVELS, 0, "select by row or column, add"),
+    "brightness": Count(1 + LEVELS, 0, "add"),
+    "contrast": Count(4 + LEVELS, 1, "mean, scale: the levels are read twice"),
+    "color_distortion": Count(1 + LEVELS, 0, "add"),
+    "gray_scale": Count(GRAY / 3 + MIX + LEVELS, 0, "luminance, mix"),
+    "hue": Count((HUE + 1) / 3 + 9 + LEVELS, 0, "hue, turn; ramps"),
+}
+
+# Steps of color_jitter; those before contrast, on average half, are done for the mean of the image and once more.
+_CONTRAST_STEP = (GRAY + 1) / 3 + 4
+_OTHER_STEPS = 3 + (GRAY + 1) / 3 + 4 + (HUE + 1) / 3 + 9
+
+_SYN2NAT = {
+    "affine": Count(ADDRESS / 3 + BILINEAR + LEVELS, 0, "address, bilinear sampling"),
+    "blur": Count(4 * 17 / 3 + LEVELS, 0, "separable filter of 5, 5 or 7 taps"),
+    "border": Count(1 / 3 + 1, 0, "row and column, select"),
+    "channel_dropout": Count(1, 0, "select"),
+    "coarse_dropout": Count(19 * 8**2 * SHAPE / VALUES + 1, 0, "19 squares of 8 × 8; select"),
+    "color_jitter": Count(
+        _CONTRAST_STEP + 1.5 * _OTHER_STEPS + LEVELS,
+        1,
+        "three blends, a turn of the hue; mean of the image (second read)",
+    ),
+    "cutout": Count(1 / 3 + 1, 0, "row and column, select"),
+    "downscale": Count(ADDRESS / 3, 0, "address"),
+    "elastic_transform": Count((AFFINE + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
+    "emboss": Count(8 + LEVELS, 0, "a diagonal difference and two others, weigh, add"),
+    "flip": Count(ADDRESS / 3, 0, "address"),
+    "gauss_noise": Count(NOISE, 0, "hash, table, add"),
+    "gaussian_blur": Count(4 * 7 + LEVELS, 0, "Gaussian of 7 taps"),
+    "grid_distortion": Count(ADDRESS / 3 + BILINEAR + LEVELS, 0, "address, bilinear sampling"),
+    "hue_saturation_value": Count(
+        (HUE + 3 + SPECIAL + 1 + 3 + 3 + 1) / 3 + 5 + 3 + LEVELS, 0, "hue, turn, saturation, value; ramps"
+    ),
+    "image_compression": Count(JPEG, 0, "colour, four passes of the DCT, quantise, colour"),
+    "invert": Count(1, 0, "subtract"),
+    "iso_noise": Count(
+        (2 * LIGHT + 3 + 2 * NORMAL + 30 + 3 + 7 + SPECIAL + 3 + HUE + 3) / 3 + 5 + 3 + LEVELS,
+        1,
+        "contrast of the image (second read); one plane: hash and table twice, Poisson expansion, hue; ramps",
+    ),
+    "jpeg_compression": Count(JPEG, 0, "colour, four passes of the DCT, quantise, colour"),
+    "median_blur": Count(
+        (22 + 88 + 88 + 260) / 4,
+        0,
+        "windows of 3, 5, 5 or 7: minima and maxima of a network that shares sorted columns",
+    ),
+    "motion_blur": Count(2 * 5 + LEVELS, 0, "5 taps along a line"),
+    "multiplicative_noise": Count((HASH + 4) / 3 + 1 + LEVELS, 0, "one plane: hash, scale; multiply"),
+    "optical_distortion": Count((5 + 4 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
+    "perspective": Count(
+        (6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates and a division, bilinear sampling"
+    ),
+    "posterize": Count(3, 0, "scale, round, scale"),
+    "random_brightness": Count(1 + LEVELS, 0, "add"),
+    "random_contrast": Count(1 + LEVELS, 0, "multiply"),
+    "random_fog": Count(
+        51_000 * SHAPE / VALUES + SPECIAL / 3 + 3 + 4 * 5 + LEVELS,
+        0,
+        "19 discs, whose boxes hold 51,000 pixels of the image; power; whiten, separable filter of 5 taps",
+    ),
+    "random_gamma": Count(SPECIAL + LEVELS, 0, "power"),
+    "random_grid_shuffle": Count((8 + ADDRESS) / 3, 0, "tile, its source, place in it, address"),
+    "random_rain": Count(
+        50 * 21 * SHAPE / VALUES + 1 + 4 * 5 + LEVELS + RELIT / 3 + 3 + LEVELS,
+        0,
+        "50 strokes of 21 pixels; separable filter of 5 taps, quantise, lightness",
+    ),
+    "random_shadow": Count(
+        (3 * 2.7 * 2 + 3 + RELIT) / 3 + 3 + 1 + LEVELS,
+        0,
+        "2.7 edges met in a row by each of 3 polygons; lightness, select",
+    ),
+    "random_snow": Count((1 + RELIT) / 3 + 3 + 1 + LEVELS, 0, "comparison, lightness, select"),
+    "random_sun_flare": Count(
+        8 * (17**2 + 3**2) / 2 * (SHAPE + 3 * MIX) / VALUES + (1 + 5) / 3 + 3 + LEVELS,
+        0,
+        "8 boxes of 17 × 17 or 3 × 3, mixed in; squared distance, 5 comparisons; look-up",
+    ),
+    "rgb_shift": Count(1 + LEVELS, 0, "add"),
+    "rotate": Count((AFFINE + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
+    "sharpen": Count(4 + 3 + LEVELS, 0, "sum of 3 × 3, weigh, subtract"),
+    "solarize": Count(3, 0, "comparison, subtract, select"),
+    "to_sepia": Count(5 + 1 + MIX + LEVELS, 0, "3 × 3 matrix, bound, mix"),
+    "translate": Count(ADDRESS / 3 + BILINEAR + LEVELS, 0, "address, bilinear sampling"),
+}
+
+_LP = {
+    "l0": Count(
+        2 * (2 * HASH) + 2 + 2 + 0.06 * (HASH + 2) + LEVELS, 0, "hash and histogram, again for the comparison; select"
+    ),
+    "l1": Count(
+        2 * (UNIFORM + 1 + SPECIAL) + 1 + 3 + LEVELS, 0, "hash and logarithm, twice because of their sum; sign, add"
+    ),
+    "l2": Count(2 * NORMAL + 2 + 2 + LEVELS, 0, "hash and table, twice because of their norm; add"),
+    "linf": Count(UNIFORM + 2 + LEVELS, 0, "hash, add"),
+    "gaussian": Count(NOISE, 0, "hash, table, add"),
+}
+
+COUNTS: dict[str, Count] = {
+    **_BENCHMARK,
+    **_EXTRA,
+    **{f"noc:{name}": count for name, count in _NOC.items()},
+    **{f"syn2nat:{name}": count for name, count in _SYN2NAT.items()},
+    **{f"lp:{name}": count for name, count in _LP.items()},
+}
+
+BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)
+"""The fifteen corruptions of the ImageNet-C benchmark."""

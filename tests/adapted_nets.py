@@ -1,0 +1,51 @@
+"""A small network, images, and settings with which every adaptation method has something to do."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from blemish.adaptation.base import Levels, Method, Optimiser
+from blemish.adaptation.methods import make_method
+from blemish.models.base import Preprocessing
+
+CLASSES = 4
+FAST = Optimiser("sgd", 0.1)
+
+
+def small_net(norm: str = "batch") -> nn.Module:
+    torch.manual_seed(0)
+    layers: dict[str, nn.Module] = {"batch": nn.BatchNorm2d(6), "group": nn.GroupNorm(2, 6), "none": nn.Identity()}
+    net = nn.Sequential(
+        nn.Conv2d(3, 6, 3, padding=1), layers[norm], nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(0.5)
+    )
+    net.append(nn.Linear(24, CLASSES))
+    nn.init.normal_(net[-1].weight, std=2.0)
+    if norm == "batch":
+        net[1].running_mean.normal_(0, 0.2)
+        net[1].running_var.uniform_(0.5, 1.5)
+    return Levels(net, Preprocessing(mean=(0.5,), std=(0.25,))).eval()
+
+
+def images(seed: int = 0, count: int = 16) -> Tensor:
+    return torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+
+
+# Settings with which every method has something to do on this small network.
+CHANGES = {
+    "tent": {"optimiser": FAST},
+    "rpl": {"optimiser": FAST},
+    "cpl": {"optimiser": FAST},
+    "eta": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
+    "eata": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
+    "rdumb": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "every": 3},
+    "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
+}
+
+
+def made(name: str, model: nn.Module | None = None) -> Method:
+    return make_method(name, model or small_net(), clean=[images(90), images(91)], **CHANGES.get(name, {}))
+
+
+def parameters(method: Method) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in method.model.named_parameters()}  # type: ignore[attr-defined]
