@@ -46,10 +46,8 @@ SPECIAL = 8
 MIX = 4
 BILINEAR = 3 * MIX
 ADDRESS = 2
-AFFINE, SNAP = (
-    4,
-    4,
-)  # a multiply-add and a multiply, round for each coordinate; what depends on the row is there already
+AFFINE = 4  # a multiply-add for each coordinate; what depends on the row is there already
+SNAP = 4  # a product and a rounding for each
 PLACE = 8 + ADDRESS  # floor, share and two bounds for each coordinate
 SHAPE = 4
 GRAY = 5  # luminance
