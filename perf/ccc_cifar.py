@@ -167,7 +167,7 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
         "streams": {},
     }
     jobs = []
-    for target in options.targets:
+    for target in options.streams:
         place = options.out / f"target-{100 * target:g}"
         place.mkdir(exist_ok=True)
         walk = chosen_walk(options, surfaces, target, place)
@@ -211,7 +211,7 @@ def score(options: argparse.Namespace, results: dict[str, Any]) -> None:
     """Add the scores of all methods, and draw them."""
     window = default_window(options.images)
     drawn = {}
-    for target in options.targets:
+    for target in options.streams:
         place = options.out / f"target-{100 * target:g}"
         walk = read_walk(place / "walk.json")
         correct = {name: np.load(place / f"{name}.npy") for name in options.methods if (place / f"{name}.npy").exists()}
@@ -239,6 +239,7 @@ def main() -> None:
     parser.add_argument("weights")
     parser.add_argument("out", type=Path)
     parser.add_argument("--targets", type=float, nargs="+", default=[0.5, 0.3])
+    parser.add_argument("--streams", type=float, nargs="+", default=None, help="targets to walk at; default all")
     parser.add_argument("--corruptions", nargs="+", default=list(LEVELS["easy"].corruptions))
     parser.add_argument("--subset", type=int, default=1000, help="images to calibrate on")
     parser.add_argument("--pool", type=int, default=None, help="images of the data set to use; default all")
@@ -255,6 +256,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
+    options.streams = options.streams or options.targets
     start = time.perf_counter()
     results = study(options)
     results["seconds"] = time.perf_counter() - start
