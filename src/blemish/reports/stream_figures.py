@@ -168,6 +168,7 @@ def run_figure(
                     axes.plot(fall.at + 1, means[fall.at - size + 1], "x", color=line.get_color(), markersize=9)
         axes.set_title(title, fontsize=10, color=_INK)
         axes.grid(axis="y", color=_RULE, linewidth=0.6)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         _tidy(axes, "images", f"accuracy over the last {size:,} images, %" if axes is panels[0] else "")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     _save(figure, path)
