@@ -1,11 +1,12 @@
-"""How far each corruption is from what the GPU allows: python perf/roofline.py [--batch 512] [--side 224] [--only …].
+"""How far each corruption is from what the GPU allows: python perf/roofline.py [--batch 1536] [--side 224] [--only …].
 
 For every corruption of the catalog, per image: the fewest bytes it must move (levels in, levels out, and what it reads
 besides), the operations its formula needs, the floor that the larger of the two sets (with the bandwidth of a large
 copy and the rate of a large float32 matrix product, measured in the same run), and the measured time, device events
-around calls in a row. Severity is 3, or the only one there is. How operations and bytes were counted, for 224 pixels,
-stands in roofline_counts.py. `--only noc syn2nat:random` measures the groups of these keys (imagenet-c, extra, noc,
-syn2nat, lp) and the corruptions whose names begin so.
+around calls in a row: in large batches, and in those of `--small`, which the host's queueing may hold up. Severity is
+3, or the only one there is. How operations and bytes were counted, for 224 pixels, stands in roofline_counts.py.
+`--only noc syn2nat:random` measures the groups of these keys (imagenet-c, extra, noc, syn2nat, lp) and the corruptions
+whose names begin so.
 """
 
 from __future__ import annotations
@@ -113,42 +114,56 @@ def check_counts() -> None:
         )
 
 
-def measured(
-    name: str, count: Count, work: Callable[[], Tensor], images: Tensor, rates: tuple[float, float]
-) -> Measured:
-    """Time a corruption against its floor."""
-    values = images[0].numel()
-    moved = values * (2 + count.more_bytes)
-    by_bytes, by_work = 1e6 * moved / rates[0], 1e6 * values * count.operations / rates[1]
-    time = 1000 * milliseconds(work) / len(images)
-    floor = max(by_bytes, by_work)
-    text = (
-        f"| {name} | {moved / 1000:.0f} | {values * count.operations / 1e6:.1f} | {floor:.2f} "
-        f"({'bytes' if by_bytes > by_work else 'operations'}) | {time:.2f} | {time / floor:.0f} | {count.what} |"
-    )
-    return Measured(text, time, time / floor)
+class Bench(NamedTuple):
+    """What is measured with: images, how many of them make a small batch, and the rates of copies and of products."""
+
+    images: Tensor
+    small: int
+    rates: tuple[float, float]
+
+    def measured(self, name: str, count: Count, work: Callable[[Tensor], Tensor]) -> Measured:
+        """Time a corruption against its floor."""
+        values = self.images[0].numel()
+        moved = values * (2 + count.more_bytes)
+        by_bytes, by_work = 1e6 * moved / self.rates[0], 1e6 * values * count.operations / self.rates[1]
+        time, few = (self._microseconds(work, images) for images in (self.images, self.images[: self.small]))
+        floor = max(by_bytes, by_work)
+        text = (
+            f"| {name} | {moved / 1000:.0f} | {values * count.operations / 1e6:.1f} | {floor:.2f} "
+            f"({'bytes' if by_bytes > by_work else 'operations'}) | {time:.2f} | {time / floor:.0f} | {few:.2f} "
+            f"| {count.what} |"
+        )
+        return Measured(text, time, time / floor)
+
+    @staticmethod
+    def _microseconds(work: Callable[[Tensor], Tensor], images: Tensor) -> float:
+        return 1000 * milliseconds(lambda: work(images)) / len(images)
 
 
-def corrupted(name: str, images: Tensor) -> Callable[[], Tensor]:
+def corrupted(name: str) -> Callable[[Tensor], Tensor]:
     """The call that users make, at the usual severity."""
     corruption = blemish.catalog[name]
     severity = USUAL_SEVERITY if corruption.only_severity is None else corruption.only_severity
-    return lambda: corruption(images, severity=severity)
+    return lambda images: corruption(images, severity=severity)
 
 
-def print_group(key: str, names: Sequence[str], images: Tensor, rates: tuple[float, float]) -> None:
+def stored(images: Tensor) -> Tensor:
+    """The JPEG round trip of stored sets."""
+    return jpeg_round_trip(images, torch.full((len(images),), STORAGE_QUALITY, dtype=torch.float64))
+
+
+def print_group(key: str, names: Sequence[str], bench: Bench) -> None:
     """Print a group's heading, table and means; JPEG as storage is in the table only."""
     print(f"\n### {HEADINGS.get(key, key)}\n")
-    print("| corruption | kB per image | million operations | floor, µs | measured, µs | ratio | operations |")
-    print("|---|---:|---:|---:|---:|---:|---|")
+    print("| corruption | kB per image | million operations | floor, µs | measured, µs | ratio | ", end="")
+    print(f"{bench.small} at a time | operations |\n|---|---:|---:|---:|---:|---:|---:|---|")
     rows = []
     for name in names:
-        rows.append(measured(name, COUNTS[name], corrupted(name, images), images, rates))
+        rows.append(bench.measured(name, COUNTS[name], corrupted(name)))
         print(rows[-1].text, flush=True)
     if "jpeg_compression" in names:
-        quality = torch.full((len(images),), STORAGE_QUALITY, dtype=torch.float64)
-        label, count = f"jpeg_compression, as storage ({STORAGE_QUALITY:g})", COUNTS["jpeg_compression"]
-        print(measured(label, count, lambda: jpeg_round_trip(images, quality), images, rates).text, flush=True)
+        label = f"jpeg_compression, as storage ({STORAGE_QUALITY:g})"
+        print(bench.measured(label, COUNTS["jpeg_compression"], stored).text, flush=True)
     time = statistics.fmean(row.time for row in rows)
     ratio = math.exp(statistics.fmean(math.log(row.ratio) for row in rows))
     print(f"\nOf {len(rows)}: geometric mean of the ratios {ratio:.1f}, ", end="")
@@ -158,7 +173,8 @@ def print_group(key: str, names: Sequence[str], images: Tensor, rates: tuple[flo
 def main() -> None:
     """Print the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=1536)
+    parser.add_argument("--small", type=int, default=256)
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--only", nargs="+", default=[], metavar="PREFIX", help="groups, or beginnings of names")
     options = parser.parse_args()
@@ -169,7 +185,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: copies {rates[0] / 1e12:.2f} TB/s, ", end="")
     print(f"float32 products {rates[1] / 1e12:.0f} TFLOP/s; {options.batch} images of {options.side} pixels")
     for key, names in wanted.items():
-        print_group(key, names, images, rates)
+        print_group(key, names, Bench(images, options.small, rates))
 
 
 if __name__ == "__main__":

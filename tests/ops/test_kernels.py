@@ -9,9 +9,11 @@ import torch
 from blemish.corruptions.blur import motion_taps
 from blemish.kernels import kernels_for
 from blemish.models.base import Preprocessing
+from blemish.ops.edges import _connected, _Grid, canny
 from blemish.ops.filters import gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile
+from blemish.ops.rank import median_filter
 from blemish.ops.resample import mean_zoom
 from blemish.ops.shuffle import shuffle_sources
 from blemish.rng import Words
@@ -119,3 +121,84 @@ def test_normalising(both, device: torch.device) -> None:
     fused, plain = both(lambda: prepare(images.to(device)))
     assert (fused - plain).abs().max() < 1e-6
     assert (fused.cpu() - prepare(images)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("radius", [1, 2, 3, 5, 10, 11])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (11, 3, 31, 18), (2, 1, 9, 300), (43, 3, 8, 8), (5, 3, 224, 224)])
+def test_medians(both, device: torch.device, shape: tuple[int, ...], radius: int) -> None:
+    """Fewer planes than a word has bits, and more; windows larger than the image."""
+    images = torch.randint(0, 256, shape, dtype=torch.uint8)
+    images[..., ::2] //= 64
+    fused, plain = both(lambda: median_filter(images.to(device), radius))
+    assert torch.equal(fused, plain)
+    if images.numel() < 10**5:
+        assert torch.equal(fused.cpu(), median_filter(images, radius))
+
+
+@pytest.mark.parametrize("radius", [16, 44, 45])
+def test_large_medians(both, device: torch.device, radius: int) -> None:
+    """Up to the largest window the kernel takes, and one beyond."""
+    images = torch.randint(0, 256, (2, 3, 50, 33), dtype=torch.uint8)
+    fused, plain = both(lambda: median_filter(images.to(device), radius))
+    assert torch.equal(fused, plain)
+
+
+def test_medians_worked_by_hand(both, device: torch.device) -> None:
+    """Of 0 … 24 the middle one is 12; with edges repeated, the corner has 0 four times, 1 and 5 twice, and 6."""
+    images = torch.arange(25, dtype=torch.uint8, device=device).view(1, 1, 5, 5)
+    fused, _ = both(lambda: [median_filter(images, radius)[0, 0] for radius in (1, 2)])
+    assert fused[0][0, 0] == 1
+    assert fused[1][2, 2] == 12
+
+
+def spiral(side: int) -> tuple[torch.Tensor, tuple[int, int]]:
+    """A path one pixel wide from the upper left corner inwards, a pixel between its turns, and where it ends."""
+    taken = np.zeros((side + 4, side + 4), bool)
+    taken[[0, -1]] = taken[:, [0, -1]] = taken[2, 2] = True
+    row, column, down, right, turns = 2, 2, 0, 1, 0
+    while turns < 2:
+        if taken[row + down, column + right] or taken[row + 2 * down, column + 2 * right]:
+            down, right, turns = right, -down, turns + 1
+        else:
+            row, column, turns = row + down, column + right, 0
+            taken[row, column] = True
+    return torch.from_numpy(taken[2:-2, 2:-2].copy()), (row - 2, column - 2)
+
+
+def joined(strong: torch.Tensor, weak: torch.Tensor) -> torch.Tensor:
+    """The weak pixels of (B, H, W) masks that hang on strong ones."""
+    grid = _Grid(weak[:, None])
+    planes = [grid.at(grid.load(grid.plane(0, "bool"), mask[:, None])) for mask in (strong, weak)]
+    return grid.images(_connected(grid, *planes))[:, 0]
+
+
+def test_a_spiral_hangs_on_either_end(both, device: torch.device) -> None:
+    path, end = spiral(224)
+    weak = torch.stack([path, path, path, path.flip(0), path.T]).to(device)
+    strong = torch.zeros_like(weak)
+    strong[0, 0, 0] = strong[3, -1, 0] = True
+    strong[1][end] = strong[4][end[::-1]] = True
+    fused, plain = both(lambda: joined(strong, weak))
+    assert torch.equal(fused, plain)
+    weak[2] = False
+    assert torch.equal(fused, weak)
+
+
+@pytest.mark.parametrize("side", [(1, 1), (8, 8), (31, 57), (1, 300), (300, 1), (224, 224)])
+@pytest.mark.parametrize("share", [0, 0.2, 0.4, 0.5, 0.7, 1])
+def test_regions(both, device: torch.device, side: tuple[int, int], share: float) -> None:
+    """Chance masks around the share at which regions first cross an image, which makes them long and winding."""
+    weak = torch.rand(6, *side) < share
+    strong = weak & (torch.rand(6, *side) < torch.tensor([0, 0.001, 0.01, 0.05, 0.3, 1]).view(-1, 1, 1))
+    fused, plain = both(lambda: joined(strong.to(device), weak.to(device)))
+    assert torch.equal(fused, plain)
+    assert torch.equal(fused.cpu(), joined(strong, weak))
+
+
+def test_edges(both, device: torch.device) -> None:
+    levels = torch.randint(0, 256, (20, 1, 14, 14), dtype=torch.uint8).repeat_interleave(16, 2).repeat_interleave(16, 3)
+    levels += torch.randint(0, 30, levels.shape, dtype=torch.uint8)
+    fused, plain = both(lambda: canny(levels.to(device)))
+    assert torch.equal(fused, plain)
+    assert torch.equal(fused.cpu(), canny(levels))
+    assert fused.any()

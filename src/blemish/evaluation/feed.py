@@ -22,7 +22,7 @@ __all__ = ["Feed"]
 
 # Of the memory that is free when images come to a device; the rest is for activations.
 _SHARE = 0.5
-_PIECE = 2**28
+_PIECE = 2**26
 
 _kept: dict[tuple[int, torch.device], Tensor] = {}
 
@@ -99,8 +99,16 @@ def _pixels_on(images: Images, device: torch.device) -> Tensor | None:
 
 
 def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """In pieces, because torch cannot take arrays that may not be written to, such as mapped files."""
+    """In pieces through two page-locked ones, so that one is filled while the other is on its way."""
     out = torch.empty(len(pixels), dtype=torch.uint8, device=device)
-    for start in range(0, len(pixels), _PIECE):
-        out[start : start + _PIECE] = torch.from_numpy(np.array(pixels[start : start + _PIECE]))
+    pieces = [torch.empty(min(_PIECE, len(pixels)), dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    sent: list[torch.cuda.Event] = []
+    for number, start in enumerate(range(0, len(pixels), _PIECE)):
+        if number >= 2:
+            sent[number - 2].synchronize()
+        piece = pieces[number % 2][: len(pixels) - start]
+        piece.numpy()[:] = pixels[start : start + _PIECE]
+        out[start : start + _PIECE].copy_(piece, non_blocking=True)
+        sent.append(torch.cuda.Event())  # type: ignore[no-untyped-call]
+        sent[-1].record(torch.cuda.current_stream(device))
     return out

@@ -43,18 +43,19 @@ def distances(centres: Tensor, height: int, width: int) -> Tensor:
 def polygon_union(vertices: Tensor, drawn: Tensor, height: int, width: int, device: torch.device) -> Tensor:
     """Which pixels lie in any of several polygons, bool (B, 1, H, W).
 
-    `vertices` (B, N, K, 2) as (x, y) and `drawn` (B, N), which of the polygons exist, live on the CPU. A polygon that
-    crosses itself is filled by the even-odd rule.
+    `vertices` (B, N, K, 2) as (x, y), float64, and `drawn` (B, N), which of the polygons exist, are sent to the device.
+    A polygon that crosses itself is filled by the even-odd rule.
     """
-    start, end = vertices, vertices.roll(-1, 2)
-    y = torch.arange(height, dtype=torch.float64)
+    start, drawn = send(vertices, device), send(drawn, device)
+    end = start.roll(-1, 2)
+    y = torch.arange(height, dtype=torch.float64, device=device)
     meets = (start[..., 1:] <= y) != (end[..., 1:] <= y)
     rise = end[..., 1:] - start[..., 1:]
     slope = (end[..., :1] - start[..., :1]) / rise.masked_fill(rise == 0, 1)
     crossing = start[..., :1] + (y - start[..., 1:]) * slope
     crossing = crossing.masked_fill_(~(meets & drawn[..., None, None]), width)
     # A pixel is inside if an odd number of edges lies to its left. Short whole numbers are compared fastest.
-    edges = send(crossing.ceil().clamp(-1, width), device, torch.int16).unsqueeze(-1)
+    edges = crossing.ceil_().clamp_(-1, width).to(torch.int16).unsqueeze(-1)
     x = torch.arange(width, dtype=torch.int16, device=device)
     inside = torch.zeros((*vertices.shape[:2], height, width), dtype=torch.bool, device=device)
     for edge in edges.unbind(2):

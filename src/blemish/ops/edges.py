@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.kernels import kernels_for
+
 __all__ = ["canny", "chamfer_distance", "depth", "equalise", "relief"]
 
 Flat = Any
@@ -162,7 +164,13 @@ def _summits(values: Flat, step: int) -> Flat:
 
 
 def _connected(grid: _Grid, strong: Flat, weak: Flat) -> Flat:
-    """The weak pixels that a chain of weak neighbours, diagonal ones included, joins to a strong one."""
+    """The weak pixels that a chain of weak neighbours, diagonal ones included, joins to a strong one.
+
+    Strong pixels are weak as well, and none lies in the frame.
+    """
+    fused = kernels_for(grid.device)
+    if fused is not None:
+        return fused.connected(grid.framed(strong), grid.framed(weak)).flatten()
     plane, stride = grid.plane(0, "bool"), grid.stride
     edges = grid.at(plane)
     edges[...] = strong

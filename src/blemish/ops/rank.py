@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.kernels import kernels_for
 from blemish.ops.filters import pad
 
 __all__ = ["median_filter"]
@@ -188,6 +189,10 @@ def median_filter(levels: Tensor, radius: int) -> Tensor:
     if radius == 0:
         return levels
     side = 2 * radius + 1
+    fused = kernels_for(levels.device)
+    if fused is not None and side <= fused.LARGEST_MEDIAN:
+        medians: Tensor = fused.medians(levels, radius)
+        return medians
     height, width = levels.shape[-2:]
     padded = pad(levels.to(torch.float32), radius, radius, radius, radius, "replicate").to(torch.uint8)
     if side > _LARGEST_NETWORK:
