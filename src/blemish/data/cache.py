@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.data.images import Images, fingerprint
+from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.types import InputError
@@ -29,12 +29,12 @@ __all__ = ["MEMORY_LIMIT", "Images", "load"]
 MEMORY_LIMIT = 2 * 2**30
 """Bytes of pixels that are kept in memory; more of them go to a file."""
 
+Result = TypeVar("Result")
+
 Progress = Callable[[int, int], None]
 """Told how many images are decoded, of how many."""
 
-_MAGIC = b"blemish pixels 1"
-_DIGEST_BYTES = 16
-_CHUNK = 2**24
+_MAGIC = b"blemish pixels 2"
 _LEFT_OVER_SECONDS = 24 * 3600
 
 
@@ -57,7 +57,7 @@ def load(
     if count < 1:
         raise InputError(f"{count} workers; expected at least 1")
     kept = _kept_file(source, folder, resize, crop)
-    found = _open_file(kept, len(source)) if kept is not None else None
+    found = _open_file(kept, len(source), count) if kept is not None else None
     if found is None:
         found = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
     elif progress is not None:
@@ -72,7 +72,7 @@ def load(
         pixels=found.pixels,
         starts=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
         shapes=shapes,
-        fingerprint=fingerprint(source.names, source.ids, source.labels, shapes, found.digest),
+        digests=found.digests,
         classes=source.classes,
         groups=source.groups,
         note=source.note,
@@ -82,7 +82,7 @@ def load(
 class _Pixels(NamedTuple):
     pixels: NDArray[np.uint8]
     shapes: NDArray[np.int64]
-    digest: bytes
+    digests: NDArray[np.uint8]
 
 
 def _kept_file(
@@ -102,29 +102,32 @@ def _decode(
     source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: Progress | None
 ) -> _Pixels:
     shapes = np.empty((len(source), 3), dtype=np.int64)
+    digests = np.empty((len(source), DIGEST_BYTES), dtype=np.uint8)
+
+    def work(row: int) -> tuple[NDArray[np.uint8], bytes]:
+        picture = source.read(row)
+        try:
+            levels = _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
+        except InputError as error:
+            raise InputError(f"{source.name}, {source.names[row]}: {error}") from error
+        return levels, image_digest(levels)
+
     with sink:
-        for row, levels in enumerate(_levels(source, resize, crop, workers)):
+        for row, (levels, digest) in enumerate(_ahead(work, len(source), workers)):
             shapes[row] = levels.shape
+            digests[row] = np.frombuffer(digest, dtype=np.uint8)
             sink.append(levels)
             if progress is not None:
                 progress(row + 1, len(source))
-        return sink.finish(shapes)
+        return sink.finish(shapes, digests)
 
 
-def _levels(source: Source, resize: int | None, crop: int | None, workers: int) -> Iterator[NDArray[np.uint8]]:
-    """The images in order, a few ahead of the one that is asked for."""
-
-    def work(row: int) -> NDArray[np.uint8]:
-        picture = source.read(row)
-        try:
-            return _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
-        except InputError as error:
-            raise InputError(f"{source.name}, {source.names[row]}: {error}") from error
-
-    waiting: deque[Future[NDArray[np.uint8]]] = deque()
+def _ahead(work: Callable[[int], Result], count: int, workers: int) -> Iterator[Result]:
+    """The results for 0, 1, …, made by several threads, a few ahead of the one that is asked for."""
+    waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for row in range(len(source)):
+            for row in range(count):
                 waiting.append(pool.submit(work, row))
                 if len(waiting) > 4 * workers:
                     yield waiting.popleft().result()
@@ -137,15 +140,15 @@ def _levels(source: Source, resize: int | None, crop: int | None, workers: int) 
 def _planes(picture: Image.Image, channels: int) -> NDArray[np.uint8]:
     if channels == 1 and picture.mode != "L":
         raise InputError(f"a picture of mode {picture.mode} among gray ones; expected mode L")
-    levels = np.asarray(picture if channels == 1 else picture.convert("RGB"))
+    levels = np.asarray(picture if channels == 1 or picture.mode == "RGB" else picture.convert("RGB"))
     return np.ascontiguousarray(levels.reshape(*levels.shape[:2], channels).transpose(2, 0, 1))
 
 
 class _Sink:
     """Pixels on their way: into memory, and from the moment that they exceed the limit into a file.
 
-    The file has a temporary name until it is complete. It ends with the shapes, a digest of the pixels, one of the
-    shapes and that digest, the number of images, and a mark.
+    The file has a temporary name until it is complete. It ends with the shapes, a digest of each image, one of the
+    shapes and those digests, the number of images, and a mark.
     """
 
     def __init__(self, limit: int, kept: Path | None, folder: str | os.PathLike[str] | None) -> None:
@@ -154,7 +157,6 @@ class _Sink:
         self._file: IO[bytes] | None = None
         self._temporary: Path | None = None
         self._size = 0
-        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
 
     def __enter__(self) -> _Sink:
         return self
@@ -168,7 +170,6 @@ class _Sink:
                 self._temporary.unlink(missing_ok=True)
 
     def append(self, levels: NDArray[np.uint8]) -> None:
-        self._digest.update(levels.data)
         self._size += levels.size
         if self._file is None and self._size > self._limit:
             self._spill()
@@ -177,16 +178,15 @@ class _Sink:
         else:
             self._write(levels.data)
 
-    def finish(self, shapes: NDArray[np.int64]) -> _Pixels:
-        digest = self._digest.digest()
+    def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
         if self._file is None:
-            return _Pixels(np.frombuffer(self._memory, dtype=np.uint8), shapes, digest)
+            return _Pixels(np.frombuffer(self._memory, dtype=np.uint8), shapes, digests)
         if self._temporary is not None and self._kept is not None:
-            self._write(_footer(shapes, digest))
+            self._write(_footer(shapes, digests))
             self._close(self._temporary, self._kept)
-            return _Pixels(np.memmap(self._kept, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digest)
+            return _Pixels(np.memmap(self._kept, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
         self._write(b"", last=True)
-        return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digest)
+        return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
 
     def _spill(self) -> None:
         try:
@@ -230,15 +230,15 @@ def _remove_left_overs(kept: Path) -> None:
                 path.unlink()
 
 
-def _footer(shapes: NDArray[np.int64], digest: bytes) -> bytes:
-    body = shapes.astype("<i8").tobytes() + digest
-    check = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:
+    body = shapes.astype("<i8").tobytes() + digests.tobytes()
+    check = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
     return body + check + len(shapes).to_bytes(8, "little") + _MAGIC
 
 
-def _open_file(path: Path, count: int) -> _Pixels | None:
+def _open_file(path: Path, count: int, workers: int) -> _Pixels | None:
     """What a finished file holds; None for one that is missing or damaged, which is then made anew."""
-    tail = 24 * count + 2 * _DIGEST_BYTES + 8 + len(_MAGIC)
+    tail = (24 + DIGEST_BYTES) * count + DIGEST_BYTES + 8 + len(_MAGIC)
     try:
         size = path.stat().st_size - tail
         if size <= 0:
@@ -249,11 +249,13 @@ def _open_file(path: Path, count: int) -> _Pixels | None:
     except OSError:
         return None
     shapes = np.frombuffer(footer[: 24 * count], dtype="<i8").reshape(count, 3).astype(np.int64)
-    digest = footer[24 * count : 24 * count + _DIGEST_BYTES]
-    if footer != _footer(shapes, digest) or int(shapes.prod(axis=1).sum()) != size:
+    digests = np.frombuffer(footer[24 * count : (24 + DIGEST_BYTES) * count], dtype=np.uint8).reshape(count, -1)
+    if footer != _footer(shapes, digests) or int(shapes.prod(axis=1).sum()) != size:
         return None
     pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(size,))
-    seen = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for start in range(0, size, _CHUNK):
-        seen.update(pixels[start : start + _CHUNK].data)
-    return _Pixels(pixels, shapes, digest) if seen.digest() == digest else None
+    stops = np.cumsum(shapes.prod(axis=1)).tolist()
+
+    def sound(row: int) -> bool:
+        return bool(image_digest(pixels[stops[row - 1] if row else 0 : stops[row]]) == digests[row].tobytes())
+
+    return _Pixels(pixels, shapes, digests) if all(_ahead(sound, count, workers)) else None

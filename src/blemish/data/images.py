@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,7 +14,9 @@ from torch import Tensor
 
 from blemish.types import InputError
 
-__all__ = ["Images", "fingerprint"]
+__all__ = ["DIGEST_BYTES", "Images", "image_digest"]
+
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +24,7 @@ class Images:
     """Labelled images as uint8 levels, ready to be put into batches.
 
     ``pixels`` holds the images one after the other, each as (C, H, W) of its row in ``shapes``, beginning at its entry
-    of ``starts``. The other fields are those of the `Source`. ``fingerprint`` covers names, ids, labels, shapes and
-    pixels: two sets with the same one give the same results.
+    of ``starts``; ``digests`` has a row of bytes for each. The other fields are those of the `Source`.
     """
 
     name: str
@@ -32,13 +34,25 @@ class Images:
     pixels: NDArray[np.uint8]
     starts: NDArray[np.int64]
     shapes: NDArray[np.int64]
-    fingerprint: str
+    digests: NDArray[np.uint8]
     classes: tuple[str, ...] | None = None
     groups: tuple[tuple[int, ...], ...] | None = None
     note: str | None = None
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names, ids, labels, shapes and pixels in short: two sets with the same one give the same results."""
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        for name in self.names:
+            raw = name.encode("utf-8", "surrogateescape")
+            digest.update(len(raw).to_bytes(8, "little") + raw)
+        for values in (self.ids, self.labels, self.shapes):
+            digest.update(np.ascontiguousarray(values, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(self.digests).tobytes())
+        return digest.hexdigest()
 
     def image(self, row: int) -> NDArray[np.uint8]:
         """One image as (C, H, W); a view that is not to be changed."""
@@ -69,34 +83,17 @@ class Images:
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Images:
         """Some of the images, without copying pixels; their fingerprint is that of a source of just these."""
         index = np.asarray(rows, dtype=np.int64)
-        digest = hashlib.blake2b(digest_size=16)
-        for row in index.tolist():
-            digest.update(self.image(row).tobytes())
-        part = replace(
+        return replace(
             self,
             names=tuple(self.names[row] for row in index.tolist()),
             ids=self.ids[index],
             labels=self.labels[index],
             starts=self.starts[index],
             shapes=self.shapes[index],
+            digests=self.digests[index],
         )
-        mark = fingerprint(part.names, part.ids, part.labels, part.shapes, digest.digest())
-        return replace(part, fingerprint=mark)
 
 
-def fingerprint(
-    names: Sequence[str],
-    ids: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    shapes: NDArray[np.int64],
-    pixels: bytes,
-) -> str:
-    """32 hex digits for images whose pixels have this digest; the same on every machine."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in names:
-        raw = name.encode("utf-8", "surrogateescape")
-        digest.update(len(raw).to_bytes(8, "little") + raw)
-    for values in (ids, labels, shapes):
-        digest.update(np.ascontiguousarray(values, dtype="<i8").tobytes())
-    digest.update(pixels)
-    return digest.hexdigest()
+def image_digest(levels: NDArray[np.uint8]) -> bytes:
+    """What tells the pixels of an image from others; large ones are digested without holding up other threads."""
+    return hashlib.blake2b(levels.data, digest_size=DIGEST_BYTES).digest()
