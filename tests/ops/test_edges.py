@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.ops import edges as module
+from blemish.ops import edges, grid
 from blemish.ops.edges import canny, chamfer_distance, depth, equalise, relief
 
 Levels = NDArray[np.int64]
@@ -246,9 +246,10 @@ def test_images_of_a_batch_do_not_touch() -> None:
 
 def test_torch_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = a_batch_for_each()
-    in_numpy = [function(images) for function, images in batches.items()]
-    monkeypatch.setattr(module, "_in_numpy", lambda _: False)
-    for (function, images), expected in zip(batches.items(), in_numpy, strict=True):
+    by_numpy = [function(images) for function, images in batches.items()]
+    for module in (edges, grid):
+        monkeypatch.setattr(module, "in_numpy", lambda _: False)
+    for (function, images), expected in zip(batches.items(), by_numpy, strict=True):
         found = function(images)
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape), function
         assert torch.equal(found, expected), function

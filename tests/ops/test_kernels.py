@@ -9,8 +9,9 @@ import torch
 from blemish.corruptions.blur import motion_taps
 from blemish.kernels import kernels_for
 from blemish.models.base import Preprocessing
-from blemish.ops.edges import _connected, _Grid, canny
+from blemish.ops.edges import _connected, canny
 from blemish.ops.filters import gaussian_blur, line_blur
+from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile
 from blemish.ops.rank import median_filter
@@ -167,7 +168,7 @@ def spiral(side: int) -> tuple[torch.Tensor, tuple[int, int]]:
 
 def joined(strong: torch.Tensor, weak: torch.Tensor) -> torch.Tensor:
     """The weak pixels of (B, H, W) masks that hang on strong ones."""
-    grid = _Grid(weak[:, None])
+    grid = Grid(weak[:, None])
     planes = [grid.at(grid.load(grid.plane(0, "bool"), mask[:, None])) for mask in (strong, weak)]
     return grid.images(_connected(grid, *planes))[:, 0]
 

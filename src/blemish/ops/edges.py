@@ -1,25 +1,19 @@
 """Edges, distances to them and small whole-number filters on grey levels, by OpenCV's exact rules.
 
-Images are (B, 1, H, W). Inside, a batch lies in one flat array (`_Grid`), so that a shifted copy is a contiguous slice
-whatever its direction. The same operators run in NumPy on the CPU, where short passes over small integers cost half of
-what torch's do, and in torch elsewhere.
+Images are (B, 1, H, W). Inside, a batch lies in one flat array (`Grid`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from blemish.kernels import kernels_for
+from blemish.ops.grid import Flat, Grid, in_numpy
 
 __all__ = ["canny", "chamfer_distance", "depth", "equalise", "relief"]
-
-Flat = Any
-"""A flat array: NumPy's on the CPU, a tensor elsewhere."""
 
 # Chamfer weights 1, 1.4 and 2.1969 in units of 1/320 pixel. The last lacks 0.008 units, and that cannot show: lengths
 # up to 20 pixels keep their order, and a sum of nine lacks less than one unit, so its whole pixels are the true sum's.
@@ -36,71 +30,12 @@ _TAN = 13573 / 32768
 _CPU_STEPS, _GPU_STEPS = 2, 4
 
 
-def _in_numpy(device: torch.device) -> bool:
-    return device.type == "cpu"
-
-
-class _Grid:
-    """A batch of images in one flat array, each with a frame around it, and a margin at both ends of the array."""
-
-    def __init__(self, images: Tensor, *, frame: int = 1, reach: int = 2) -> None:
-        self.batch, self.frame = len(images), frame
-        self.height, self.width = images.shape[-2:]
-        self.rows, self.stride = self.height + 2 * frame, self.width + 2 * frame
-        self.count = self.batch * self.rows * self.stride
-        self.margin = reach * (self.stride + 1)
-        self.device = images.device
-        self.in_numpy = _in_numpy(images.device)
-        self.library: Any = np if self.in_numpy else torch
-
-    def plane(self, value: int, kind: str) -> Flat:
-        """One value everywhere, margins included."""
-        size = self.count + 2 * self.margin
-        if self.in_numpy:
-            return np.full(size, value, kind)
-        return torch.full((size,), value, dtype=getattr(torch, kind), device=self.device)
-
-    def cast(self, values: Flat, kind: str) -> Flat:
-        return values.astype(kind) if self.in_numpy else values.to(getattr(torch, kind))
-
-    def at(self, plane: Flat, shift: int = 0, extra: int = 0) -> Flat:
-        """For every pixel in flat order the value that many places on; `extra` more pixels at both ends."""
-        start = self.margin + shift - extra
-        return plane[start : start + self.count + 2 * extra]
-
-    def framed(self, values: Flat) -> Flat:
-        return values.reshape(self.batch, 1, self.rows, self.stride)
-
-    def inside(self, values: Flat) -> Flat:
-        inside = slice(self.frame, -self.frame)
-        return self.framed(values)[..., inside, inside]
-
-    def images(self, values: Flat) -> Tensor:
-        inside = self.inside(values)
-        return torch.from_numpy(inside) if self.in_numpy else inside
-
-    def load(self, plane: Flat, images: Tensor) -> Flat:
-        """Puts images into a plane."""
-        self.inside(self.at(plane))[...] = images.numpy() if self.in_numpy else images
-        return plane
-
-    def fill_border(self, plane: Flat, border: Literal["replicate", "reflect101"]) -> Flat:
-        """Gives the pixels just outside the images their values."""
-        edge = self.frame - 1
-        ring = self.framed(self.at(plane))[..., edge : self.rows - edge, edge : self.stride - edge]
-        inner = 1 if border == "replicate" else 2
-        # In steps that long a slice holds the two opposite rows or columns.
-        ring[..., :: self.height + 1, :] = ring[..., inner : -inner : self.height + 1 - 2 * inner, :]
-        ring[..., :: self.width + 1] = ring[..., inner : -inner : self.width + 1 - 2 * inner]
-        return plane
-
-
 def canny(levels: Tensor, low: int = 50, high: int = 150) -> Tensor:
     """Edges of 8-bit images as bool: OpenCV's Canny with 3×3 Sobel gradients and the norm |dx| + |dy|.
 
     Ridges of the norm above `low` are edges if they are connected to one above `high`.
     """
-    grid = _Grid(levels)
+    grid = Grid(levels)
     across, down = _sobel(grid, grid.fill_border(grid.load(grid.plane(0, "int16"), levels), "replicate"))
     falling = (across ^ down) < 0
     across, down = abs(across), abs(down)
@@ -114,7 +49,7 @@ def canny(levels: Tensor, low: int = 50, high: int = 150) -> Tensor:
     return grid.images(_connected(grid, weak & (here > high), weak))
 
 
-def _sobel(grid: _Grid, plane: Flat) -> tuple[Flat, Flat]:
+def _sobel(grid: Grid, plane: Flat) -> tuple[Flat, Flat]:
     """The gradients to the right and downwards."""
     step = grid.stride
     across = _smoothed(grid.at(plane, 1, step) - grid.at(plane, -1, step), step)
@@ -128,7 +63,7 @@ def _smoothed(values: Flat, step: int) -> Flat:
     return pairs[step:] + pairs[:-step]
 
 
-def _ridges(grid: _Grid, norm: Flat, across: Flat, down: Flat, falling: Flat) -> Flat:
+def _ridges(grid: Grid, norm: Flat, across: Flat, down: Flat, falling: Flat) -> Flat:
     """Where the norm is largest along the gradient, whose direction is one of four.
 
     Takes absolute gradients, and which of them point to the upper right or lower left. Of equal neighbours the first
@@ -163,7 +98,7 @@ def _summits(values: Flat, step: int) -> Flat:
     return rises[:-step] & ~rises[step:]
 
 
-def _connected(grid: _Grid, strong: Flat, weak: Flat) -> Flat:
+def _connected(grid: Grid, strong: Flat, weak: Flat) -> Flat:
     """The weak pixels that a chain of weak neighbours, diagonal ones included, joins to a strong one.
 
     Strong pixels are weak as well, and none lies in the frame.
@@ -197,12 +132,12 @@ def chamfer_distance(edges: Tensor) -> Tensor:
     return grid.images(grid.at(_distances(grid, edges))).to(torch.float32).mul_(1 / _UNIT).add_(_MIDDLE)
 
 
-def _distance_grid(edges: Tensor) -> _Grid:
+def _distance_grid(edges: Tensor) -> Grid:
     # Frames as wide as the limit keep images, and the ends of their rows, out of each other's reach.
-    return _Grid(edges, frame=_MIDDLE, reach=_MIDDLE)
+    return Grid(edges, frame=_MIDDLE, reach=_MIDDLE)
 
 
-def _distances(grid: _Grid, edges: Tensor) -> Flat:
+def _distances(grid: Grid, edges: Tensor) -> Flat:
     """Distances in 1/320 pixel, less 10 pixels.
 
     A shortest chain has steps of two kinds at most, one of them the knight's, and each kind in one direction. So
@@ -220,7 +155,7 @@ def _distances(grid: _Grid, edges: Tensor) -> Flat:
     return plane
 
 
-def _run(grid: _Grid, plane: Flat, cost: int, limit: int, nearest: Callable[[_Grid, Flat, int], Flat]) -> None:
+def _run(grid: Grid, plane: Flat, cost: int, limit: int, nearest: Callable[[Grid, Flat, int], Flat]) -> None:
     """Lowers a plane to what any number of equal steps below the limit reaches; `nearest` is the best one jump away."""
     here = grid.at(plane)
     for jump in _jumps((limit - 1) // cost):
@@ -238,29 +173,29 @@ def _jumps(steps: int) -> Iterator[int]:
         done += jump
 
 
-def _beside(grid: _Grid, plane: Flat, jump: int) -> Flat:
+def _beside(grid: Grid, plane: Flat, jump: int) -> Flat:
     minimum, down = grid.library.minimum, jump * grid.stride
     columns = minimum(grid.at(plane, -down), grid.at(plane, down))
     rows = minimum(grid.at(plane, -jump), grid.at(plane, jump))
     return minimum(columns, rows, out=rows)
 
 
-def _corners(grid: _Grid, plane: Flat, down: int, right: int) -> Flat:
+def _corners(grid: Grid, plane: Flat, down: int, right: int) -> Flat:
     minimum, down = grid.library.minimum, down * grid.stride
     columns = minimum(grid.at(plane, -down, right), grid.at(plane, down, right))
     return minimum(columns[: -2 * right], columns[2 * right :])
 
 
-def _diagonally(grid: _Grid, plane: Flat, jump: int) -> Flat:
+def _diagonally(grid: Grid, plane: Flat, jump: int) -> Flat:
     return _corners(grid, plane, jump, jump)
 
 
-def _a_knight_away(grid: _Grid, plane: Flat, jump: int) -> Flat:
+def _a_knight_away(grid: Grid, plane: Flat, jump: int) -> Flat:
     upright = _corners(grid, plane, 2 * jump, jump)
     return grid.library.minimum(upright, _corners(grid, plane, jump, 2 * jump), out=upright)
 
 
-def _block_sums(grid: _Grid, plane: Flat) -> Flat:
+def _block_sums(grid: Grid, plane: Flat) -> Flat:
     """The sum of each 3×3 block."""
     step = grid.stride
     values = grid.at(plane, 0, step + 1)
@@ -300,7 +235,7 @@ def equalise(levels: Tensor) -> Tensor:
 
 
 def _histogram(index: Tensor, bins: int) -> Tensor:
-    if _in_numpy(index.device):
+    if in_numpy(index.device):
         return torch.bincount(index, minlength=bins)
     # On a GPU bincount would wait to learn the largest index.
     ones = torch.ones_like(index)
@@ -312,7 +247,7 @@ def relief(levels: Tensor) -> Tensor:
 
     The kernel [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], clipped to 0 … 255, and the rounded 3×3 mean of the result.
     """
-    grid = _Grid(levels)
+    grid = Grid(levels)
     plane, step = grid.fill_border(grid.load(grid.plane(0, "int16"), levels), "reflect101"), grid.stride
     lit = grid.plane(0, "int16")
     slope = grid.library.subtract(grid.at(plane, step + 1), grid.at(plane, -step - 1), out=grid.at(lit))
