@@ -75,9 +75,14 @@ class Afterwards:
     die_always: tuple[int, ...] = ()
     refuse: tuple[int, ...] = ()
     not_to_send: tuple[int, ...] = ()
+    leave: tuple[int, ...] = ()
+    at_once: tuple[int, ...] = ()
 
     def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
-        return lambda unit, _: Later(partial(self._finish, unit))
+        return self._begin
+
+    def _begin(self, unit: int, tell: Tell) -> Any:  # noqa: ARG002
+        return self._finish(unit) if unit in self.at_once else Later(partial(self._finish, unit))
 
     def _finish(self, unit: int) -> Any:
         if unit in self.die_always or (unit in self.die and once(self.folder / f"died-{unit}")):
@@ -86,6 +91,8 @@ class Afterwards:
             raise ZeroDivisionError(f"unit {unit}")
         if unit in self.refuse:
             raise InputError(f"{unit} is refused; expected another number")
+        if unit in self.leave:
+            raise SystemExit(3)
         return (lambda: unit) if unit in self.not_to_send else unit * unit
 
 

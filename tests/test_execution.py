@@ -165,6 +165,14 @@ class TestProcesses:
         assert "SIGKILL" in found[6].reason
         assert "pickle" in found[5].reason
 
+    def test_results_that_leave_or_cannot_travel(self, tmp_path: Path) -> None:
+        """Whatever happens to a result, somebody hears of it."""
+        job = Afterwards(tmp_path, leave=(1, 4), not_to_send=(2, 3), at_once=(0, 3, 4))
+        found = {outcome.unit: outcome for outcome in Processes(1).run(job, range(6))}
+        assert {unit for unit, outcome in found.items() if isinstance(outcome, Done)} == {0, 5}
+        assert all("pickle" in found[unit].reason for unit in (2, 3))
+        assert all("ended by itself" in found[unit].reason for unit in (1, 4))
+
     def test_kept_workers_finish_before_the_next_job(self, tmp_path: Path) -> None:
         with Processes(1) as executor:
             for _ in range(3):
@@ -311,6 +319,39 @@ def test_whatever_happens_each_unit_has_one_outcome(choices: list[int], units: i
     assert pool.most <= count
 
 
+@pytest.mark.parametrize("event", [Raised("late", "trace", False), Died("killed")])
+def test_no_blame_while_two_units_are_with_a_worker(event: Event) -> None:
+    """A GPU fails late: what the second unit meets may be the first one's doing."""
+
+    class Late:
+        def __init__(self) -> None:
+            self.given: list[tuple[int, int]] = []
+
+        def start(self) -> int:
+            self.given.append((-1, 0))
+            return sum(unit == -1 for unit, _ in self.given)
+
+        def give(self, worker: int, unit: int, number: int) -> None:
+            self.given.append((unit, number))
+            self.worker = worker
+
+        def end(self, worker: int) -> None:
+            pass
+
+        def events(self) -> list[tuple[int, Event]]:
+            unit, _ = self.given[-1]
+            if unit == -1:
+                return [(sum(unit == -1 for unit, _ in self.given), Ready())]
+            if [unit for unit, _ in self.given if unit >= 0] == [0]:
+                return [(self.worker, Queued())]
+            if [unit for unit, _ in self.given if unit >= 0] == [0, 1]:
+                return [(self.worker, event)]
+            return [(self.worker, Returned(unit * 2))]
+
+    outcomes = list(schedule(Late(), [0, 1], count=1, retries=0))
+    assert sorted(outcome.unit for outcome in outcomes if isinstance(outcome, Done)) == [0, 1]
+
+
 class TestCompleted:
     def test_tracebacks_are_written_down(self, tmp_path: Path) -> None:
         job = Squares(tmp_path, fail_always=(1,), refuse=(3,))
@@ -327,6 +368,21 @@ class TestCompleted:
         with pytest.raises(InputError, match=r"^3 is refused; expected another number \(3\)$"):
             list(completed(InProcess().run(Squares(tmp_path, refuse=(3,)), range(5)), tmp_path))
         assert not (tmp_path / FAILURES_FILE).exists()
+
+    def test_bad_input_that_another_error_caused(self, tmp_path: Path) -> None:
+        def failing(unit: int, _: object) -> int:
+            try:
+                return 1 // (unit - 1)
+            except ZeroDivisionError as error:
+                raise InputError("the model refuses it; expected another") from error
+
+        class Failing:
+            def open(self, device: object) -> Any:  # noqa: ARG002
+                return failing
+
+        with pytest.raises(InputError, match=f"the model refuses it; .*; tracebacks in .*{FAILURES_FILE}"):
+            list(completed(InProcess().run(Failing(), range(3)), tmp_path))
+        assert "ZeroDivisionError" in (tmp_path / FAILURES_FILE).read_text()
 
     def test_the_log_of_an_earlier_run_goes(self, tmp_path: Path) -> None:
         (tmp_path / FAILURES_FILE).write_text("old")

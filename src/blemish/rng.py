@@ -48,7 +48,7 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
     Others are refused: cut to 64 bits or to whole numbers, two images could get the same draws.
     """
     if isinstance(ids, Tensor):
-        if ids.is_floating_point() or ids.is_complex():
+        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         return ids.detach().to("cpu", torch.int64).contiguous()
     return torch.tensor([_signed(i) for i in ids], dtype=torch.int64)

@@ -56,7 +56,15 @@ def test_a_process_per_gpu() -> None:
 def test_gpus_that_are_not_there(monkeypatch: pytest.MonkeyPatch, gpus: str, message: str) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(InputError, match=message):
-        chosen_executor(None, gpus)
+        chosen_executor(None, gpus, device="auto")
+
+
+def test_devices_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="--gpus all with --device cpu"):
+        chosen_executor(None, "all", device="cpu")
+    with pytest.raises(InputError, match="--device cuda, but torch sees no GPU"):
+        chosen_executor(2, device="cuda")
 
 
 def test_the_device_of_the_coordinator() -> None:

@@ -103,14 +103,14 @@ class TestUnfinished:
         path.write_bytes(damage(path.read_bytes()))
         standard = (folder / "models" / "standard.pt").read_bytes()
         with pytest.warns(
-            RuntimeWarning, match=r"unfinished-gaussian_noise-2\.pt: damaged \(.+\); it is discarded"
+            RuntimeWarning, match=r"unfinished-gaussian_noise-2\.pt: damaged \(.+\); it is set aside"
         ) as said:
             found, heard = train(folder)
         assert len(said) == 1
         assert heard == [*(("2 networks", epoch) for epoch in (1, 2, 3)), *(("contrast", epoch) for epoch in (1, 2, 3))]
         assert (folder / "models" / "standard.pt").read_bytes() == standard
         assert same(weights(found), weights(train(whole)[0]))
-        assert not list(folder.rglob("unfinished-*"))
+        assert [path.suffix for path in folder.rglob("unfinished-*")] == [".damaged"]
 
     def test_of_the_standard_network(self, whole: Path, cut: Path, tmp_path: Path) -> None:
         folder = tmp_path / "cut"

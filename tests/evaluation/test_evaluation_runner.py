@@ -12,6 +12,7 @@ from torch import Tensor
 
 import blemish
 from blemish.benchmarks.condition import parse_condition
+from blemish.evaluation.header import differences
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runner import evaluate
 from blemish.evaluation.runs import Run, find_runs, open_run, record_path
@@ -195,3 +196,15 @@ def test_pictures_are_kept_worst_first(tmp_path: Path) -> None:
         first = kept["names"][0]
         place = list(source(40).names).index(str(first))
         np.testing.assert_array_equal(kept["images"][0], np.array(picture(place)))
+
+
+def test_long_texts_are_shown_where_they_differ() -> None:
+    long = "abcdefgh" * 40
+    (line,) = differences({"title": long + "old"}, {"title": long + "new"})
+    assert line.startswith("title was …")
+    assert 'old"' in line
+    assert 'new"' in line
+    assert len(line) < 200
+    assert differences({"seed": 1}, {"seed": None}) == ["seed was 1, now not set"]
+    (line,) = differences([1] * 100, [2] * 100)
+    assert line.count("…") == 2

@@ -185,6 +185,7 @@ class TestModules:
             (AssertionError("height"), InputError),
             (torch.cuda.OutOfMemoryError("full"), torch.cuda.OutOfMemoryError),
             (RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), RuntimeError),
+            (RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError),
             (InputError("mine"), InputError),
             (ZeroDivisionError("of its own"), ZeroDivisionError),
         ],
@@ -200,6 +201,27 @@ class TestModules:
         assert (caught.value is error) == (not wrapped)
         if wrapped:
             assert f"({str(error).splitlines()[-1]})" in str(caught.value)
+
+    def test_a_module_that_has_taken_such_images_before(self) -> None:
+        """It fails; that is no fault of the input, and may be repeated."""
+
+        class Tired(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.calls = 0
+
+            def forward(self, values: Tensor) -> Tensor:
+                self.calls += 1
+                if self.calls > 1:
+                    raise RuntimeError("broken")
+                return values.mean((2, 3)) * 3
+
+        net = from_module(Tired())
+        net(batch())
+        with pytest.raises(RuntimeError, match=r"^broken$"):
+            net(batch()[:2])
+        with pytest.raises(InputError, match="refuses an input of shape"):
+            net(batch()[..., :4])
 
 
 STATE = "{'a': torch.arange(6.).view(2, 3), 'b': torch.ones(1, dtype=torch.bfloat16), 'n': torch.tensor(3)}"

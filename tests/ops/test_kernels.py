@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
 
 from blemish.corruptions.blur import motion_taps
 from blemish.kernels import kernels_for
+from blemish.kernels.place import on_its_device
 from blemish.models.base import Preprocessing
 from blemish.ops.edges import _connected, canny
 from blemish.ops.filters import gaussian_blur, line_blur
@@ -43,6 +46,20 @@ def test_a_cpu_has_no_kernels() -> None:
 def test_they_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLEMISH_FUSED", "0")
     assert kernels_for(torch.device("cuda")) is None
+
+
+def test_they_run_where_their_first_tensor_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton launches on the current device, which with several GPUs may be another."""
+    entered: list[torch.Tensor] = []
+
+    def device_of(tensor: torch.Tensor) -> contextlib.AbstractContextManager[None]:
+        entered.append(tensor)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "device_of", device_of)
+    images = torch.ones(2)
+    assert on_its_device(lambda first, second, third=0: first + second + third)(images, 2, third=3).tolist() == [6, 6]
+    assert entered[0] is images
 
 
 def test_without_triton_the_plain_operations_remain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,11 @@ def natural_command(
         for name, group in named.items()
     }
     kind = "partial correlation, clean accuracy held fixed" if partial else "correlation"
-    say(f"mean {kind} over {len(table.models)} models (below: {level:.0%} interval over models)" if resamples else kind)
+    say(
+        f"mean {kind} over {len(table.models)} models (below: {100 * level:g} % interval over models)"
+        if resamples
+        else kind
+    )
     _show({name: result.group for name, result in found.items()}, list(pairs))
     rows = [
         [name, len(named[name]), g.natural, f"{g.mean:.6g}", f"{g.p_value:.3g}", *_cells(g.low, g.high)]

@@ -121,7 +121,7 @@ def write_intervals(found: OverlapIntervals, path: Path) -> None:
         cells = [matrix.scores[i, j], found.low[i, j], found.high[i, j], found.undefined_share[i, j]]
         rows.append([first, second, *("undefined" if np.isnan(cell) else f"{cell:.6g}" for cell in cells)])
     write_rows(path, ["first", "second", "score", "low", "high", "undefined_share"], rows)
-    say(f"wrote {path}: {found.level:.0%} intervals of {len(rows)} pairs")
+    say(f"wrote {path}: {100 * found.level:g} % intervals of {len(rows)} pairs")
 
 
 def _summarise(matrix: OverlapMatrix) -> None:

@@ -36,6 +36,8 @@ def chosen_executor(
     jobs: int | None, gpus: str | None = None, ray: str | None = None, device: str = "cpu"
 ) -> Executor | None:
     """The executor that the options ask for; None for this process."""
+    if gpus is not None and device == "cpu":
+        raise InputError(f"--gpus {gpus} with --device cpu; expected one of them")
     if ray is not None:
         if gpus not in (None, "all") and jobs is not None:
             raise InputError(f"--gpus {gpus} and --jobs {jobs} with --ray; expected one of them")
@@ -46,6 +48,8 @@ def chosen_executor(
         return Processes(jobs, _gpus(gpus))
     if jobs is None or jobs == 1:
         return None
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda, but torch sees no GPU here; leave it out to work on the CPU")
     several = device == "cuda" or (device == "auto" and torch.cuda.is_available())
     return Processes(jobs, _gpus("all") if several else ("cpu" if device == "auto" else device,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 from blemish.cli.common import stderr
@@ -11,6 +12,8 @@ __all__ = ["INTERRUPTED", "progress_bar"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+
+_WIDTH = 20
 
 
 class _Rate(ProgressColumn):
@@ -21,6 +24,8 @@ class _Rate(ProgressColumn):
 
 def progress_bar() -> Progress:
     """A progress bar on stderr; nothing where stderr is a file, which has no use for a bar."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    # Conditions take turns, and the bar behind them is not to move about.
+    name = TextColumn("{task.description}", table_column=Column(min_width=_WIDTH))
+    columns = (name, BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     console = stderr()
     return Progress(*columns, console=console, disable=not console.is_terminal)

@@ -168,16 +168,16 @@ class _Work:
 
 
 def _held_by(path: Path) -> tuple[str, ...]:
-    """The networks whose unfinished training a file holds; none where it is missing, or damaged and thus discarded."""
+    """The networks whose unfinished training a file holds; none where it is missing, or damaged and set aside."""
     if not path.is_file():
         return ()
     try:
-        return tuple(read_state(path, STATE_KEYS, device="cpu")["names"])
+        return tuple(read_state(path, STATE_KEYS)["names"])
     except DamagedFileError as error:
         warnings.warn(
-            f"{error}; it is discarded, and what it held is trained from the start; finished networks are kept",
+            f"{error}; it is set aside, and what it held is trained from the start; finished networks are kept",
             RuntimeWarning,
             stacklevel=2,
         )
-        path.unlink()
+        path.replace(path.with_name(f"{path.name}.damaged"))
         return ()

@@ -244,7 +244,7 @@ def _intervals(
     means = found.mean(axis=1)
     missing = float(np.isnan(means).mean(axis=1).max())
     if missing > _MOST_MISSING:
-        raise InputError(f"in {missing:.0%} of the resamples a score is constant; expected more models")
+        raise InputError(f"in {100 * missing:.0f} % of the resamples a score is constant; expected more models")
     keep = ~np.isnan(means).any(axis=0)
     if not keep.all():
         found, means = found[..., keep], means[:, keep]

@@ -111,4 +111,5 @@ def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
         out[start : start + _PIECE].copy_(piece, non_blocking=True)
         sent.append(torch.cuda.Event())  # type: ignore[no-untyped-call]
         sent[-1].record(torch.cuda.current_stream(device))
+    sent[-1].synchronize()  # so that streams of any kind find them there
     return out

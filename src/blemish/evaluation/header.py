@@ -33,6 +33,8 @@ __all__ = [
     "stages_present",
 ]
 
+_SHOWN = 80
+
 
 def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
     """The benchmark, as far as reading its results needs it."""
@@ -112,12 +114,19 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
         ]
     if before == after:
         return []
-    return [f"{name} was {_shown(before)}, now {_shown(after)}"]
+    texts = ["not set" if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
+    same = next((i for i, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), 0)
+    was, now = (_shown(text, same) for text in texts)
+    return [f"{name} was {was}, now {now}"]
 
 
-def _shown(value: Any) -> str:
-    text = "not set" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+def _shown(text: str, same: int) -> str:
+    """A long text around the place where it begins to differ from the other."""
+    if len(text) <= _SHOWN:
+        return text
+    start = max(0, min(same - _SHOWN // 4, len(text) - _SHOWN))
+    end = "…" if start + _SHOWN < len(text) else ""
+    return f"{'…' if start else ''}{text[start : start + _SHOWN]}{end}"
 
 
 def check_same(folder: Path, info: dict[str, Any]) -> None:

@@ -31,10 +31,12 @@ def fetched(parts: Sequence[Tensor]) -> Callable[[], Tensor]:
     if joined.device.type != "cuda":
         return lambda: there
     arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    arrived.record(torch.cuda.current_stream(joined.device))
+    device = joined.device
+    arrived.record(torch.cuda.current_stream(device))
 
     def wait() -> Tensor:
-        arrived.synchronize()
+        with torch.cuda.device(device):  # or another thread would open its first device as well
+            arrived.synchronize()
         return there
 
     return wait

@@ -55,7 +55,10 @@ class Job(Protocol[UnitIn, ResultOut]):
 
 @dataclass(frozen=True)
 class Later:
-    """A result that a GPU is still busy with: ``finish`` waits for it, in any thread, while the next unit begins."""
+    """A result that a GPU is still busy with: ``finish`` waits for it, in any thread, while the next unit begins.
+
+    It tells nothing: what is told then is the next unit's.
+    """
 
     finish: Callable[[], Any]
 

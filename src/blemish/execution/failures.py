@@ -17,6 +17,9 @@ Result = TypeVar("Result")
 FAILURES_FILE = "failures.txt"
 _SHOWN = 3
 
+# What Python writes between an error and one that was raised from it.
+_CAUSED = "direct cause of the following exception"
+
 
 def completed(
     outcomes: Iterable[Outcome[Unit, Result]], folder: Path | None, name: Callable[[Unit], str] = str
@@ -34,7 +37,8 @@ def completed(
 def raise_failures(failures: list[Failed[Unit]], folder: Path | None, name: Callable[[Unit], str] = str) -> None:
     """An error that names failed units and the file of their tracebacks; nothing where there are none.
 
-    Bad input alone needs no tracebacks: the first message says what to change.
+    Bad input alone needs no tracebacks, as the first message says what to change; but where another error was its
+    cause, that one's may be wanted.
     """
     log = None if folder is None else folder / FAILURES_FILE
     if log is not None:
@@ -45,11 +49,16 @@ def raise_failures(failures: list[Failed[Unit]], folder: Path | None, name: Call
     shown = ", ".join(units[:_SHOWN]) + (f" and {len(units) - _SHOWN} more" if len(units) > _SHOWN else "")
     first = next((failed for failed in failures if failed.bad_input), failures[0])
     if all(failed.bad_input for failed in failures):
-        raise InputError(f"{first.reason} ({shown})")
-    text = "\n\n".join(
+        caused = [failed for failed in failures if _CAUSED in failed.traceback]
+        where = f"; {_written(log, _text(caused, name))}" if caused and log is not None else ""
+        raise InputError(f"{first.reason} ({shown}){where}")
+    raise InputError(f"failed: {shown}; all others are done. {first.reason}; {_written(log, _text(failures, name))}")
+
+
+def _text(failures: list[Failed[Unit]], name: Callable[[Unit], str]) -> str:
+    return "\n\n".join(
         f"{name(failed.unit)}, attempt {failed.attempts}: {failed.reason}\n{failed.traceback}" for failed in failures
     )
-    raise InputError(f"failed: {shown}; all others are done. {first.reason}; {_written(log, text)}")
 
 
 def _written(log: Path | None, text: str) -> str:

@@ -10,7 +10,19 @@ from typing import TypeVar
 
 import torch
 
-from blemish.execution.base import Done, Failed, Job, Later, Outcome, Progress, Reach, Work, settled, torch_threads
+from blemish.execution.base import (
+    Done,
+    Failed,
+    Job,
+    Later,
+    Outcome,
+    Progress,
+    Reach,
+    Tell,
+    Work,
+    settled,
+    torch_threads,
+)
 from blemish.types import InputError
 
 __all__ = ["InProcess"]
@@ -74,10 +86,15 @@ class InProcess:
                 yield self._waited_for(work, *waiting)
 
     def _waited_for(self, work: Work[Unit, Result], unit: Unit, result: Future[Result]) -> Outcome[Unit, Result]:
-        try:
-            return Done(unit, result.result())
-        except Exception:  # told by the next attempt, if it fails as well
-            return self._outcome(lambda unit, tell: settled(work(unit, tell)), unit, None)
+        first = [result.result]
+
+        def again(unit: Unit, tell: Tell) -> Result:
+            if first:
+                return first.pop()()
+            done: Result = settled(work(unit, tell))
+            return done
+
+        return self._outcome(again, unit, None)
 
     def _outcome(self, work: Work[Unit, Result], unit: Unit, progress: Progress | None) -> Outcome[Unit, Result]:
         for attempt in range(1, self.retries + 2):

@@ -58,6 +58,7 @@ class Actor:
             self._number, self._first, self._messages = number, 0, []
         try:
             event = self._begun(number, self._work(pickle.loads(unit), self._tell))
+            pickle.dumps(event)  # what cannot travel is this unit's failure, not the worker's
         except Exception as error:
             event = raised(error)
         with self._changed:

@@ -222,9 +222,12 @@ class _Schedule:
             return self._outcome(it.unit, event)
         # After an error of any other kind the worker itself may be broken, as a GPU is for a process it has failed.
         self.pool.end(it.worker)
-        for other in self._forgotten(it.worker):
+        others = self._forgotten(it.worker)
+        if not others:
+            return self._outcome(it.unit, event)
+        for other in [*others, it]:  # a GPU fails late: any of them may have done it
             self._again(other.unit)
-        return self._outcome(it.unit, event)
+        return []
 
     def _lost(self, worker: Worker, event: Died) -> list[Outcome[Any, Any]]:
         units = [it.unit for it in self._forgotten(worker)]

@@ -69,15 +69,15 @@ def serve(connection: Connection, device: str) -> None:
                     result = work(message.unit, lambda what: speaker.say(Told(what)))
                     if isinstance(result, Later):
                         speaker.say_later(message.number, result)
-                        continue
-                    event: Event = Returned(result)
+                    else:
+                        speaker.say(Returned(result))
                 else:
                     work = None  # the model and images of the job before make room
                     job, threads = message
-                    work, event = _opened(job, threads, place), Ready()
+                    work = _opened(job, threads, place)
+                    speaker.say(Ready())
             except Exception as error:
-                event = raised(error)
-            speaker.say(event)
+                speaker.say(raised(error))
 
 
 class _Speaker:
@@ -102,10 +102,16 @@ class _Speaker:
 
     def _finish(self, number: int, result: Later) -> None:
         try:
-            self.say(Finished(number, Returned(result.finish())))
-        except Exception as error:
             with contextlib.suppress(OSError):  # nobody listens any more
-                self.say(Finished(number, raised(error)))
+                try:
+                    self.say(Finished(number, Returned(result.finish())))
+                except Exception as error:
+                    self.say(Finished(number, raised(error)))
+        except (
+            BaseException
+        ):  # it ends the worker, as it would in the main thread, or its answer is waited for for ever
+            traceback.print_exc()
+            os._exit(1)
 
 
 def _opened(job: bytes, threads: int, device: torch.device) -> Work[Any, Any]:

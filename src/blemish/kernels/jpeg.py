@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["jpeg"]
 
 _LANES = 256
@@ -241,6 +243,7 @@ def _join_kernel(planes, out, height, width, luma, wide, chroma, half_wide, per_
     tl.store(place + 2 * size, tl.minimum(tl.maximum(blue, 0), 255).to(tl.uint8), inside)
 
 
+@on_its_device
 def jpeg(levels: Tensor, tables: Tensor) -> Tensor:
     """Uint8 colour images (B, 3, H, W) after a round trip with tables (B, 2, 64) int32 on their device."""
     levels = levels.contiguous()

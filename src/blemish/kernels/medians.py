@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["LARGEST_MEDIAN", "medians"]
 
 _LANES = 128
@@ -166,6 +168,7 @@ def _median_kernel(
         tl.store(out + (group * 32 + member) * (height * width) + pixel, level.to(tl.uint8), inside)
 
 
+@on_its_device
 def medians(levels: Tensor, radius: int) -> Tensor:
     """What `blemish.ops.rank.median_filter` gives, for windows of at most `LARGEST_MEDIAN` pixels a side."""
     levels = levels.contiguous()

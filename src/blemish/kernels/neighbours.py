@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["gaussian_rows_and_columns", "line_sums", "zoom_mean"]
 
 _LANES = 512
@@ -30,6 +32,7 @@ def _line_kernel(images, out, shifts, weights, taps, channels, height, width, pa
     tl.store(out + plane + pixel, total, inside)
 
 
+@on_its_device
 def line_sums(images: Tensor, shifts: Tensor, weights: Tensor) -> Tensor:
     """Weighted sums of shifted copies; shifts (B, taps, 2) int32, weights (B, taps) float32, edges replicated."""
     images = images.contiguous()
@@ -72,6 +75,7 @@ def _taps_kernel(images, out, weights, radii, room, reflect, channels, height, w
     tl.store(out + plane + pixel, total, inside)
 
 
+@on_its_device
 def gaussian_rows_and_columns(images: Tensor, weights: Tensor, radii: Tensor, reflect: bool) -> Tensor:
     """A symmetric filter along columns, then rows: weights (B, room) float32 from the centre on, radii (B,) int32.
 
@@ -119,6 +123,7 @@ def _zoom_kernel(
     tl.store(out + plane + pixel, tl.div_rn(total, factors + 1.0), inside)
 
 
+@on_its_device
 def zoom_mean(images: Tensor, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor]) -> Tensor:
     """The mean of images (B, C, H, W) and enlargements, each given by the upper of two rows and the lower one's share.
 

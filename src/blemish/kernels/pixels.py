@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["normalised", "poisson_counts", "quantised"]
 
 _LANES = 1024
@@ -22,6 +24,7 @@ def _quantise_kernel(values, out, slack, count, lanes: tl.constexpr):
     tl.store(out + place, level.to(tl.int32).to(tl.uint8), inside)
 
 
+@on_its_device
 def quantised(images: Tensor, slack: float = 0.0) -> Tensor:
     """Floats in [0, 1] to uint8 by truncation, ``slack`` levels above."""
     images = images.contiguous()
@@ -58,6 +61,7 @@ def _poisson_kernel(ranks, means, out, count, switch, last: tl.constexpr, lanes:
     tl.store(out + place, tl.where(mean < switch, few, many), inside)
 
 
+@on_its_device
 def poisson_counts(rank: Tensor, mean: Tensor, switch: float, last: int) -> Tensor:
     """What `blemish.ops.poisson.poisson_quantile` gives."""
     rank, mean = rank.contiguous(), mean.contiguous()
@@ -77,6 +81,7 @@ def _normalise_kernel(levels, out, means, stds, size, channels, count, lanes: tl
     tl.store(out + place, value, inside)
 
 
+@on_its_device
 def normalised(levels: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """(level/255 − mean) / std of uint8 images (B, C, H, W), with a number per channel."""
     levels = levels.contiguous()

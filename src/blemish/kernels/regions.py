@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["connected"]
 
 _LANES = 256
@@ -94,6 +96,7 @@ def _spread_kernel(weak, parents, out, count, parts, lanes: tl.constexpr):
     tl.store(out + plane + pixel, tl.load(out + plane + root, here, other=0), here)
 
 
+@on_its_device
 def connected(strong: Tensor, weak: Tensor) -> Tensor:
     """The weak pixels that a chain of weak neighbours, diagonal ones included, joins to a strong one.
 

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.kernels.place import on_its_device
+
 __all__ = ["expanded", "glass_sources"]
 
 _LANES = 1024
@@ -42,6 +44,7 @@ def _expand_kernel(keys, out, quarter, batch, parts, lanes: tl.constexpr):
     tl.store(first + 3 * quarter, _fold(w), inside)
 
 
+@on_its_device
 def expanded(keys: Tensor, quarter: int) -> Tensor:
     """The words of `blemish.rng`, (B, 4 · quarter) int32, from keys (4, B) int32."""
     batch = keys.shape[1]
@@ -77,6 +80,7 @@ def _glass_kernel(dy, dx, delta, out, passes, height, width, parts, lanes: tl.co
     tl.store(out + image.to(tl.int64) * size + pixel, at, inside)
 
 
+@on_its_device
 def glass_sources(dy: Tensor, dx: Tensor, delta: Tensor) -> Tensor:
     """What `blemish.ops.shuffle.shuffle_sources` gives, as int32; ``delta`` is int32 on the device."""
     batch, passes, height, width = dy.shape

@@ -6,7 +6,7 @@ import pickle
 import warnings
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ def read_safely(file: Path) -> Any:
 _OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
 _OF_THE_DEVICE = (_OUT_OF_MEMORY, getattr(torch, "AcceleratorError", _OUT_OF_MEMORY))
 # Libraries of the device fail with errors of no type of their own.
-_SAID_BY_THE_DEVICE = ("CUDA error", "CUDNN_STATUS", "CUBLAS_STATUS", "CUFFT_")
+_SAID_BY_THE_DEVICE = ("CUDA error", "CUDNN_STATUS", "CUBLAS_STATUS", "CUFFT_", "DefaultCPUAllocator")
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,7 @@ class _Forward:
     name: str
     module: nn.Module
     channels_last: bool
+    _taken: set[tuple[int, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __call__(self, values: Tensor) -> Tensor:
         if self.module.training:
@@ -155,12 +156,14 @@ class _Forward:
         except (InputError, *_OF_THE_DEVICE):
             raise
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
-            if any(words in str(error) for words in _SAID_BY_THE_DEVICE):
+            # What has taken such images before does not refuse their shape; it has failed.
+            if tuple(values.shape[1:]) in self._taken or any(words in str(error) for words in _SAID_BY_THE_DEVICE):
                 raise
             raise InputError(
                 f"model {self.name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
                 "are its size and channels right (--size, --channels)?"
             ) from error
+        self._taken.add(tuple(values.shape[1:]))
         if isinstance(scores, Mapping) or hasattr(scores, "logits"):
             scores = scores["logits"] if isinstance(scores, Mapping) else scores.logits
         return scores  # type: ignore[no-any-return]

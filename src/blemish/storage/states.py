@@ -19,8 +19,8 @@ class DamagedFileError(InputError):
     """A file that is there, but does not hold what was written."""
 
 
-def read_state(path: Path, keys: Sequence[str], *, device: str | None = None) -> dict[str, Any]:
-    """The mapping that a file holds, with at least these keys; its tensors on the device that they were on by default.
+def read_state(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """The mapping that a file holds, with at least these keys; its tensors on the CPU, wherever they were.
 
     Every byte is compared with its checksum first.
     """
@@ -32,7 +32,9 @@ def read_state(path: Path, keys: Sequence[str], *, device: str | None = None) ->
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             changed = archive.testzip()
         if changed is None:
-            state = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+            state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
     except Exception as error:  # damage can make a reader of archives and pickles fail in any way
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DamagedFileError(f"{path}: damaged ({reason})") from error
