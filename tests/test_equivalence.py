@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import blemish
@@ -17,97 +15,16 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
-from blemish.metrics.bootstrap import Estimate
 from blemish.metrics.equivalence import Equivalence, equivalence
 from blemish.metrics.equivalence_images import statistics
 from blemish.metrics.equivalence_sets import chosen_cells, fair_storage, open_other
-from blemish.metrics.equivalence_verdicts import Verdict, judge, mean_interval, overall, paired_interval
+from blemish.metrics.equivalence_verdicts import (
+    Verdict,
+    paired_interval,
+)
 from blemish.types import InputError
 
 SAME, EQUIVALENT, DIFFERENT, UNDECIDED = Verdict.SAME, Verdict.EQUIVALENT, Verdict.DIFFERENT, Verdict.UNDECIDED
-
-
-# Intervals
-
-
-def test_students_quantile() -> None:
-    """Published table: t of 29 degrees of freedom at 95 % is 2.045, at 99.9 % 3.659; of 60 at 95 % 2.000."""
-    values = np.array([-1.0, 1.0] * 15)
-    error = values.std(ddof=1) / math.sqrt(30)
-    assert mean_interval(values).high == pytest.approx(2.045 * error, rel=5e-4)
-    assert mean_interval(values, level=0.999).high == pytest.approx(3.659 * error, rel=5e-4)
-    many = np.array([-1.0, 1.0] * 30 + [0.0])
-    assert mean_interval(many).high == pytest.approx(2.000 * many.std(ddof=1) / math.sqrt(61), rel=5e-4)
-
-
-def test_few_images_have_no_interval() -> None:
-    found = mean_interval(np.zeros(29))
-    assert (found.low, found.high) == (-math.inf, math.inf)
-    assert judge(found, found, 100.0) is UNDECIDED
-
-
-def test_no_disagreement_at_all() -> None:
-    """With none of n images telling the two apart, Tango's interval ends at ± z²/(n + z²)."""
-    z2 = 1.959964**2
-    found = paired_interval(0, 0, 300)
-    assert found.value == 0
-    assert found.high == pytest.approx(z2 / (300 + z2), rel=1e-5)
-    assert found.low == pytest.approx(-found.high)
-
-
-def restricted_score(first: int, second: int, images: int, gap: float) -> float:
-    """The score statistic with the nuisance parameter found by trying them all."""
-    low, high = max(0.0, -gap), min(1.0, (1 - gap) / 2)
-    q = np.linspace(low, high, 200_001)[1:-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = [k * np.log(p) if k else 0.0 for k, p in ((first, q + gap), (second, q))]
-        likelihood = terms[0] + terms[1] + (images - first - second) * np.log(1 - gap - 2 * q)
-    best = float(q[np.nanargmax(likelihood)])
-    return (first - second - images * gap) / math.sqrt(images * (2 * best + gap - gap**2))
-
-
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 100))
-@settings(max_examples=25, deadline=None)
-def test_ends_of_the_paired_interval_are_two_deviations_away(first: int, second: int, rest: int) -> None:
-    images = first + second + rest + 1
-    found = paired_interval(first, second, images)
-    assert -1 <= found.low <= found.value <= found.high <= 1
-    assert restricted_score(first, second, images, found.low) == pytest.approx(1.96, abs=0.02)
-    assert restricted_score(first, second, images, found.high) == pytest.approx(-1.96, abs=0.02)
-    mirrored = paired_interval(second, first, images)
-    assert (mirrored.low, mirrored.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
-
-
-def test_impossible_counts() -> None:
-    with pytest.raises(InputError, match="5 and 6 of 10 images"):
-        paired_interval(5, 6, 10)
-
-
-@pytest.mark.parametrize(
-    ("interval", "widened", "expected"),
-    [
-        ((0.2, -0.5, 0.9), (0.2, -1.0, 1.4), EQUIVALENT),
-        ((0.8, 0.7, 0.9), (0.8, 0.6, 1.0), EQUIVALENT),  # a difference, but a small one
-        ((0.8, 0.3, 1.3), (0.8, 0.1, 1.5), UNDECIDED),  # a difference that may be larger than the margin
-        ((3.0, 1.5, 4.5), (3.0, 0.5, 5.5), DIFFERENT),
-        ((-3.0, -4.5, -1.5), (-3.0, -5.5, -0.5), DIFFERENT),
-        ((3.0, 1.5, 4.5), (3.0, -0.5, 6.5), UNDECIDED),  # one of many comparisons may look so by chance
-        ((0.0, -3.0, 3.0), (0.0, -5.0, 5.0), UNDECIDED),
-    ],
-)
-def test_verdicts(interval: tuple[float, ...], widened: tuple[float, ...], expected: Verdict) -> None:
-    assert judge(Estimate(*interval), Estimate(*widened), 1.0) is expected
-
-
-def test_the_whole_is_as_good_as_its_worst_part() -> None:
-    assert overall([SAME, SAME]) is SAME
-    assert overall([SAME, EQUIVALENT]) is EQUIVALENT
-    assert overall([EQUIVALENT, UNDECIDED]) is UNDECIDED
-    assert overall([EQUIVALENT, UNDECIDED, DIFFERENT]) is DIFFERENT
-    assert overall([]) is UNDECIDED
-
-
-# Statistics
 
 
 def test_statistics_by_hand() -> None:
@@ -232,6 +149,8 @@ def test_accuracies_and_their_gap(tmp_path: Path) -> None:
     assert accuracy.difference.low == pytest.approx(100 * expected.low)
     assert accuracy.verdict is DIFFERENT
     assert found.mean["raw"].verdict is DIFFERENT
+    assert found.mean["raw"].difference.low == pytest.approx(accuracy.difference.low)  # the mean of one cell
+    assert found.mean["raw"].difference.high == pytest.approx(accuracy.difference.high)
     wide = against(tmp_path, source, theirs, model=model, margin=10.0)
     assert wide.verdicts("accuracy") == [EQUIVALENT]
     alike = against(tmp_path, source, {"contrast@1": coloured(1.0)}, model=model, margin=1.0)
@@ -240,6 +159,34 @@ def test_accuracies_and_their_gap(tmp_path: Path) -> None:
     needed = alike.images_needed()
     assert needed is not None
     assert 500 < needed < 1000
+
+
+@pytest.mark.parametrize(
+    ("count", "margin", "expected"),
+    [(30, 1.0, UNDECIDED), (30, 11.4, EQUIVALENT), (380, 1.0, UNDECIDED), (381, 1.0, EQUIVALENT), (12, 1.0, UNDECIDED)],
+)
+def test_no_prediction_differs_in_any_cell(tmp_path: Path, count: int, margin: float, expected: Verdict) -> None:
+    """By hand: ± z²/(n + z²), on images rather than images × cells, is 11.35 points for 30; below 1 from n = 99 z²."""
+    np.savez(tmp_path / "clean.npz", images=coloured(1.0, count), labels=np.ones(count, np.int64))
+    theirs = {cell: coloured(1.0, count) for cell in ("contrast@1", "contrast@2", "brightness@1")}
+    model = blemish.from_module(Darkness(), name="colour")
+    found = against(tmp_path, blemish.open_source(tmp_path / "clean.npz"), theirs, model=model, margin=margin)
+    half = 100 * 1.959964**2 / (count + 1.959964**2)
+    for mean in found.mean.values():
+        assert mean.difference.value == 0
+        assert (mean.difference.low, mean.difference.high) == (pytest.approx(-half), pytest.approx(half))
+        assert mean.verdict is expected
+    assert found.verdicts("accuracy") == [expected] * 3
+
+
+def test_the_mean_of_cells_is_resampled_where_many_images_differ(tmp_path: Path) -> None:
+    """40 of 200 differ in one of two cells: a gap of 10 points, with an error of √(0.2 · 0.25 − 0.01) / √200."""
+    np.savez(tmp_path / "clean.npz", images=coloured(1.0), labels=np.ones(200, np.int64))
+    theirs = {"contrast@1": coloured(0.8), "contrast@2": coloured(1.0)}
+    model = blemish.from_module(Darkness(), name="colour")
+    mean = against(tmp_path, blemish.open_source(tmp_path / "clean.npz"), theirs, model=model).mean["raw"]
+    assert mean.difference.value == pytest.approx(10)
+    assert mean.difference.width / 2 == pytest.approx(196 * math.sqrt(0.04 / 200), rel=0.1)
 
 
 def test_false_alarms_are_rare(tmp_path: Path, clean: Source) -> None:

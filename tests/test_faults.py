@@ -162,6 +162,7 @@ def test_an_atomic_file_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
         ["demo", "--out"],
         ["report", "RESULTS", "-o", "OUT/page.html"],
         ["score", "RESULTS", "-o", "OUT/scores.json"],
+        ["equivalence", "-d", "ARRAY", "--stored", "TREE", "-o", "OUT/page.html"],
     ],
     ids=lambda arguments: " ".join(arguments[:4]),
 )

@@ -102,7 +102,7 @@ def test_files(folder: Path, tmp_path: Path) -> None:
         (["--preset", "tiny"], "unknown preset 'tiny'"),
         (["--only", "snow"], "nothing in theirs is called 'snow'"),
         (["--weights", "x.pt"], "--weights without --model"),
-        (["-o", "page.pdf"], "ends in .html"),
+        (["-o", "page.pdf"], "page.pdf: expected a file name that ends in .html, .csv, .json or .md"),
         (["--crop", "16"], "expected copies of the same size"),
     ],
 )
@@ -111,6 +111,50 @@ def test_refusals(folder: Path, arguments: list[str], message: str) -> None:
     assert code == 2
     assert message in errors
     assert not output
+
+
+@pytest.mark.parametrize("name", ["page.html", "n.csv", "n.json", "n.md"])
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("file", "is a file; expected a folder"),
+        ("/proc/blemish", "no file can be made in /proc"),  # root may write everywhere else
+        ("x" * 300, "File name too long"),
+    ],
+    ids=["a file", "a system folder", "a long name"],
+)
+def test_places_are_tried_before_any_work(tmp_path: Path, name: str, place: str, reason: str) -> None:
+    """The sets are not there either, which would be found next."""
+    if place.startswith("/proc") and not Path("/proc").is_dir():
+        pytest.skip("no /proc here")
+    (tmp_path / "file").write_text("mine")
+    target = tmp_path / place / name
+    code, output, errors = invoke("--data", "nowhere.npz", "--stored", "nowhere", "-o", target)
+    assert (code, output) == (2, "")
+    said = " ".join(errors.split())
+    assert reason in said
+    assert "cannot write" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["page.html", "new/deep/page.html", "new/n.csv"])
+def test_trying_a_place_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+    code, _, errors = invoke("--data", "nowhere.npz", "--stored", "nowhere", "-o", tmp_path / name)
+    assert code == 2
+    assert "nowhere.npz" in errors
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_model_can_tell_identical_pixels_apart(folder: Path) -> None:
+    """The mean of cells must not be more certain than each of them."""
+    arguments = [*sets(folder), "--only", "contrast", "-m", "demo:plain", "--limit", "30", "--json"]
+    rows = json.loads(invoke(*arguments)[1])["rows"]
+    found = [row for row in rows if row["quantity"] == "accuracy" and row["storage"] == "raw"]
+    assert [row["cell"] for row in found] == ["contrast@2", "mean"]
+    for row in found:
+        assert (row["difference"], row["verdict"]) == (0, "undecided")
+        assert row["high"] == pytest.approx(11.35, abs=0.01)  # z²/(30 + z²)
 
 
 def test_a_set_that_is_not_there(folder: Path) -> None:

@@ -126,11 +126,11 @@ def equivalence_command(
 
       blemish equivalence -d clean.npz --stored other_generator.npz --preset imagenet --csv
     """
+    if page is not None:
+        check_report_path(page, others=_NUMBERS)
     html = page if page is not None and page.suffix.lower() not in _NUMBERS else None
     output = page if html is None else None
     shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=False)
-    if html is not None:
-        check_report_path(html)
     _check(margin, tolerance, storage)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     whole = open_source(data, labels=labels, mapping=mapping)

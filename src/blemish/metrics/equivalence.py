@@ -16,7 +16,15 @@ from blemish.data.images import Images
 from blemish.data.stored import StoredSet
 from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval
 from blemish.metrics.equivalence_images import STATISTICS, Measured, Pixels, measure_cell
-from blemish.metrics.equivalence_verdicts import FEWEST, Verdict, judge, mean_interval, overall, paired_interval
+from blemish.metrics.equivalence_verdicts import (
+    FEWEST,
+    Verdict,
+    bounded_interval,
+    judge,
+    mean_interval,
+    overall,
+    paired_interval,
+)
 from blemish.metrics.formulas import Array
 from blemish.models.base import Classifier
 from blemish.types import InputError
@@ -128,7 +136,7 @@ def equivalence(
     if not cells:
         raise InputError("no cells to compare; expected at least one")
     groups = list(dict.fromkeys(cell.group for cell in cells))
-    found, gains = [], dict.fromkeys(STORAGES, np.zeros(len(clean)))
+    found, gains = [], dict.fromkeys(STORAGES, np.zeros(len(clean), np.int64))
     accuracies = dict.fromkeys(("theirs", *STORAGES), 0.0)
     for number, cell in enumerate(cells):
         if report is not None:
@@ -148,9 +156,11 @@ def equivalence(
             accuracies["theirs"] += measured.theirs.correct.mean() / len(cells)
             for name, copies in measured.ours.items():
                 correct = _known(copies.correct)
-                gains[name] = gains[name] + (correct.astype(float) - measured.theirs.correct) / len(cells)
+                gains[name] = gains[name] + correct.astype(np.int64) - measured.theirs.correct
                 accuracies[name] += correct.mean() / len(cells)
-    mean = {} if model is None else {s: _mean(gains[s], accuracies, s, margin, level, replicates) for s in STORAGES}
+    mean = {}
+    if model is not None:
+        mean = {s: _mean(gains[s] / len(cells), accuracies, s, margin, level, replicates) for s in STORAGES}
     return Equivalence(
         theirs=other.name,
         data=clean.name,
@@ -176,11 +186,16 @@ def _known(correct: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
 def _mean(
     gains: Array, accuracies: dict[str, float], storage: str, margin: float, level: float, replicates: int
 ) -> Contrast:
-    """The mean over cells: images are resampled with all their cells."""
-    difference = Estimate(100 * float(gains.mean()), -math.inf, math.inf)
-    if len(gains) >= FEWEST:
+    """The mean over cells: images are resampled with all their cells.
+
+    Resamples of images that are nearly all alike are alike, and say nothing: then it is the score interval.
+    """
+    _, counts = np.unique(gains, return_counts=True)
+    if len(gains) - counts.max() < FEWEST:
+        difference = _points(bounded_interval(gains, level=level))
+    else:
         means = Bootstrap(len(gains), replicates).means({"gain": gains})["gain"]
-        difference = interval(difference.value, 100 * means, level=level)
+        difference = interval(100 * float(gains.mean()), 100 * means, level=level)
     verdict = judge(difference, difference, margin)
     return Contrast("accuracy", 100 * accuracies["theirs"], 100 * accuracies[storage], difference, margin, verdict)
 

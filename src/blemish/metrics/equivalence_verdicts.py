@@ -18,7 +18,7 @@ from blemish.metrics.bootstrap import Estimate, check_level
 from blemish.metrics.formulas import Array
 from blemish.types import InputError
 
-__all__ = ["FEWEST", "Verdict", "judge", "mean_interval", "overall", "paired_interval"]
+__all__ = ["FEWEST", "Verdict", "bounded_interval", "judge", "mean_interval", "overall", "paired_interval"]
 
 FEWEST = 30
 """From so many images on, means have intervals."""
@@ -99,6 +99,47 @@ def paired_interval(only_first: int, only_second: int, images: int, *, level: fl
 
     value = (only_first - only_second) / images
     return Estimate(value, _root(score, -1.0, value, z), _root(score, value, 1.0, -z))
+
+
+def bounded_interval(values: Array, *, level: float = 0.95) -> Estimate:
+    """The score interval of the mean of values from −1 to 1; unlike a bootstrap it holds where they are all the same.
+
+    A supposed mean is judged by the variance under the likeliest weights that have it, of the values seen and of ±1
+    (empirical likelihood; Owen 1988). It is `paired_interval` where all are −1, 0 or 1, and ± z²/(n + z²) for n zeros.
+
+    >>> round(bounded_interval(np.zeros(30)).high, 4)
+    0.1135
+    """
+    check_level(level)
+    seen, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    if not len(seen) or not np.abs(seen).max() <= 1:
+        raise InputError(f"{len(values)} values; expected at least one, and all from -1 to 1")
+    images, mean = int(counts.sum()), float(np.average(seen, weights=counts))
+    z = NormalDist().inv_cdf((1 + level) / 2)
+
+    def score(gap: float) -> float:
+        variance = _variance(seen, counts / images, gap, 1.0 if gap > mean else -1.0)
+        distance = mean - gap
+        if variance <= 0:
+            return math.copysign(math.inf, distance) if distance else 0.0
+        return distance / math.sqrt(variance / images)
+
+    return Estimate(mean, _root(score, -1.0, mean, z), _root(score, mean, 1.0, -z))
+
+
+def _variance(seen: Array, shares: Array, gap: float, end: float) -> float:
+    """The variance around ``gap`` under the likeliest weights of ``seen`` and ``end`` whose mean is ``gap``."""
+    moved, reach = end * (seen - gap), 1 - end * gap
+    if reach <= 0:
+        return 0.0
+
+    def weights(tilt: float) -> Array:
+        return shares / np.maximum(1 - tilt * moved, 1e-300)
+
+    # A stronger tilt than 1 / reach would give the end a negative weight; at it, the end has what the others leave.
+    tilt = _root(lambda tilt: -float(weights(tilt) @ moved), 0.0, 1 / reach, 0.0)
+    found = weights(tilt)
+    return float(found @ moved**2) + max(0.0, 1 - float(found.sum())) * reach**2
 
 
 def _root(score: Callable[[float], float], low: float, high: float, wanted: float) -> float:

@@ -119,7 +119,7 @@ def rests_on(found: Equivalence) -> tuple[str, ...]:
         if (needed := found.images_needed()) is not None and needed > found.images:
             notes.append(f"About {needed:,} images would decide half of the undecided cells by accuracy.")
     if found.images < FEWEST:
-        notes.append(f"Intervals of means need {FEWEST} images; here are {found.images}.")
+        notes.append(f"Intervals of image statistics need {FEWEST} images; here are {found.images}.")
     return tuple(notes)
 
 

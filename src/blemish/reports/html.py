@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -27,14 +28,37 @@ __all__ = ["check_report_path", "document", "report_page", "write_report"]
 _SUFFIXES = (".html", ".htm")
 
 
-def check_report_path(path: str | os.PathLike[str]) -> Path:
-    """Refuse a file that is no page, before any work."""
+def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = ()) -> Path:
+    """Refuse a file that is no page, nor of one of the ``others`` (suffixes), or that cannot be made, before any work.
+
+    For that, a file is made where it will stand, or in the nearest folder that is there, and removed again.
+    """
     target = Path(path)
-    if target.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"{target}: expected a file name that ends in .html")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; expected a file name")
+    if target.suffix.lower() not in (*_SUFFIXES, *others):
+        *first, last = (_SUFFIXES[0], *others)
+        accepted = f"{', '.join(first)} or {last}" if first else last
+        raise InputError(f"{target}: expected a file name that ends in {accepted}")
+    try:
+        if target.is_dir():
+            raise InputError(f"{target} is a folder; expected a file name")
+        folder = next(parent for parent in target.absolute().parents if parent.exists())
+        if not folder.is_dir():
+            raise InputError(f"cannot write {target}: {folder} is a file; expected a folder")
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    _try(target, folder)
     return target
+
+
+def _try(target: Path, folder: Path) -> None:
+    """Access rights do not tell all: file systems may be read-only, full, or not for files."""
+    try:
+        # With the name in it, because names can be too long; it is gone when it is closed.
+        with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", suffix=".part", dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write {target}: no file can be made in {folder}: {reason}") from error
 
 
 def write_report(
