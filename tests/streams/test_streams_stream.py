@@ -143,8 +143,9 @@ class TestCrops:
         assert 0 <= left < right <= width
         assert 0 <= top < bottom <= height
         w, h = right - left, bottom - top
-        # Rounding to whole pixels moves the ratio a little, most for small crops.
-        assert 3 / 4 - 1 / h <= w / h <= 4 / 3 + 1 / h
+        # Rounding to whole pixels moves the ratio a little; asked in whole numbers, which have no last bit.
+        assert 3 * h - 4 <= 4 * w
+        assert 3 * w <= 4 * h + 3
 
     def test_the_law_of_areas(self) -> None:
         """In a square a try of area A fits with probability min(1, −ln A / ln 4/3), A uniform in 0.08 … 1.
