@@ -108,14 +108,14 @@ def test_nearest_other_class_is_that_of_brute_force(
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-@pytest.mark.parametrize("classes", [2, 5, 300])
+@pytest.mark.parametrize("classes", [2, 5, 150])
 def test_many_tiles_give_the_same(norm: Any, dtype: Any, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small leaves, so that leaves of one class and of several, tiles and box bounds all take part."""
     monkeypatch.setattr(search, "_LEAF", 16)
     rng = np.random.default_rng(classes)
-    points = rng.integers(0, 256, (700, 4, 5, 3)).astype(np.uint8)
-    points = (points // 2 + rng.integers(0, 128, (700, 1, 1, 1))).astype(dtype)
-    labels = rng.integers(0, classes, 700)
+    points = rng.integers(0, 256, (400, 4, 5, 3)).astype(np.uint8)
+    points = (points // 2 + rng.integers(0, 128, (400, 1, 1, 1))).astype(dtype)
+    labels = rng.integers(0, classes, 400)
     table = np.where(different(labels), brute(points, norm), np.inf)
     seen: list[tuple[int, int]] = []
     found = separation(points, labels, norm=norm, scale=1, progress=lambda done, total: seen.append((done, total)))
