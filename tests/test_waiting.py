@@ -40,6 +40,11 @@ def _procedural_frost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FROST_VARIABLE, PROCEDURAL)
 
 
+def skip_where_edges_are_traced(name: str, device: torch.device) -> None:
+    if name.endswith("spatter") and kernels_for(device) is None:
+        pytest.skip("tracing edges without Triton asks whether it is done")
+
+
 def test_waiting_is_noticed(device: torch.device) -> None:
     value = torch.ones(1, device=device)
     with no_waiting(), pytest.raises(RuntimeError, match="synchroniz"):
@@ -49,8 +54,7 @@ def test_waiting_is_noticed(device: torch.device) -> None:
 @pytest.mark.parametrize("name", list(blemish.catalog))
 def test_corruptions(name: str, device: torch.device) -> None:
     """After a first call, which sends tables and compiles kernels."""
-    if name == "spatter" and kernels_for(device) is None:
-        pytest.skip("tracing edges without Triton asks whether it is done")
+    skip_where_edges_are_traced(name, device)
     images = pictures(8, 3, 96, 96).to(device)
     corruption = blemish.catalog[name]
     severity = corruption.only_severity or 3.0
@@ -62,8 +66,7 @@ def test_corruptions(name: str, device: torch.device) -> None:
 
 @pytest.mark.parametrize("name", list(blemish.sequences))
 def test_sequences(name: str, device: torch.device) -> None:
-    if name == "p:spatter" and kernels_for(device) is None:
-        pytest.skip("tracing edges without Triton asks whether it is done")
+    skip_where_edges_are_traced(name, device)
     images = pictures(4, 3, 96, 96).to(device)
     sequence = blemish.sequences[name]
     for seed in (0, 1):

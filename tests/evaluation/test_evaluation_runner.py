@@ -206,5 +206,7 @@ def test_long_texts_are_shown_where_they_differ() -> None:
     assert 'new"' in line
     assert len(line) < 200
     assert differences({"seed": 1}, {"seed": None}) == ["seed was 1, now not set"]
+    (line,) = differences([1] * 100, [1] * 101)
+    assert line.endswith("1, 1]")
     (line,) = differences([1] * 100, [2] * 100)
     assert line.count("…") == 2

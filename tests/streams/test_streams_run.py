@@ -126,11 +126,11 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run\.json: not readable"):
         read_result(tmp_path)
     run_stream(stream(), methods(names), folder=tmp_path / "run")
-    with pytest.raises(InputError, match=r"another run \(differs in methods\); choose"):
+    with pytest.raises(InputError, match=r'another run \(methods was \["none"\], now \["none", "bn"\]\); choose'):
         run_stream(stream(), methods(("none", "bn")), folder=tmp_path / "run")
-    with pytest.raises(InputError, match=r"\(differs in batch\)"):
+    with pytest.raises(InputError, match=r"\(batch was \d+, now \d+\)"):
         run_stream(stream(batch=9), methods(names), folder=tmp_path / "run")
-    with pytest.raises(InputError, match=r"\(differs in stream\)"):
+    with pytest.raises(InputError, match=r"\(stream\.seed was 0, now 9\)"):
         run_stream(stream(seed=9), methods(names), folder=tmp_path / "run")
     with pytest.raises(InputError, match="a method named 'label'"):
         run_stream(stream(), {"label": methods(names)["none"]})

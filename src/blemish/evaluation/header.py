@@ -115,7 +115,7 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
     if before == after:
         return []
     texts = ["not set" if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
-    same = next((i for i, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), 0)
+    same = next((i for i, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), min(map(len, texts)))
     was, now = (_shown(text, same) for text in texts)
     return [f"{name} was {was}, now {now}"]
 
