@@ -87,6 +87,7 @@ def _info(name: str, conditions: Mapping[str, Any], images: int, classes: int) -
             "metric": "error",
             "baseline": None,
             "conditions": list(conditions),
+            "families": {unit: catalog[unit].family for unit in sorted(used) if unit in catalog},
         },
         "protocol": {
             "seed": 0,

@@ -22,6 +22,7 @@ LAYERS = {
     "ops": 1,
     "corruptions": 2,
     "corruptions.catalog": 3,
+    "corruptions.plugins": 4,
     "data": 3,
     "execution": 3,
     "models": 3,

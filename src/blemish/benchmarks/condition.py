@@ -8,7 +8,7 @@ set, and ``clean:imagenet-a``, the clean images of the same classes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -19,23 +19,43 @@ from blemish.corruptions.sequences import Sequence, sequences
 from blemish.corruptions.severity import MAX_SEVERITY, check_severity
 from blemish.types import InputError
 
-__all__ = ["CLEAN", "Condition", "Step", "parse_condition"]
+__all__ = ["CLEAN", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _STEP = re.compile(rf"(?P<name>[^@+\s]+)@(?P<low>{_NUMBER})(?:-(?P<high>{_NUMBER}))?")
 _NATURAL = re.compile(r"(?:natural|clean):[\w.-]+")
 
 
+SEQUENCES = "p:"
+"""How the names of perturbation sequences begin; corruptions have other names."""
+
+
 @dataclass(frozen=True)
 class Step:
-    """A corruption or sequence by name, with its severity, the range it is drawn from, or the difficulty."""
+    """A corruption or sequence, with its severity, the range it is drawn from, or the difficulty.
+
+    ``unit`` is the corruption or sequence itself, so that nothing has to be looked up where it is applied; it is None
+    in a condition that was read from results, which may be there without the code that made them.
+    """
 
     name: str
     low: float
     high: float
+    unit: Corruption | Sequence | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name}@{self.low:g}" if self.low == self.high else f"{self.name}@{self.low:g}-{self.high:g}"
+
+    def corruption(self) -> Corruption:
+        """The corruption that is applied at a fixed or at a drawn severity."""
+        if not isinstance(self.unit, Corruption):
+            raise InputError(f"{self}: its corruption is not at hand; expected a condition made with a catalog")
+        return self.unit if self.low == self.high else random_severity(self.unit, self.low, self.high)
+
+
+def step_of(unit: Corruption | Sequence, low: float, high: float | None = None) -> Step:
+    """A step of this corruption at a severity, or at one drawn from a range."""
+    return Step(unit.name, low, low if high is None else high, unit)
 
 
 @dataclass(frozen=True)
@@ -62,7 +82,7 @@ class Condition:
     @property
     def is_sequence(self) -> bool:
         """Whether images become many frames."""
-        return len(self.steps) == 1 and self.steps[0].name in sequences
+        return len(self.steps) == 1 and self.steps[0].name.startswith(SEQUENCES)
 
     @property
     def slug(self) -> str:
@@ -71,28 +91,24 @@ class Condition:
 
     def sequence(self) -> Sequence:
         """The perturbation sequence."""
-        return sequences[self.steps[0].name]
+        unit = self.steps[0].unit
+        return unit if isinstance(unit, Sequence) else sequences[self.steps[0].name]
 
-    def apply(
-        self,
-        images: Tensor,
-        *,
-        seed: int,
-        ids: Tensor,
-        preset: str | None = None,
-        catalog: Catalog = catalog,
-    ) -> Tensor:
+    def apply(self, images: Tensor, *, seed: int, ids: Tensor, preset: str | None = None) -> Tensor:
         """The uint8 batch (B, C, H, W) after all steps; the batch itself where there are none."""
-        if len(self.steps) == 1:
-            step = self.steps[0]
-            corruption = _corruption(step, catalog)
-            # A severity drawn from a range is a corruption of its own, at its full strength.
-            severity = step.low if step.low == step.high else MAX_SEVERITY
-            return corruption(images, severity=severity, seed=seed, ids=ids, preset=preset)
         if not self.steps:
             return images
-        whole = chain(*((catalog[step.name], step.low) for step in self.steps))
+        if len(self.steps) == 1:
+            step = self.steps[0]
+            # A severity drawn from a range is a corruption of its own, at its full strength.
+            severity = step.low if step.low == step.high else MAX_SEVERITY
+            return step.corruption()(images, severity=severity, seed=seed, ids=ids, preset=preset)
+        whole = chain(*((step.corruption(), step.low) for step in self.steps))
         return whole(images, severity=MAX_SEVERITY, seed=seed, ids=ids, preset=preset)
+
+    def with_units(self, catalog: Catalog) -> Condition:
+        """The same condition with the corruptions of a catalog."""
+        return parse_condition(str(self), catalog=catalog)
 
     def names(self) -> tuple[str, ...]:
         """The corruptions or sequences in it."""
@@ -102,27 +118,32 @@ class Condition:
 CLEAN = Condition()
 
 
-def _corruption(step: Step, catalog: Catalog) -> Corruption:
-    corruption = catalog[step.name]
-    return corruption if step.low == step.high else random_severity(corruption, step.low, step.high)
-
-
 def parse_condition(text: str, *, catalog: Catalog = catalog) -> Condition:
-    """The condition that a text means; `str` is the way back.
+    """The condition that a text means, with the corruptions of the catalog; `str` is the way back.
 
     >>> parse_condition("fog@3").severity
     3.0
     >>> str(parse_condition("fog@2+jpeg_compression@1.50"))
     'fog@2+jpeg_compression@1.5'
     """
+    condition = read_condition(text)
+    steps = tuple(replace(step, unit=_unit(step.name, catalog)) for step in condition.steps)
+    for step in steps:
+        _check_step(text, step, steps)
+    return replace(condition, steps=steps)
+
+
+def read_condition(text: str) -> Condition:
+    """The condition that results name, without its corruptions: they may be a user's own, and need not be at hand."""
     if text == "clean":
         return CLEAN
     if _NATURAL.fullmatch(text):
         return Condition(other=text)
-    steps = tuple(_step(text, part) for part in text.split("+"))
-    for step in steps:
-        _check_step(text, step, steps, catalog)
-    return Condition(steps)
+    return Condition(tuple(_step(text, part) for part in text.split("+")))
+
+
+def _unit(name: str, catalog: Catalog) -> Corruption | Sequence:
+    return sequences[name] if name in sequences else catalog[name]
 
 
 def _step(text: str, part: str) -> Step:
@@ -133,19 +154,18 @@ def _step(text: str, part: str) -> Step:
     return Step(found["name"], low, float(found["high"]) if found["high"] else low)
 
 
-def _check_step(text: str, step: Step, steps: tuple[Step, ...], catalog: Catalog) -> None:
-    if step.name in sequences:
+def _check_step(text: str, step: Step, steps: tuple[Step, ...]) -> None:
+    if not isinstance(step.unit, Corruption):
         if len(steps) > 1 or step.low != step.high or step.low not in (1, 2, 3):
             raise InputError(f"condition {text!r}; expected a sequence alone, at difficulty 1, 2 or 3")
         return
-    corruption = catalog[step.name]
     check_severity(step.low)
     check_severity(step.high)
     if step.low == 0 == step.high:
         raise InputError(f"condition {text!r} has severity 0; write clean instead")
     if step.low == step.high:
-        corruption.require(step.low)
+        step.unit.require(step.low)
     elif len(steps) > 1:
         raise InputError(f"condition {text!r}; a severity drawn from a range cannot be part of a chain")
     else:
-        random_severity(corruption, step.low, step.high)
+        random_severity(step.unit, step.low, step.high)

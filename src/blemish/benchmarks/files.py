@@ -11,7 +11,7 @@ from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
-from blemish.corruptions.catalog import hint
+from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.types import InputError
 
 __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
@@ -27,16 +27,16 @@ def built_in() -> list[str]:
     return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
 
 
-def load_benchmark(name: str | os.PathLike[str]) -> Benchmark:
-    """A built-in benchmark by name, or one from a file."""
+def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Benchmark:
+    """A built-in benchmark by name, or one from a file; its corruptions are those of the catalog."""
     text = os.fspath(name)
     if text in built_in():
         content = resources.files("blemish.benchmarks").joinpath(text + _SUFFIX).read_text(encoding="utf-8")
-        return parse_benchmark(content, where=text)
+        return parse_benchmark(content, where=text, catalog=catalog)
     path = Path(text)
     if path.is_file():
         try:
-            return parse_benchmark(path.read_text(encoding="utf-8"), where=text)
+            return parse_benchmark(path.read_text(encoding="utf-8"), where=text, catalog=catalog)
         except UnicodeDecodeError as error:
             raise InputError(f"{text}: not a text file; expected a benchmark in TOML") from error
     if text.endswith(_SUFFIX) or os.sep in text:
@@ -44,20 +44,20 @@ def load_benchmark(name: str | os.PathLike[str]) -> Benchmark:
     raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
 
 
-def parse_benchmark(content: str, *, where: str) -> Benchmark:
+def parse_benchmark(content: str, *, where: str, catalog: Catalog = catalog) -> Benchmark:
     """The benchmark that a TOML text describes; ``where`` is named in errors."""
     try:
         found = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not readable as TOML ({error})") from error
     try:
-        return _benchmark(found)
+        return _benchmark(found, catalog)
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(f"benchmark {where}:") else f"{where}: {message}") from error
 
 
-def _benchmark(found: dict[str, Any]) -> Benchmark:
+def _benchmark(found: dict[str, Any], catalog: Catalog) -> Benchmark:
     _known_keys(found, _KEYS, "the file")
     blocks = found.get("conditions")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
@@ -76,7 +76,7 @@ def _benchmark(found: dict[str, Any]) -> Benchmark:
         metric=_text(found, "metric", "error"),
         baseline=_text(found, "baseline", "") or None,
         protocol=Protocol(**protocol),
-        conditions=tuple(condition for block in blocks for condition in _conditions(block)),
+        conditions=tuple(condition for block in blocks for condition in _conditions(block, catalog)),
     )
 
 
@@ -137,7 +137,7 @@ _BLOCKS: dict[str, tuple[Callable[[dict[str, Any]], Iterator[str]], tuple[str, .
 }
 
 
-def _conditions(block: dict[str, Any]) -> Iterator[Condition]:
+def _conditions(block: dict[str, Any], catalog: Catalog) -> Iterator[Condition]:
     kinds = [key for key in _BLOCKS if key in block]
     if len(kinds) != 1:
         found = " and ".join(kinds) or "none"
@@ -146,7 +146,7 @@ def _conditions(block: dict[str, Any]) -> Iterator[Condition]:
     _known_keys(block, keys, "[[conditions]]")
     if "severities" in block and "severity_range" in block:
         raise InputError("a [[conditions]] block with severities and severity_range; expected one of them")
-    return (parse_condition(text) for text in read(block))
+    return (parse_condition(text, catalog=catalog) for text in read(block))
 
 
 def benchmark_toml(benchmark: Benchmark) -> str:

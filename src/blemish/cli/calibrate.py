@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
-from blemish.benchmarks.condition import CLEAN, Condition, Step
+from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
 from blemish.cli.common import Frost, chosen_names, friendly, note_frost, say
 from blemish.cli.progress import progress_bar
@@ -82,7 +82,7 @@ def severities_command(
                 calibrate_range(
                     name,
                     clean,
-                    lambda severity, name=name: correct(Condition((Step(name, severity, severity),))),  # type: ignore[misc]
+                    lambda severity, name=name: correct(Condition((step_of(catalog[name], severity),))),  # type: ignore[misc]
                     targets=(lower, upper),
                     tolerance=tolerance,
                 )
@@ -123,7 +123,8 @@ def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol) -> None:
     else:
         # Ends are rounded to the hundredth, which is finer than any calibration can tell.
         steps = [
-            Step(found.corruption, round(found.lower.severity, 2), round(found.upper.severity, 2)) for found in ranges
+            step_of(catalog[found.corruption], round(found.lower.severity, 2), round(found.upper.severity, 2))
+            for found in ranges
         ]
         steps = [replace(step, low=max(step.low, 0.01), high=max(step.high, 0.01)) for step in steps]
         conditions = tuple(Condition((step,)) for step in steps)

@@ -39,6 +39,11 @@ class Catalog(Mapping[str, Corruption]):
     def __init__(self, *corruptions: Corruption) -> None:
         entries: dict[str, Corruption] = {}
         for corruption in corruptions:
+            if corruption.name.startswith("p:") or set(corruption.name) & set("@+, \t\n"):
+                raise InputError(
+                    f"a corruption named {corruption.name!r}; expected a name without spaces, @, + and commas, that "
+                    "does not begin with p: as perturbation sequences do"
+                )
             if corruption.name in entries:
                 raise InputError(f"two corruptions are named {corruption.name!r}; names must be unique")
             entries[corruption.name] = corruption

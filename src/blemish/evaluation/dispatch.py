@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.data.cache import Images
 from blemish.evaluation.header import made_with
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
@@ -46,6 +46,7 @@ def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
     with contextlib.ExitStack() as stack:
         views = views_of(setting, stage, waiting)
         job = ShardJob(
+            conditions={str(condition): condition for condition in waiting},
             model=setting.model if setting.executor.reach == "process" else portable(setting.model),
             protocol=setting.benchmark.protocol,
             size=fitting_batcher(stage.images, device, setting.batch_size).size,
@@ -169,7 +170,7 @@ class _Stages:
         return len(images) * (condition.sequence().length() if condition.is_sequence else 1)
 
     def _measures(self, shard: Shard) -> int:
-        condition = parse_condition(shard.condition)
+        condition = self.job.conditions[shard.condition]
         if shard.last is None:
             return self._size(condition)
         rows = sum(len(batch) for batch in self._batches(shard.view)[shard.first : shard.last])

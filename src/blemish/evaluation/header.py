@@ -13,8 +13,10 @@ import PIL
 import torch
 
 from blemish.benchmarks.benchmark import Benchmark
-from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.sequences import sequences
+from blemish.benchmarks.condition import Step
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import catalog
+from blemish.corruptions.plugins import code_digest
 from blemish.evaluation.runs import RUN_FILE
 from blemish.ops.textures import frost_kind
 from blemish.storage.files import write_bytes
@@ -44,16 +46,17 @@ def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
         "metric": benchmark.metric,
         "baseline": benchmark.baseline,
         "conditions": [str(condition) for condition in benchmark.conditions],
+        "families": {s.name: s.unit.family for s in _steps(benchmark) if isinstance(s.unit, Corruption)},
         "part_of": None
         if benchmark.part_of is None
         else {"name": benchmark.part_of[0], "conditions": benchmark.part_of[1]},
     }
 
 
-def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", catalog: Catalog = catalog) -> dict[str, Any]:
+def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated") -> dict[str, Any]:
     """Everything besides the data and the conditions that decides the pixels."""
     protocol = benchmark.protocol
-    names = dict.fromkeys(name for condition in benchmark.conditions for name in condition.names())
+    steps = _steps(benchmark)
     generated = pixels == "generated"
     return {
         "seed": protocol.seed,
@@ -63,13 +66,23 @@ def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", catalog: 
         "crop": protocol.crop,
         "pixels": pixels,
         "stored": None,
-        "corruptions": {name: _version(name, catalog) for name in names} if generated else {},
-        "frost": frost_kind() if generated and "frost" in names else None,
+        "corruptions": {step.name: _version(step) for step in steps} if generated else {},
+        "frost": frost_kind() if generated and any(step.name == "frost" for step in steps) else None,
     }
 
 
-def _version(name: str, catalog: Catalog) -> int:
-    return sequences[name].version if name in sequences else catalog[name].version
+def _steps(benchmark: Benchmark) -> list[Step]:
+    """Each corruption and sequence once."""
+    return list({step.name: step for condition in benchmark.conditions for step in condition.steps}.values())
+
+
+def _version(step: Step) -> int | dict[str, Any]:
+    """The version of a corruption; of a user's own with a digest of its code."""
+    if step.unit is None:
+        raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
+    if isinstance(step.unit, Corruption) and (step.name not in catalog or catalog[step.name] != step.unit):
+        return {"version": step.unit.version, "code": code_digest(step.unit)}
+    return step.unit.version
 
 
 def data_entry(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.benchmarks.condition import Condition, read_condition
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 from blemish.types import InputError
 
@@ -40,10 +40,10 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
 class Run:
     """The results of one model on one benchmark. ``info`` is the content of its run file.
 
-    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions), ``protocol``, ``model``,
-    ``data``, ``stages`` (the data of each part of a run that went on until it was precise enough; one as a rule),
-    ``until`` (whether it did), ``classes`` (their names, if known) and ``made_with``. Headers of records repeat the
-    protocol, the model and their stage's data.
+    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions and the families of their
+    corruptions), ``protocol``, ``model``, ``data``, ``stages`` (the data of each part of a run that went on until it
+    was precise enough; one as a rule), ``until`` (whether it did), ``classes`` (their names, if known) and
+    ``made_with``. Headers of records repeat the protocol, the model and their stage's data.
     """
 
     folder: Path
@@ -57,7 +57,12 @@ class Run:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions of the benchmark, measured or not, in its order; clean images come first."""
-        return tuple(parse_condition(text) for text in self.info["benchmark"]["conditions"])
+        return tuple(read_condition(text) for text in self.info["benchmark"]["conditions"])
+
+    def family(self, condition: Condition) -> str:
+        """The family of a condition's corruption; several one after the other are chains."""
+        names = condition.names()
+        return str(self.info["benchmark"]["families"][names[0]]) if len(names) == 1 else "chains"
 
     def finished(self, condition: Condition) -> bool:
         """Whether all records of a condition are there."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from blemish.benchmarks.benchmark import Protocol
-from blemish.benchmarks.condition import CLEAN, parse_condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.data.cache import Images, load
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
@@ -115,8 +115,12 @@ def batches_of(images: Images, size: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What a worker needs for any condition of a stage. ``header`` is what the headers of all records share."""
+    """What a worker needs for any condition of a stage. ``header`` is what the headers of all records share.
 
+    ``conditions``, by their texts, carry their corruptions, which may be a user's own.
+    """
+
+    conditions: Mapping[str, Condition]
     model: Classifier | Portable
     protocol: Protocol
     size: int
@@ -146,7 +150,7 @@ class ShardJob:
 
     def task_header(self, condition: str, pixels: str) -> dict[str, Any]:
         """The header of a condition's records."""
-        zipf = self.zipf and parse_condition(condition).is_sequence
+        zipf = self.zipf and self.conditions[condition].is_sequence
         return {**self.header, "condition": condition, "pixels": pixels, "zipf": zipf}
 
 
@@ -187,7 +191,7 @@ class _Desk:
         return later if self.model.device.type == "cuda" else settled(later)
 
     def _task(self, shard: Shard) -> Task:
-        job, condition = self.job, parse_condition(shard.condition)
+        job, condition = self.job, self.job.conditions[shard.condition]
         if shard.view == STORED:
             assert self.stored is not None
             like = self.job.views[""].images

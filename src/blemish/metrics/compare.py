@@ -122,7 +122,8 @@ def compare(
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
     one, other = _aligned(first, read_tables(first, both), second, read_tables(second, both), anyway=anyway)
     offered = [c for c in first.conditions if c in second.conditions]
-    plan = make_plan(offered, [key for table in one for key in table], as_baseline(first, baseline))
+    keys = [key for table in one for key in table]
+    plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family)
     used = max(level_of(first, level), level_of(second, level))
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     samples = _Samples(one, other, replicates, seed)

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
-from blemish.corruptions.catalog import catalog
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import error_of_gaps
 from blemish.metrics.formulas import (
@@ -61,13 +60,19 @@ class Plan:
     missing: tuple[Missing, ...]
 
 
-def make_plan(conditions: Sequence[Condition], measured: Iterable[Key], baseline: Baseline | None) -> Plan:
+def make_plan(
+    conditions: Sequence[Condition],
+    measured: Iterable[Key],
+    baseline: Baseline | None,
+    *,
+    family: Callable[[Condition], str],
+) -> Plan:
     """The metrics of a benchmark's conditions, given the columns that were measured."""
     maker = _Maker(measured, baseline)
     plain = [c for c in conditions if c.other is None and not c.is_sequence]
     for condition in plain:
         maker.add_each(_PER_CONDITION, "condition", str(condition), [condition])
-    _add_corruptions(maker, [c for c in plain if c != CLEAN])
+    _add_corruptions(maker, [c for c in plain if c != CLEAN], family)
     _add_sequences(maker, [c for c in conditions if c.is_sequence])
     _add_natural(maker, [c for c in conditions if c.other is not None])
     return Plan(tuple(maker.metrics), merged(item for _, item in maker.missing))
@@ -165,13 +170,13 @@ def _single(maker: _Maker, name: str, condition: Condition) -> Function:
     return maker.column("correct" if name == "accuracy" else "confidence", condition)
 
 
-def _add_corruptions(maker: _Maker, conditions: Sequence[Condition]) -> None:
+def _add_corruptions(maker: _Maker, conditions: Sequence[Condition], family_of: Callable[[Condition], str]) -> None:
     groups: dict[str, list[Condition]] = {}
     for condition in conditions:
         groups.setdefault(condition.group, []).append(condition)
     families: dict[str, list[str]] = {}
     for group, members in groups.items():
-        families.setdefault(_family(members[0]), []).append(group)
+        families.setdefault(family_of(members[0]), []).append(group)
     for name in _PER_CORRUPTION if groups else ():
         found = {
             group: maker.add(name, "corruption", group, members, partial(_over_severities, maker, name, members))
@@ -180,12 +185,6 @@ def _add_corruptions(maker: _Maker, conditions: Sequence[Condition]) -> None:
         for family, names in families.items():
             maker.add_mean(name, "family", family, {group: found[group] for group in names})
         maker.add_mean(name, "benchmark", "", found)
-
-
-def _family(condition: Condition) -> str:
-    """The family of a corruption; several one after the other are a family of their own."""
-    names = condition.names()
-    return catalog[names[0]].family if len(names) == 1 else "chains"
 
 
 def _over_severities(maker: _Maker, name: str, group: Sequence[Condition]) -> Function:

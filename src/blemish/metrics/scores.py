@@ -137,7 +137,7 @@ def score(
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     conditions, base = finished(run), as_baseline(run, baseline)
     tables = read_tables(run, conditions)
-    plan = make_plan(run.conditions, [key for table in tables for key in table], base)
+    plan = make_plan(run.conditions, [key for table in tables for key in table], base, family=run.family)
     point, replicated = sample_means(tables), resampled(tables, replicates=replicates, seed=seed)
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:

@@ -38,7 +38,8 @@ def precise_enough(
     share = look_levels(alpha, look)
     name = str(run.info["benchmark"]["metric"])
     tables = [table.only("correct", "flip", "top5", "zipf") for table in read_tables(run, finished(run))]
-    plan = make_plan(run.conditions, [key for table in tables for key in table], as_baseline(run, baseline))
+    keys = [key for table in tables for key in table]
+    plan = make_plan(run.conditions, keys, as_baseline(run, baseline), family=run.family)
     headline = [metric for metric in plan.metrics if (metric.scope, metric.name) == ("benchmark", name)]
     if not headline:
         why = [item.why for item in plan.missing if name in item.names and not item.of]

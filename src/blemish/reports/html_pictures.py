@@ -77,7 +77,8 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     protocol = subject.run.info["protocol"]
     picture = torch.from_numpy(subject.pictures.images[row]).permute(2, 0, 1).unsqueeze(0).contiguous()
     number = torch.tensor([int(subject.pictures.ids[row])])
-    changed = condition.apply(picture, seed=int(protocol["seed"]), ids=number, preset=protocol.get("preset"))
+    whole = condition.with_units(catalog)
+    changed = whole.apply(picture, seed=int(protocol["seed"]), ids=number, preset=protocol.get("preset"))
     values = changed[0].permute(1, 2, 0).numpy()
     image = Image.fromarray(values[..., 0] if values.shape[-1] == 1 else values)
     if condition.steps and protocol.get("storage") == "jpeg85":

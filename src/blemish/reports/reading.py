@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from blemish.benchmarks.condition import Condition
-from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import check_level
@@ -16,7 +15,7 @@ from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import TITLES, Scope
 from blemish.types import InputError
 
-__all__ = ["Reading", "check_level", "column_of", "differences", "family_of", "labels", "read_all", "title_of"]
+__all__ = ["Reading", "check_level", "column_of", "differences", "labels", "read_all", "title_of"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Reading:
         """Families, each with its corruptions."""
         found: dict[str, list[str]] = {}
         for group, members in self.groups.items():
-            found.setdefault(family_of(members[0]), []).append(group)
+            found.setdefault(self.run.family(members[0]), []).append(group)
         return found
 
     @property
@@ -94,12 +93,6 @@ class Reading:
         """The names of natural sets."""
         others = [condition.other for condition in self.run.conditions if condition.other is not None]
         return list(dict.fromkeys(other.partition(":")[2] for other in others))
-
-
-def family_of(condition: Condition) -> str:
-    """The family of a corruption; several one after the other are chains."""
-    names = condition.names()
-    return catalog[names[0]].family if len(names) == 1 else "chains"
 
 
 def column_of(condition: Condition) -> str:

@@ -1,0 +1,101 @@
+"""Corruptions of one's own: found in a module or an installed package, and known again by a digest of their code."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import Catalog, catalog
+from blemish.types import InputError
+
+__all__ = ["GROUP", "code_digest", "load_catalog"]
+
+GROUP = "blemish.corruptions"
+"""The entry point group in which packages name their corruptions: a corruption, a list of them, or a module."""
+
+
+def load_catalog(modules: Iterable[str] = (), *, installed: bool = True) -> Catalog:
+    """The built-in catalog with the corruptions of installed packages and of the named modules.
+
+    A module gives every `Corruption` among its public names. The current folder can be imported from.
+    """
+    found: dict[str, Corruption] = {}
+    for origin, thing in (*(_installed() if installed else ()), *((name, _module(name)) for name in modules)):
+        members = _corruptions(thing)
+        if not members:
+            raise InputError(f"plugin {origin}: no corruption in it; expected at least one blemish.Corruption")
+        for corruption in members:
+            if found.setdefault(corruption.name, corruption) != corruption:
+                raise InputError(f"plugin {origin}: another plugin has a corruption named {corruption.name!r}")
+    return catalog.extended(*found.values()) if found else catalog
+
+
+def _installed() -> Iterable[tuple[str, Any]]:
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            yield f"{entry.name} ({entry.value})", entry.load()
+        except Exception as error:
+            raise InputError(f"plugin {entry.name} ({entry.value}) raised {type(error).__name__}: {error}") from error
+
+
+def _module(name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise InputError(f"plugin {name}: {type(error).__name__}: {error}; expected a module to import") from error
+
+
+def _corruptions(thing: Any) -> list[Corruption]:
+    if isinstance(thing, Corruption):
+        return [thing]
+    values = [v for k, v in vars(thing).items() if not k.startswith("_")] if isinstance(thing, ModuleType) else thing
+    # Our own units may be imported into a user's module.
+    ours = catalog.values()
+    members = [value for value in values if isinstance(value, Corruption) and value not in ours]
+    return list({member.name: member for member in members}.values())
+
+
+def code_digest(corruption: Corruption) -> str:
+    """A digest of what a corruption does: its table, and the source of the modules of its two functions.
+
+    What those modules import is not part of it.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    settings = (corruption.table, corruption.shared, corruption.only_severity, corruption.on_levels, corruption.stream)
+    digest.update(repr((*settings, corruption.version)).encode())
+    for function in (corruption.draw, corruption.apply):
+        digest.update(_source(function))
+    return digest.hexdigest()
+
+
+def _source(function: Any) -> bytes:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):  # an object with __call__
+        function = type(function).__call__
+    module = inspect.getmodule(function)
+    try:
+        if module is not None and module.__name__ != "__main__":
+            return inspect.getsource(module).encode()
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        return _code(function.__code__)
+
+
+def _code(code: CodeType) -> bytes:
+    """The instructions and constants of a function whose source is not at hand."""
+    constants = [_code(item) if isinstance(item, CodeType) else repr(item).encode() for item in code.co_consts]
+    return b"\0".join([code.co_code, *constants, repr(code.co_names).encode()])

@@ -1,0 +1,82 @@
+"""A user's own corruption works wherever a built-in one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import blemish
+import own_corruptions
+from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.condition import parse_condition, read_condition
+from blemish.corruptions.plugins import code_digest, load_catalog
+from blemish.evaluation.header import protocol_entry
+from blemish.execution.processes import Processes
+from blemish.reports.html import write_report
+from toy_runs import model, source
+
+CATALOG = blemish.catalog.extended(own_corruptions.shaded)
+CONDITIONS = ("mine:shaded@3", "mine:shaded@1-5", "fog@2+mine:shaded@1.5")
+
+
+def benchmark() -> Benchmark:
+    return Benchmark("mine", "", "error", tuple(parse_condition(text, catalog=CATALOG) for text in CONDITIONS))
+
+
+def test_measured_read_and_reported(tmp_path: Path) -> None:
+    run = blemish.evaluate(benchmark(), model(), source(), tmp_path)
+    again = blemish.open_run(run.folder)
+    assert [str(condition) for condition in again.conditions[1:]] == list(CONDITIONS)
+    assert again.family(read_condition("mine:shaded@3")) == "mine"
+    assert blemish.score(again).find("error", "mine:shaded").estimate.value >= 0
+    write_report([again], tmp_path / "report.html")
+    assert "mine:shaded" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_processes_give_the_same_records(tmp_path: Path) -> None:
+    here = blemish.evaluate(benchmark(), blemish.open_model("demo:plain"), "demo:digits", tmp_path / "one", limit=20)
+    there = blemish.evaluate(
+        benchmark(), blemish.open_model("demo:plain"), "demo:digits", tmp_path / "two", limit=20, executor=Processes(2)
+    )
+    for condition in here.conditions:
+        assert (here.records(condition).confidence == there.records(condition).confidence).all()
+
+
+def test_in_a_benchmark_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'name = "mine"\nmetric = "error"\n[[conditions]]\ncorruptions = ["mine:shaded"]\nseverities = [1, 2]\n'
+    )
+    with pytest.raises(blemish.InputError, match="mine:shaded"):
+        blemish.load_benchmark(path)
+    loaded = blemish.load_benchmark(path, catalog=load_catalog(["own_corruptions"], installed=False))
+    assert loaded.conditions[1].steps[0].unit == own_corruptions.shaded
+
+
+def test_the_header_knows_the_code() -> None:
+    entry = protocol_entry(benchmark())["corruptions"]
+    assert entry["fog"] == blemish.catalog["fog"].version
+    assert entry["mine:shaded"] == {"version": 1, "code": code_digest(own_corruptions.shaded)}
+    other = replace(own_corruptions.shaded, apply=blemish.catalog["contrast"].apply)
+    assert code_digest(other) != code_digest(own_corruptions.shaded)
+
+
+@pytest.mark.parametrize("name", ["p:mine", "a b", "fog@2", "a+b", "a,b"])
+def test_names_that_conditions_could_not_hold(name: str) -> None:
+    with pytest.raises(blemish.InputError, match="a corruption named"):
+        blemish.catalog.extended(replace(own_corruptions.shaded, name=name))
+
+
+def test_plugins_that_cannot_be_used() -> None:
+    with pytest.raises(blemish.InputError, match="no_such_module"):
+        load_catalog(["no_such_module"], installed=False)
+    with pytest.raises(blemish.InputError, match="no corruption in it"):
+        load_catalog(["json"], installed=False)
+
+
+def test_conditions_that_were_only_read_cannot_be_applied() -> None:
+    with pytest.raises(blemish.InputError, match="not at hand"):
+        read_condition("fog@3").apply(torch.zeros(1, 3, 8, 8), seed=0, ids=torch.arange(1))

@@ -1,0 +1,30 @@
+"""A user's own corruption, in a module that other processes can import."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+import blemish
+from blemish.corruptions.base import column
+
+
+def shade(images: Tensor, params: blemish.corruptions.severity.Params, draw: Tensor) -> Tensor:
+    """Darken the image from a random side."""
+    ramp = torch.linspace(0, 1, images.shape[-1]).view(1, 1, 1, -1)
+    return images * (1 - column(params["depth"], images) * (ramp - draw).abs())
+
+
+def draw_side(shape: blemish.Shape, params: blemish.corruptions.severity.Params, words: blemish.Words) -> Tensor:
+    """Where the light comes from."""
+    return words.uniforms("side", 1, 1, 1)
+
+
+shaded = blemish.Corruption(
+    "mine:shaded",
+    "mine",
+    "Darker away from a random column.",
+    blemish.SeverityTable(("depth",), {"any": ((0.0,), (0.2,), (0.4,), (0.6,), (0.8,), (1.0,))}, {"any": 224}),
+    apply=shade,
+    draw=draw_side,
+)
