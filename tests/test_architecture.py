@@ -24,6 +24,7 @@ LAYERS = {
     "corruptions.catalog": 3,
     "corruptions.plugins": 4,
     "data": 3,
+    "data.memory": 0,
     "execution": 3,
     "models": 3,
     "models.open": 4,

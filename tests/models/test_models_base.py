@@ -62,7 +62,15 @@ class TestPreprocessing:
         ("settings", "said"),
         [
             ({"mean": (0.1, 0.2)}, "mean of 2 values"),
-            ({"std": (0.0,)}, "std"),
+            ({"std": (0.0,)}, "std .0.0,.; expected positive"),
+            ({"std": (-1.0,)}, "std .-1.0,.; expected positive"),
+            ({"std": (0.5, 0.5, float("inf"))}, "std .*inf.; expected positive, finite"),
+            ({"std": (float("nan"),)}, "std .nan,.; expected positive"),
+            ({"std": (1e39,)}, "std .1e.39,.; expected positive, finite"),  # infinite in float32
+            ({"std": (1e-46,)}, "std .1e-46,.; expected positive"),  # zero in float32
+            ({"mean": (float("nan"),)}, "mean .nan,.; expected finite"),
+            ({"mean": (0.5, float("-inf"), 0.5)}, "mean .*-inf.*; expected finite"),
+            ({"mean": (1e39,)}, "mean .1e.39,.; expected finite"),
             ({"channels": "cmyk"}, "channels 'cmyk'"),
             ({"layout": "hwc"}, "layout 'hwc'"),
             ({"levels": True, "mean": (0.5,)}, "8-bit levels"),
@@ -107,7 +115,55 @@ class TestScores:
         with pytest.raises(InputError, match="they are probabilities"):
             bad(batch())
         good(batch())
-        assert (bad._looked, good._looked) == ([], [True])
+        assert (bad.outputs_seen, good.outputs_seen) == (None, 3)
+
+    @pytest.mark.parametrize(
+        ("odd", "said"),
+        [
+            (lambda s: s.to(torch.complex64), r"complex \(torch.complex64\)"),
+            (lambda s: s.to_sparse(), r"a sparse tensor \(torch.sparse_coo\)"),
+            (lambda s: s.to("meta"), "without values"),
+            (lambda s: torch.nested.nested_tensor(list(s), layout=torch.jagged), "a nested tensor"),
+            (lambda s: torch.quantize_per_tensor(s, 0.1, 0, torch.qint8), r"a quantised tensor \(torch.qint8\)"),
+            (lambda s: s[:2], r"shape \(2, 4\) for 3 images"),
+            (lambda s: s.index_fill(0, torch.tensor(1), float("inf")), "infinite or not a number"),
+            (lambda s: s[:, :3], "3 classes for a batch of 3 images, 4 for those before; expected as many for all"),
+        ],
+    )
+    @pytest.mark.parametrize("before", [0, 2])
+    @pytest.mark.filterwarnings("ignore:Sparse:UserWarning", "ignore:.*nested:UserWarning", "ignore:.*quantize:UserWarning")
+    def test_outputs_that_become_odd(self, odd: Any, said: str, before: int) -> None:
+        """Whether in the first batch or in a later one."""
+        calls = iter(range(9))
+        good = torch.tensor([[3.0, 1.0, 2.0, 0.5]] * 3)
+        model = Classifier(
+            name="odd", kind="test", forward=lambda _: good if next(calls) < before else odd(good), weights="0"
+        )
+        for _ in range(before):
+            model(batch())
+        if before or "before" not in said:
+            with pytest.raises(InputError, match=f"model odd: .*{said}"):
+                model(batch())
+
+    def test_the_number_of_outputs_counts_skipped_classes(self) -> None:
+        model = fixed(torch.rand(3, 4) * 9, skip_classes=1)
+        assert model.outputs_seen is None
+        assert model(batch()).shape == (3, 3)
+        assert model.outputs_seen == 4
+
+    def test_a_later_batch_is_checked_without_waiting_for_the_device(self, device: torch.device) -> None:
+        good = torch.rand(3, 4, device=device) * 9
+        outputs = iter([good, good, good[:, :3], good.to(torch.complex64)])
+        model = Classifier(name="odd", kind="test", forward=lambda _: next(outputs), weights="0", device=device)
+        model(batch())
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            model(batch().to(device))
+            for said in ("3 classes", "complex"):
+                with pytest.raises(InputError, match=said):
+                    model(batch().to(device))
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
     def test_output_of_another_type(self) -> None:
         model = Classifier(name="odd", kind="test", forward=list, weights="0")  # type: ignore[arg-type]

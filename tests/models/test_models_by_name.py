@@ -99,6 +99,15 @@ class TestByName:
         white = torch.full((1, 3, 16, 20), 255, dtype=torch.uint8)
         assert model.forward(model.preprocessing(white)).tolist() == [[6.0, 6.0, 6.0]]
 
+    @pytest.mark.parametrize("source", ["hf_hub:someone/net", "hf-hub:someone/net", "local-dir:here", "HF-Hub:a/b"])
+    def test_timm_from_anyone(self, timm: list[tuple[str, bool]], source: str) -> None:
+        """Versions of timm unpickle what they find there."""
+        with pytest.raises(InputError, match=f"timm:{source}: .*unpickle.*--allow-code"):
+            open_model(f"timm:{source}", device="cpu")
+        assert timm == []
+        open_model(f"timm:{source}", device="cpu", allow_code=True)
+        assert timm == [(source, True)]
+
     @pytest.mark.usefixtures("timm")
     def test_timm_refusals(self) -> None:
         with pytest.raises(InputError, match="did you mean resnet50"):

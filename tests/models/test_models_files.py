@@ -39,14 +39,14 @@ def expected() -> Tensor:
 def test_torchscript(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"net{suffix}"
     torch.jit.script(Net()).save(str(path))
-    model = open_model(str(path), device="cpu")
+    model = open_model(str(path), device="cpu", allow_code=True)
     torch.testing.assert_close(model(batch()), expected())
     assert (model.name, model.kind) == ("net", "torchscript")
     traced = tmp_path / f"traced{suffix}"
     torch.jit.trace(Net(), batch().float()).save(str(traced))
-    torch.testing.assert_close(open_model(traced, device="cpu")(batch()), expected())
+    torch.testing.assert_close(open_model(traced, device="cpu", allow_code=True)(batch()), expected())
     with pytest.raises(InputError, match="refuses an input of shape"):
-        open_model(path, device="cpu", channels="gray", mean=0, std=1)(batch())
+        open_model(path, device="cpu", channels="gray", mean=0, std=1, allow_code=True)(batch())
 
 
 def test_exported_program(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_exported_program(tmp_path: Path) -> None:
     shapes = {"values": {0: torch.export.Dim("batch")}}
     torch.export.save(torch.export.export(Net().eval(), (batch().float(),), dynamic_shapes=shapes), path)
     for place in (path, Path(shutil.copy(path, tmp_path / "net.pt"))):
-        model = open_model(str(place), device="cpu", allow_pickle=True)
+        model = open_model(str(place), device="cpu", allow_code=True)
         torch.testing.assert_close(model(batch()), expected())
-        torch.testing.assert_close(model(batch(3)), open_model(str(place), device="cpu", allow_pickle=True)(batch(3)))
+        torch.testing.assert_close(model(batch(3)), open_model(str(place), device="cpu", allow_code=True)(batch(3)))
 
 
 def test_pickled_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +67,9 @@ def test_pickled_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     import pickled_net  # type: ignore[import-not-found]
 
     torch.save(pickled_net.Tiny(), tmp_path / "tiny.pth")
-    scores = open_model(tmp_path / "tiny.pth", device="cpu", allow_pickle=True)(batch())
+    scores = open_model(tmp_path / "tiny.pth", device="cpu", allow_code=True)(batch())
     torch.testing.assert_close(scores, (batch().float() / 255).mean((2, 3)).mul(9).softmax(1))
-    with pytest.raises(InputError, match="--allow-pickle"):
+    with pytest.raises(InputError, match="--allow-code"):
         open_model(tmp_path / "tiny.pth", device="cpu")
 
 
@@ -77,7 +77,7 @@ def test_weights_alone_need_an_architecture(tmp_path: Path) -> None:
     torch.save(Net().state_dict(), tmp_path / "w.pth")
     for allowed in (False, True):
         with pytest.raises(InputError, match=r"a dictionary \(conv.weight, .*python:package.module:function"):
-            open_model(tmp_path / "w.pth", device="cpu", allow_pickle=allowed)
+            open_model(tmp_path / "w.pth", device="cpu", allow_code=allowed)
 
 
 def test_other_files(tmp_path: Path) -> None:
@@ -108,4 +108,4 @@ def test_junk(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "junk.pt").write_bytes(content)
     with pytest.raises(InputError, match=rf"junk\.pt: {said}") as caught:
         open_model(tmp_path / "junk.pt", device="cpu")
-    assert "allow-pickle" not in str(caught.value)
+    assert "allow-code" not in str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_pickles_are_not_read(tmp_path: Path, mark: Path, suffix: str, save: Any
         save_pickle(path, Bomb(mark))
     else:
         save(Bomb(mark), path) if save is torch.save else save(path, Bomb(mark))
-    with pytest.raises(InputError, match="--allow-pickle" if suffix != ".pts" else "TorchScript"):
+    with pytest.raises(InputError, match="--allow-code" if suffix != ".pts" else "TorchScript"):
         open_model(str(path), device="cpu")
     assert not mark.exists()
 
@@ -60,7 +61,7 @@ def test_a_pickle_by_another_name(tmp_path: Path, mark: Path, suffix: str) -> No
     path = tmp_path / f"model{suffix}"
     save_pickle(path, Bomb(mark))
     with pytest.raises(InputError):
-        open_model(str(path), device="cpu", allow_pickle=True)
+        open_model(str(path), device="cpu", allow_code=True)
     assert not mark.exists()
 
 
@@ -69,7 +70,7 @@ def test_the_bomb_works(tmp_path: Path, mark: Path) -> None:
     path = tmp_path / "model.pth"
     torch.save(Bomb(mark), path)
     with pytest.raises(InputError, match="not a model"):
-        open_model(str(path), device="cpu", allow_pickle=True)
+        open_model(str(path), device="cpu", allow_code=True)
     assert mark.exists()
 
 
@@ -79,7 +80,7 @@ def test_weights_are_never_unpickled(tmp_path: Path, mark: Path, monkeypatch: py
     path = tmp_path / "w.pth"
     torch.save({"weight": torch.zeros(2, 2), "bias": Bomb(mark)}, path)
     with pytest.raises(InputError, match="more than tensors"):
-        open_model("python:hostile_weights_net:make", weights=path, device="cpu", allow_pickle=True)
+        open_model("python:hostile_weights_net:make", weights=path, device="cpu", allow_code=True)
     assert not mark.exists()
 
 
@@ -128,9 +129,100 @@ def test_torchscript_that_reaches_outside(tmp_path: Path, mark: Path, kind: Any,
     path = tmp_path / f"model{suffix}"
     torch.jit.script(kind(str(mark))).save(str(path))
     mark.unlink(missing_ok=True)
-    with pytest.raises(InputError, match="--allow-pickle"):
+    with pytest.raises(InputError, match="--allow-code"):
         open_model(str(path), device="cpu")
     assert not mark.exists()
+
+
+# Ways to write a file that no search for "save(" finds.
+HIDDEN = {
+    "brackets": "_0 = (torch.save)(x, {path})",
+    "comment": "_0 = (torch.save  # nothing\n    )(x, {path})",
+    "another name": "s = torch.save\n    _0 = s(x, {path})",
+    "tab": "_0 = torch.save\t(x, {path})",
+    "operator": "_0 = (ops.aten.save)(x, {path})",
+}
+
+
+def rewritten(path: Path, changes: dict[str, bytes]) -> None:
+    """Other content for the members of an archive whose names end like this; a new name adds a member."""
+    with zipfile.ZipFile(path) as source:
+        members = {info.filename: source.read(info) for info in source.infolist()}
+    top = next(iter(members)).partition("/")[0]
+    for end, content in changes.items():
+        names = [name for name in members if name.endswith(end)] or [f"{top}/{end}"]
+        members |= dict.fromkeys(names, content)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
+        for name, content in members.items():
+            target.writestr(name, content)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("how", HIDDEN)
+def test_torchscript_that_hides_what_it_does(tmp_path: Path, mark: Path, how: str) -> None:
+    path = tmp_path / "model.pt"
+    torch.jit.script(nn.Flatten()).save(str(path))
+    line = HIDDEN[how].format(path=json.dumps(str(mark)))
+    code = "class Flatten(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n"
+    code += f"  def forward(self: __torch__.torch.nn.modules.flatten.Flatten, x: Tensor) -> Tensor:\n    {line}\n"
+    rewritten(path, {"flatten.py": f"{code}    return x\n".encode()})
+    with pytest.raises(InputError, match=r"TorchScript, which can run code.*--allow-code"):
+        open_model(str(path), device="cpu")(torch.zeros(1, 3, 4, 4, dtype=torch.uint8))
+    assert not mark.exists()
+    with pytest.raises(InputError, match="output of shape"):
+        open_model(str(path), device="cpu", allow_code=True)(torch.zeros(1, 3, 4, 4, dtype=torch.uint8))
+    assert mark.exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_is_no_file_of_weights(tmp_path: Path, mark: Path) -> None:
+    """Versions of torch.load before 2.6 run it even with weights_only."""
+    path = tmp_path / "w.pth"
+    torch.jit.script(RunsWhenRead(str(mark))).save(str(path))
+    mark.unlink(missing_ok=True)
+    with pytest.raises(InputError, match="TorchScript; expected a state dict"):
+        read_state(path)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("member", ["constants.pkl", "code/__torch__.py"])
+def test_weights_with_a_trace_of_torchscript(tmp_path: Path, member: str) -> None:
+    """For torch.load one member decides what an archive is."""
+    path = tmp_path / "w.pth"
+    torch.save({"weight": torch.zeros(2, 2)}, path)
+    assert list(read_state(path)) == ["weight"]
+    rewritten(path, {member: b"\x80\x02).."})
+    with pytest.raises(InputError, match="TorchScript"):
+        read_state(path)
+
+
+def test_a_tar_that_begins_like_a_pickle(tmp_path: Path) -> None:
+    """torch.load takes a tar for a file of an old version, and unpacks it."""
+    path = tmp_path / "w.pth"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
+        archive.addfile(tarfile.TarInfo("\x80\x02storages"), io.BytesIO())
+    with pytest.raises(InputError, match="not a torch file"):
+        read_state(path)
+
+
+def test_an_archive_that_claims_more_than_there_is_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save({"weight": torch.zeros(2**10)}, tmp_path / "w.pth")
+    np.savez_compressed(tmp_path / "w.npz", weight=np.zeros(2**16))
+    monkeypatch.setattr("blemish.data.memory.available_memory", lambda: 1000)
+    with pytest.raises(InputError, match=r"w\.npz claims 512\.\d KiB, but 1000 bytes of memory are free"):
+        read_state(tmp_path / "w.npz")
+    assert (tmp_path / "w.npz").stat().st_size < 1000
+    with pytest.raises(InputError, match=r"w\.pth claims .* bytes of memory are free"):
+        read_state(tmp_path / "w.pth")
+
+
+def test_arrays_that_claim_any_size(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**45,)})
+    with zipfile.ZipFile(tmp_path / "w.npz", "w") as archive:
+        archive.writestr("weight.npy", header.getvalue())
+    with pytest.raises(InputError, match="not a readable file of weights"):
+        read_state(tmp_path / "w.npz")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -138,7 +230,7 @@ def test_torchscript_really_runs_code_when_read(tmp_path: Path, mark: Path) -> N
     path = tmp_path / "model.pts"
     torch.jit.script(RunsWhenRead(str(mark))).save(str(path))
     mark.unlink(missing_ok=True)
-    open_model(str(path), device="cpu", allow_pickle=True)
+    open_model(str(path), device="cpu", allow_code=True)
     assert mark.exists()
 
 
@@ -159,18 +251,19 @@ def hostile_program(path: Path, mark: Path) -> None:
 def test_exported_programs_are_not_read(tmp_path: Path, mark: Path, suffix: str) -> None:
     path = tmp_path / f"model{suffix}"
     hostile_program(path, mark)
-    with pytest.raises(InputError, match="--allow-pickle"):
+    with pytest.raises(InputError, match="--allow-code"):
         open_model(str(path), device="cpu")
     assert not mark.exists()
 
 
 def test_a_file_cannot_allow_itself(tmp_path: Path, mark: Path) -> None:
     torch.save(Bomb(mark), tmp_path / "model.pth")
-    (tmp_path / "model.toml").write_text('model = "model.pth"\nallow_pickle = true\n')
-    with pytest.raises(InputError, match="cannot allow pickles itself"):
-        open_model(str(tmp_path / "model.toml"), device="cpu")
+    for key in ("allow_code", "allow-code"):
+        (tmp_path / "model.toml").write_text(f'model = "model.pth"\n{key} = true\n')
+        with pytest.raises(InputError, match="cannot allow itself to run code"):
+            open_model(str(tmp_path / "model.toml"), device="cpu")
     (tmp_path / "model.toml").write_text('model = "model.pth"\n')
-    with pytest.raises(InputError, match="--allow-pickle"):
+    with pytest.raises(InputError, match="--allow-code"):
         open_model(str(tmp_path / "model.toml"), device="cpu")
     assert not mark.exists()
 

@@ -121,7 +121,7 @@ class TestSettings:
             f'model = "python:{code}:net"\nweights = "w.pth"\nname = "tuned"\nsize = [24, 20]\nmean = [0.1, 0.2, 0.3]\n'
             'std = 0.5\nchannels = "bgr"\nskip_classes = 1\ntrained_on = ["noise", "fog"]\naugmentations = ["flips"]\n'
         )
-        model = open_model("deep/m.toml", device="cpu")
+        model = open_model("deep/m.toml", device="cpu", allow_code=True)
         said = model.describe()
         assert (said["name"], said["skip_classes"]) == ("tuned", 1)
         assert said["preprocessing"] == {
@@ -136,7 +136,9 @@ class TestSettings:
             "corruptions": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "fog"),
             "augmentations": ("flips",),
         }
-        other = open_model("deep/m.toml", device="cpu", size=16, name="other", mean=0.5, trained_on=["snow"])
+        other = open_model(
+            "deep/m.toml", device="cpu", size=16, name="other", mean=0.5, trained_on=["snow"], allow_code=True
+        )
         assert (other.name, other.preprocessing.size, other.preprocessing.mean) == ("other", (16, 16), (0.5,))
         assert other.training.corruptions == ("snow",)
         assert other.weights == model.weights
@@ -149,6 +151,9 @@ class TestSettings:
             ('model = "demo:plain"\nsize = "big"', "size 'big'"),
             ('model = "demo:plain"\nmean = true', "mean True"),
             ('model = "demo:plain"\nmean = [0.1, 0.2]', "mean of 2 values"),
+            ('model = "demo:plain"\nstd = inf', "std .inf,.; expected positive, finite"),
+            ('model = "demo:plain"\nmean = nan', "mean .nan,.; expected finite"),
+            (f'model = "demo:plain"\nmean = 1{"0" * 400}', "mean: a number that no float can hold"),
             ('model = "demo:plain"\nskip_classes = 1.5', "skip_classes 1.5"),
             ('model = "demo:plain"\nname = 3', "name = 3; expected a text"),
             ('model = "demo:plain"\ntrained_on = [3]', "expected a list of texts"),

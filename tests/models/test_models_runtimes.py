@@ -59,6 +59,12 @@ class TestOnnx:
         torch.testing.assert_close(model(batch()), (means @ torch.from_numpy(weights)).softmax(1))
         assert model.preprocessing.size == (12, 12)
 
+    @pytest.mark.parametrize("shape", [[0, 3, 12, 12], ["N", 3, 0, 12], ["N", 3, 12, 0]])
+    def test_sizes_of_zero(self, tmp_path: Path, shape: list[Any]) -> None:
+        self.save(tmp_path / "m.onnx", shape)
+        with pytest.raises(InputError, match=r"m\.onnx: input of shape .*; expected sizes of 1 or more"):
+            open_model(tmp_path / "m.onnx", device="cpu")(batch())
+
     def test_channels_last_and_sizes(self, tmp_path: Path) -> None:
         weights = self.save(tmp_path / "m.onnx", ["N", 12, 12, 3], axes=[1, 2])
         model = open_model(tmp_path / "m.onnx", device="cpu")

@@ -72,7 +72,7 @@ class TestEstimators:
         (tmp_path / "m.pkl").write_bytes(pickle.dumps(fitted))
         tensor = torch.from_numpy(images).permute(0, 3, 1, 2)
         for name in ("m.joblib", "m.pkl"):
-            model = open_model(tmp_path / name, device="cpu", allow_pickle=True)
+            model = open_model(tmp_path / name, device="cpu", allow_code=True)
             assert torch.equal(model(tensor), from_estimator(fitted)(tensor))
             assert (model.preprocessing.size, model.preprocessing.layout) == ((8, 8), "flat")
         assert flat_preprocessing(64).channels == "gray"

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from blemish.adaptation.norm import norm_parameters, with_batch_statistics
-from blemish.models.base import Classifier, Preprocessing
+from blemish.models.base import Classifier, Preprocessing, class_scores
+from blemish.models.code import ending_refused
 from blemish.types import InputError
 
 __all__ = ["Gradient", "Levels", "Method", "Optimiser", "adaptable", "entropy"]
@@ -37,15 +38,27 @@ class Method(Protocol):
 class Levels(nn.Module):
     """A network with its preprocessing: takes 8-bit images, or floats on the scale 0 … 255, and gives logits."""
 
-    def __init__(self, network: nn.Module, preprocessing: Preprocessing, skip_classes: int = 0) -> None:
+    def __init__(
+        self, network: nn.Module, preprocessing: Preprocessing, skip_classes: int = 0, name: str | None = None
+    ) -> None:
         super().__init__()
         self.network, self.preprocessing, self.skip_classes = network, preprocessing, skip_classes
+        self.name = name or type(network).__name__
+        self._outputs: int | None = None
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, classes)."""
         # Floats are copied, because preprocessing may write to what it is given.
         levels = images if images.dtype == torch.uint8 else images.clone()
-        logits: Tensor = self.network(self.preprocessing(levels)).to(torch.float32)
+        what = f"model {self.name}"
+        with ending_refused(what):
+            found = self.network(self.preprocessing(levels))
+        logits = class_scores(what, found, len(images))
+        outputs = logits.shape[1]
+        if outputs <= self.skip_classes or outputs != (self._outputs or outputs):
+            expected = f"more than {self.skip_classes}" if self._outputs is None else f"{self._outputs} as before"
+            raise InputError(f"{what}: {outputs} classes for a batch of {len(images)} images; expected {expected}")
+        self._outputs = outputs
         return logits[:, self.skip_classes :]
 
 
@@ -62,7 +75,7 @@ def adaptable(classifier: Classifier) -> Levels:
         raise InputError(
             f"model {classifier.name} takes 8-bit levels; expected floats, through which gradients can flow"
         )
-    return Levels(network, classifier.preprocessing, classifier.skip_classes).to(classifier.device)
+    return Levels(network, classifier.preprocessing, classifier.skip_classes, classifier.name).to(classifier.device)
 
 
 def entropy(logits: Tensor) -> Tensor:

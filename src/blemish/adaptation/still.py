@@ -27,6 +27,8 @@ class Unadapted:
         """Predict."""
         with torch.no_grad():
             logits: Tensor = self.model(batch)
+        if not bool(logits.isfinite().all()):
+            raise InputError(f"method {self.name}: the model gave scores that are not numbers; expected finite ones")
         return logits
 
     def reset(self) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
-from blemish.cli.common import Frost, chosen_names, friendly, note_frost, say
+from blemish.cli.common import AllowCode, Frost, chosen_names, friendly, note_frost, say
 from blemish.cli.progress import progress_bar
 from blemish.construction.files import write_benchmark
 from blemish.construction.severities import SeverityRange, calibrate_range
@@ -49,6 +49,7 @@ def severities_command(
     crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side.")] = None,
     seed: Annotated[int, typer.Option(help="Of the corruptions.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    allow_code: AllowCode = False,
     frost: Frost = None,
     figure: Figure = None,
 ) -> None:
@@ -72,7 +73,7 @@ def severities_command(
     note_frost([catalog[name] for name in names])
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     images = _images(data, limit, protocol)
-    correct = _measuring(open_model(model, device=device), images, protocol)
+    correct = _measuring(open_model(model, device=device, allow_code=allow_code), images, protocol)
     clean = correct(CLEAN)
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
     ranges = []

@@ -33,7 +33,7 @@ from blemish.cli.ccc_options import (
     with_progress,
 )
 from blemish.cli.ccc_run import materialise_command, run_command
-from blemish.cli.common import Frost, friendly, note_frost, say
+from blemish.cli.common import AllowCode, Frost, friendly, note_frost, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.corruptions.catalog import catalog
 from blemish.metrics.bootstrap import Estimate
@@ -90,6 +90,7 @@ def calibrate_command(
     size: Size = None,
     mean: Mean = None,
     std: Std = None,
+    allow_code: AllowCode = False,
     labels: Labels = None,
     resize: Resize = None,
     crop: Crop = None,
@@ -111,7 +112,7 @@ def calibrate_command(
     names = _corruptions(corruptions, published) or SETS["ccc-50k"].corruptions
     executor = chosen_executor(jobs, gpus, ray, device)
     images = image_set(data, labels, resize, crop, limit=limit)
-    classifier = model_of(model, weights, size, mean, std, own_device(device, ray))
+    classifier = model_of(model, weights, size, mean, std, own_device(device, ray), allow_code=allow_code)
     rows = np.arange(len(images))
     place = Bench(
         classifier,

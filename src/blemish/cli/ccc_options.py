@@ -99,11 +99,24 @@ def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:
 
 
 def model_of(
-    model: str, weights: Path | None, size: int | None, mean: str | None, std: str | None, device: str
+    model: str,
+    weights: Path | None,
+    size: int | None,
+    mean: str | None,
+    std: str | None,
+    device: str,
+    *,
+    allow_code: bool,
 ) -> Classifier:
     """The model that the options name."""
     return open_model(
-        model, weights=weights, size=size, mean=_numbers(mean, "--mean"), std=_numbers(std, "--std"), device=device
+        model,
+        weights=weights,
+        size=size,
+        mean=_numbers(mean, "--mean"),
+        std=_numbers(std, "--std"),
+        device=device,
+        allow_code=allow_code,
     )
 
 

@@ -32,7 +32,7 @@ from blemish.cli.ccc_options import (
     names_of,
     with_progress,
 )
-from blemish.cli.common import Frost, friendly, say
+from blemish.cli.common import AllowCode, Frost, friendly, say
 from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.reports.stream_figures import run_figure
 from blemish.storage.files import write_bytes
@@ -81,6 +81,7 @@ def run_command(
     size: Size = None,
     mean: Mean = None,
     std: Std = None,
+    allow_code: AllowCode = False,
     limit: Limit = None,
     labels: Labels = None,
     resize: Resize = None,
@@ -100,7 +101,7 @@ def run_command(
     """
     path = read_walk(walk)
     images = image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop)
-    classifier = model_of(model, weights, size, mean, std, device)
+    classifier = model_of(model, weights, size, mean, std, device, allow_code=allow_code)
     network = adaptable(classifier)
     _note_other_model(path, classifier.describe())
     names = tuple(METHODS) if methods == "all" else names_of(methods)

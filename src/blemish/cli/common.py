@@ -15,6 +15,7 @@ from rich.text import Text
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import SeverityTable
+from blemish.models.code import raised_by_a_signal, where_raised
 from blemish.ops.textures import FROST_VARIABLE, frost_kind
 from blemish.transform import preset_rule
 from blemish.types import InputError
@@ -22,6 +23,7 @@ from blemish.types import InputError
 __all__ = [
     "BAD_INPUT",
     "DEFAULT_SEVERITIES",
+    "AllowCode",
     "Frost",
     "chosen_names",
     "friendly",
@@ -50,17 +52,42 @@ def say(message: str, style: str = "") -> None:
 
 
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and exit code 2, without a traceback."""
+    """Turn bad input into one line on stderr and exit code 2, without a traceback.
+
+    No command leaves by itself with code 0 before its end, so whatever does is someone else's code.
+    """
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
         except InputError as error:
-            stderr().print(Text(f"error: {error}", style="red"), soft_wrap=True)
-            raise typer.Exit(BAD_INPUT) from None
+            raise _failed(str(error)) from None
+        except SystemExit as error:
+            if raised_by_a_signal(error):
+                raise
+            raise _failed(f"code that was run would end the program (exit {error.code}){where_raised(error)}") from None
+        except typer.Exit as error:
+            if error.exit_code == 0:
+                raise _failed(f"code that was run would end the program{where_raised(error)}") from None
+            raise
 
     return guarded
+
+
+def _failed(message: str) -> typer.Exit:
+    stderr().print(Text(f"error: {message}", style="red"), soft_wrap=True)
+    return typer.Exit(BAD_INPUT)
+
+
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        rich_help_panel="Model",
+        help="Let the model run code: TorchScript, pickles, .pt2, a .toml that names python:…. Only if you trust it.",
+    ),
+]
 
 
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:

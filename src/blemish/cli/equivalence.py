@@ -12,7 +12,7 @@ from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.benchmarks.condition import Condition
-from blemish.cli.common import Frost, friendly, stderr
+from blemish.cli.common import AllowCode, Frost, friendly, stderr
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.run import numbers
 from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver, text_of
@@ -105,12 +105,7 @@ def equivalence_command(
     std: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by.")] = None,
     device: Annotated[str, typer.Option(rich_help_panel=_MODEL, help="cpu, cuda, cuda:1 … or auto.")] = "auto",
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images at a time. Default: by the device.")] = None,
-    allow_pickle: Annotated[
-        bool,
-        typer.Option(
-            "--allow-pickle", rich_help_panel=_MODEL, help="Load files that can run code. Only if you trust them."
-        ),
-    ] = False,
+    allow_code: AllowCode = False,
     frost: Frost = None,
 ) -> None:
     """Can images made on the fly stand in for a set that somebody else made from the same clean images?
@@ -148,7 +143,7 @@ def equivalence_command(
             mean=numbers(mean, "--mean"),
             std=numbers(std, "--std"),
             device=device,
-            allow_pickle=allow_pickle,
+            allow_code=allow_code,
         )
     elif unused := [
         text for text, value in _model_options(weights, name, size, mean, std).items() if value is not None

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blemish.cli.common import friendly, stderr
+from blemish.cli.common import AllowCode, friendly, stderr
 from blemish.cli.separation import (
     Crop,
     Data,
@@ -28,6 +28,7 @@ from blemish.cli.separation import (
     with_bar,
     write_json,
 )
+from blemish.models.code import ending_refused
 from blemish.models.open import open_model
 from blemish.ops.balls import Norm
 from blemish.separation.exact import separation
@@ -57,6 +58,7 @@ def mscr_command(
     trained: Annotated[
         list[str], typer.Option("--trained", help="A trained model, as for blemish run; labels are its class numbers.")
     ] = [],  # noqa: B006
+    allow_code: AllowCode = False,
     eps_train: Annotated[str, typer.Option(help="Training radii, separated by commas; min stands for ε_min.")] = "0",
     eps_test: Annotated[str, typer.Option(help="Further test radii; 0 and ε_min are always there.")] = "",
     epsilon: Annotated[float | None, typer.Option(help="A radius in place of ε_min.")] = None,
@@ -133,7 +135,7 @@ def mscr_command(
                 **settings,
             ),
         )
-    scores = _trained_scores(trained, found, at, device, settings)
+    scores = _trained_scores(trained, found, at, device, settings, allow_code=allow_code)
     text = json_text(
         {
             "data": data.resolve().name,
@@ -175,7 +177,8 @@ def _trainer(name: str, epochs: int, device: str) -> Trainer:
 def _estimator(name: str) -> Callable[[int], Any]:
     _, module, attribute = [*name.split(":"), "", ""][:3]
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        with ending_refused(name):
+            found = getattr(importlib.import_module(module), attribute)
         seeded = isinstance(found, type) and "random_state" in inspect.signature(found).parameters
         if not isinstance(found, type):
             return cast(Callable[[int], Any], found)
@@ -220,14 +223,15 @@ def _radius(found: LabelledPoints, epsilon: float | None, norm: str, exclude: bo
 
 
 def _trained_scores(
-    specs: list[str], found: LabelledPoints, at: float, device: str, settings: dict[str, Any]
+    specs: list[str], found: LabelledPoints, at: float, device: str, settings: dict[str, Any], *, allow_code: bool
 ) -> list[ModelScore]:
     if not specs:
         return []
     labels = found.labels
     if labels.dtype.kind not in "iu":  # class folders: the model's classes are in alphabetical order
         labels = np.unique(labels, return_inverse=True)[1]
-    models = {spec: from_classifier(open_model(spec, device=device), clip=settings["clip"]) for spec in specs}
+    opened = {spec: open_model(spec, device=device, allow_code=allow_code) for spec in specs}
+    models = {spec: from_classifier(model, clip=settings["clip"]) for spec, model in opened.items()}
     return mscr(models, found.points, labels, epsilon=at, **settings)
 
 

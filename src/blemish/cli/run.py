@@ -11,7 +11,7 @@ import typer
 
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import Frost, friendly, note_frost, say, stderr
+from blemish.cli.common import AllowCode, Frost, friendly, note_frost, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.score import deliver
@@ -114,12 +114,7 @@ def run_command(
     augmentations: Annotated[
         str | None, typer.Option(rich_help_panel=_MODEL, help="Augmentations it saw in training, in your words.")
     ] = None,
-    allow_pickle: Annotated[
-        bool,
-        typer.Option(
-            "--allow-pickle", rich_help_panel=_MODEL, help="Load files that can run code. Only if you trust them."
-        ),
-    ] = False,
+    allow_code: AllowCode = False,
     labels: Annotated[
         Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")
     ] = None,
@@ -200,7 +195,7 @@ def run_command(
         device=own_device(device, ray),
         trained_on=_listed(trained_on),
         augmentations=_listed(augmentations),
-        allow_pickle=allow_pickle,
+        allow_code=allow_code,
     )
     if precision != "float32" or compiled:
         classifier = speed_up(

@@ -12,6 +12,7 @@ from blemish.construction.training import Corruptor, Schedule
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog, hint
 from blemish.models import resnet
+from blemish.models.code import ending_refused
 from blemish.types import InputError
 
 __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "build_net", "conditions"]
@@ -64,7 +65,8 @@ def build_net(architecture: str, classes: int, copies: int = 1) -> nn.Module:
     if not found:
         raise InputError(f"unknown architecture {architecture!r}; {hint(architecture, [*ARCHITECTURES])}")
     try:
-        net = getattr(importlib.import_module(module), function)(classes)
+        with ending_refused(f"architecture {architecture}"):
+            net = getattr(importlib.import_module(module), function)(classes)
     except (ImportError, AttributeError) as error:
         raise InputError(f"architecture {architecture}: {error}") from error
     if not isinstance(net, nn.Module):

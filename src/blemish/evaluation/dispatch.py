@@ -13,7 +13,7 @@ from blemish.data.cache import Images
 from blemish.evaluation.header import made_with
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.runs import Run, record_path
-from blemish.evaluation.shards import STORED, Compiled, Shard, ShardJob, batches_of
+from blemish.evaluation.shards import STORED, Compiled, Outputs, Shard, ShardJob, batches_of
 from blemish.evaluation.stage import (
     Setting,
     Stage,
@@ -29,6 +29,7 @@ from blemish.execution.failures import completed
 from blemish.models.portable import portable
 from blemish.models.speed import note_compiling
 from blemish.storage.files import write_bytes
+from blemish.types import InputError
 
 __all__ = ["run_stage"]
 
@@ -75,6 +76,7 @@ class _Stages:
     views: Mapping[str, Images]
     job: ShardJob
     waiting: list[Condition]
+    outputs: int | None = None
 
     def work(self) -> None:
         """Measure all shards, and write the records of a condition as soon as its parts are there."""
@@ -96,9 +98,16 @@ class _Stages:
                 self._keep(shard, content)
         remove_parts(self.run.folder, self.stage.number)
 
-    def _hear(self, shard: Shard, told: int | Compiled) -> None:
+    def _hear(self, shard: Shard, told: int | Compiled | Outputs) -> None:
         if isinstance(told, Compiled):
             note_compiling(self.setting.model, told.seconds)
+        elif isinstance(told, Outputs):
+            self.outputs = self.outputs or told.count
+            if told.count != self.outputs:
+                raise InputError(
+                    f"model {self.setting.model.name}: {told.count} classes in {shard}, {self.outputs} before; "
+                    "expected as many for all images"
+                )
         else:
             self._count(shard, told)
 

@@ -30,7 +30,7 @@ from blemish.models.speed import compile_seconds, fill_batches
 from blemish.ops.textures import frost_kind
 from blemish.types import InputError
 
-__all__ = ["STORED", "Compiled", "Mapped", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
+__all__ = ["STORED", "Compiled", "Mapped", "Outputs", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
 
 STORED = "stored"
 """The view of conditions whose images are on disk; a worker reads them itself."""
@@ -63,6 +63,13 @@ class Compiled:
     """Told by a worker with a compiled model: how long compiling took so far."""
 
     seconds: float
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Told by a worker: how many outputs its model has, which has to be the same for all workers."""
+
+    count: int
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,8 @@ class _Desk:
         if (seconds := compile_seconds(self.model)) not in (None, self.compiling):
             self.compiling = seconds
             tell(Compiled(seconds or 0.0))
+        if (outputs := self.model.outputs_seen) is not None:
+            tell(Outputs(outputs))
         later = Later(lambda: records_bytes(records()))
         return later if self.model.device.type == "cuda" else settled(later)
 

@@ -33,7 +33,7 @@ def packed(job: Any) -> bytes:
         raise InputError(f"the work cannot be sent to other processes ({type(error).__name__}: {error})") from error
 
 
-def raised(error: Exception) -> Raised:
+def raised(error: BaseException) -> Raised:
     """An error as it travels: as text, because not every error can be pickled."""
     bad_input = isinstance(error, InputError)
     return Raised(str(error) if bad_input else f"{type(error).__name__}: {error}", traceback.format_exc(), bad_input)
@@ -76,7 +76,10 @@ def serve(connection: Connection, device: str) -> None:
                     job, threads = message
                     work = _opened(job, threads, place)
                     speaker.say(Ready())
-            except Exception as error:
+            except (
+                Exception,
+                SystemExit,
+            ) as error:  # code that calls sys.exit has failed; a worker does not leave for it
                 speaker.say(raised(error))
 
 

@@ -12,15 +12,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from blemish.kernels import kernels_for
+from blemish.models.code import ending_refused
 from blemish.types import InputError
 
-__all__ = ["Classifier", "Preprocessing", "Training"]
+__all__ = ["Classifier", "Preprocessing", "Training", "class_scores"]
 
 Channels = Literal["rgb", "bgr", "gray"]
 Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
 Output = Literal["logits", "probabilities"]
 
 _LUMA = (0.299, 0.587, 0.114)
+
+# Preprocessing is done in this type: what is infinite or zero in it is no number to divide by.
+_FLOATS = torch.finfo(torch.float32)
 
 
 @lru_cache(maxsize=64)
@@ -55,8 +59,10 @@ class Preprocessing:
         for what, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (1, count):
                 raise InputError(f"{what} of {len(values)} values for {count} channels; expected 1 or {count}")
-        if min(self.std) <= 0:
-            raise InputError(f"std {self.std}; expected positive numbers")
+        if not all(abs(value) <= _FLOATS.max for value in self.mean):
+            raise InputError(f"mean {self.mean}; expected finite numbers")
+        if not all(_FLOATS.tiny <= value <= _FLOATS.max for value in self.std):
+            raise InputError(f"std {self.std}; expected positive, finite numbers")
         if self.size is not None and min(self.size) < 1:
             raise InputError(f"input size {self.size}; expected positive numbers")
         if self.levels and self._scales:
@@ -109,6 +115,35 @@ class Training:
     augmentations: tuple[str, ...] = ()
 
 
+def class_scores(what: str, found: Any, count: int) -> Tensor:
+    """What a model gave for ``count`` images, in float32 (count, classes); anything but such scores is refused.
+
+    Only kinds and shapes are looked at, for which nobody has to wait for the device.
+    """
+    if not isinstance(found, Tensor):
+        raise InputError(f"{what}: output of type {type(found).__name__}; expected a tensor of class scores")
+    if odd := _odd_kind(found):
+        raise InputError(f"{what}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
+    if found.ndim != 2 or len(found) != count:
+        raise InputError(
+            f"{what}: output of shape {tuple(found.shape)} for {count} images; expected one row of class scores "
+            "per image"
+        )
+    return found.to(torch.float32)
+
+
+def _odd_kind(found: Tensor) -> str | None:
+    if found.is_nested:
+        return "a nested tensor"
+    if found.is_meta:
+        return "a tensor without values (on the device meta)"
+    if found.layout != torch.strided:
+        return f"a sparse tensor ({found.layout})"
+    if found.is_quantized:
+        return f"a quantised tensor ({found.dtype})"
+    return f"complex ({found.dtype})" if found.is_complex() else None
+
+
 @dataclass(frozen=True)
 class Classifier:
     """A model that blemish can evaluate.
@@ -129,7 +164,8 @@ class Classifier:
     training: Training = field(default_factory=Training)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     module: nn.Module | None = field(default=None, repr=False, compare=False)
-    _looked: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+    # How many outputs the first batch that was not refused had.
+    _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,21 +178,25 @@ class Classifier:
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
         """Probabilities, float32 (B, classes), of a uint8 batch (B, C, H, W)."""
-        scores = self.forward(self.preprocessing(images.to(self.device, non_blocking=True)))
-        if not isinstance(scores, Tensor):
-            raise InputError(
-                f"model {self.name}: output of type {type(scores).__name__}; expected a tensor of class scores"
-            )
-        return self._probabilities(scores.to(torch.float32), images)
+        values = self.preprocessing(images.to(self.device, non_blocking=True))
+        with ending_refused(f"model {self.name}"):
+            found = self.forward(values)
+        return self._probabilities(class_scores(f"model {self.name}", found, len(images)))
 
-    def _probabilities(self, scores: Tensor, images: Tensor) -> Tensor:
-        if scores.ndim != 2 or len(scores) != len(images):
+    @property
+    def outputs_seen(self) -> int | None:
+        """How many outputs it has had so far for each image, background classes too; None before the first batch."""
+        return self._seen[0] if self._seen else None
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        outputs = scores.shape[1]
+        if outputs <= self.skip_classes:
+            raise InputError(f"model {self.name}: skip_classes {self.skip_classes} of {outputs} classes")
+        if outputs != (self.outputs_seen or outputs):
             raise InputError(
-                f"model {self.name}: output of shape {tuple(scores.shape)} for {len(images)} images; "
-                "expected one row of class scores per image"
+                f"model {self.name}: {outputs} classes for a batch of {len(scores)} images, {self.outputs_seen} for "
+                "those before; expected as many for all"
             )
-        if scores.shape[1] <= self.skip_classes:
-            raise InputError(f"model {self.name}: skip_classes {self.skip_classes} of {scores.shape[1]} classes")
         self._check(scores)
         scores = scores[:, self.skip_classes :]
         if self.output == "logits":
@@ -170,7 +210,7 @@ class Classifier:
         Looking waits for the device, so on a GPU only the first batch is looked at; what is not a number later shows in
         the confidences.
         """
-        if scores.device.type == "cuda" and self._looked:
+        if scores.device.type == "cuda" and self._seen:
             return
         if not bool(scores.isfinite().all()):
             raise InputError(f"model {self.name}: scores that are infinite or not a number; expected finite ones")
@@ -181,8 +221,8 @@ class Classifier:
             raise InputError(
                 f"model {self.name}: scores in 0 … 1 that sum to 1; they are probabilities: set output to probabilities"
             )
-        if not self._looked:  # a batch that was refused says nothing of the next
-            self._looked.append(True)
+        if not self._seen:  # a batch that was refused says nothing of the next
+            self._seen.append(scores.shape[1])
 
     def describe(self) -> dict[str, Any]:
         """What the header of records says of the model."""

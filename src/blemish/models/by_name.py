@@ -10,17 +10,26 @@ from typing import Any
 import torch
 
 from blemish.models.base import Classifier, Preprocessing
+from blemish.models.code import needs_permission
 from blemish.models.torch_module import from_module, load_weights
 from blemish.types import InputError, optional_import
 
 __all__ = ["LIBRARIES", "load_timm", "load_torchvision"]
 
 
-def load_timm(name: str, *, weights: Path | None, device: torch.device) -> Classifier:
+# What timm fetches from a hub or a folder, for anyone who can write there; many of its versions unpickle the weights.
+_TIMM_SOURCES = ("hf_hub:", "hf-hub:", "local-dir:")
+
+
+def load_timm(name: str, *, weights: Path | None, device: torch.device, allow_code: bool = False) -> Classifier:
     """``timm:NAME``, pretrained, or with the weights of a file; size, mean and standard deviation as timm has them."""
+    elsewhere = name.lower().startswith(_TIMM_SOURCES)
+    if elsewhere and not allow_code:
+        why = "weights and settings that anyone can have put there, which timm may unpickle"
+        raise needs_permission(f"timm:{name}", why, "give the weights of a model that timm knows (--weights FILE)")
     timm = _import("timm")
     data = _import("timm.data")
-    if not name.startswith(("hf_hub:", "hf-hub:", "local-dir:")) and not timm.is_model(name):
+    if not elsewhere and not timm.is_model(name):
         raise InputError(f"timm knows no model {name!r}; {_near(name.split('.')[0], timm.list_models())}")
     if weights is None:
         module = _fetched(f"timm:{name}", lambda: timm.create_model(name, pretrained=True))
@@ -37,7 +46,7 @@ def load_timm(name: str, *, weights: Path | None, device: torch.device) -> Class
     return from_module(module, name=name, preprocessing=preprocessing, device=device, channels_last=True)
 
 
-def load_torchvision(name: str, *, weights: Path | None, device: torch.device) -> Classifier:
+def load_torchvision(name: str, *, weights: Path | None, device: torch.device, allow_code: bool = False) -> Classifier:
     """``torchvision:NAME``, or ``torchvision:NAME.WEIGHTS`` such as ``resnet50.IMAGENET1K_V1``."""
     models = _import("torchvision.models")
     base, _, version = name.partition(".")

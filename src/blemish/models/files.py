@@ -1,4 +1,4 @@
-"""Models in files, by the ending of the name. Reading one never runs code from it, unless pickles are allowed."""
+"""Models in files, by the ending of the name. No code of a file is run unless it is allowed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PICKLES = (".joblib", ".pkl", ".pickle")
 SUFFIXES = (*_TORCH, *_TORCHSCRIPT, ".pt2", ".onnx", ".tflite", *_PICKLES)
 
 
-def load_file(path: str | Path, *, device: torch.device, allow_pickle: bool = False) -> Classifier:
+def load_file(path: str | Path, *, device: torch.device, allow_code: bool = False) -> Classifier:
     """The classifier in a file.
 
-    TorchScript, ONNX and TFLite files are read as they are. Exported programs (``.pt2``), pickled torch modules and
-    scikit-learn estimators need ``allow_pickle``, since reading them can run code from the file.
+    ONNX and TFLite files are read as they are. TorchScript, exported programs (``.pt2``), pickled torch modules and
+    scikit-learn estimators need ``allow_code``, since they can run code.
     """
     file = Path(path)
     suffix = file.suffix.lower()
@@ -34,12 +34,12 @@ def load_file(path: str | Path, *, device: torch.device, allow_pickle: bool = Fa
     if not file.is_file():
         raise InputError(f"{path}: no such file")
     if suffix in _PICKLES:
-        return load_estimator(file, allow_pickle=allow_pickle)
+        return load_estimator(file, allow_code=allow_code)
     if suffix == ".onnx":
         return load_onnx(file, device=device)
     if suffix == ".tflite":
         return load_tflite(file)
     if suffix == ".pt2":
-        return load_exported_program(file, device=device, allow_pickle=allow_pickle)
+        return load_exported_program(file, device=device, allow_code=allow_code)
     load = load_torchscript if suffix in _TORCHSCRIPT else load_torch_file
-    return load(file, device=device, allow_pickle=allow_pickle)
+    return load(file, device=device, allow_code=allow_code)

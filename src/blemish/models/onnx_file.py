@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -52,29 +53,36 @@ def load_onnx(path: Path, *, device: torch.device) -> Classifier:
             raise InputError(f"{path}: the model refuses an input of shape {values.shape}: {reason}") from error
         return np.asarray(scores)
 
-    batch = taken.shape[0] if taken.shape and isinstance(taken.shape[0], int) else None
+    preprocessing = preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8)
+    batch = taken.shape[0] if isinstance(taken.shape[0], int) else None
     return Classifier(
         name=path.stem,
         kind="onnx",
-        forward=in_batches_of(batch, run),
+        forward=in_batches_of(str(path), batch, run),
         weights=hash_files([path, *_external_files(path)]),
-        preprocessing=preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8),
+        preprocessing=preprocessing,
     )
 
 
-def in_batches_of(batch: int | None, run: Run) -> Callable[[Tensor], Tensor]:
+def in_batches_of(name: str, batch: int | None, run: Run) -> Callable[[Tensor], Tensor]:
     """A forward pass over batches of any size with a model that takes one size only; the last part is filled up."""
 
     def forward(values: Tensor) -> Tensor:
         rows = values.cpu().numpy()
         if batch is None or len(rows) == batch:
             return _as_scores(run(rows))
-        parts = []
+        parts: list[Tensor] = []
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             missing = batch - len(part)
             full = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
-            parts.append(_as_scores(run(full))[: len(part)])
+            scores = _as_scores(run(full))
+            if scores.ndim == 0 or len(scores) != batch or scores.shape[1:] != (parts or [scores])[0].shape[1:]:
+                raise InputError(
+                    f"{name}: output of shape {tuple(scores.shape)} for {batch} images; expected one row of class "
+                    "scores per image, as many for all"
+                )
+            parts.append(scores[: len(part)])
         return torch.cat(parts)
 
     return forward
@@ -86,6 +94,8 @@ def preprocessing_for(name: str, shape: Shape, *, levels: bool = False) -> Prepr
     >>> preprocessing_for("m", ["N", 224, 224, 3]).layout
     'nhwc'
     """
+    if any(isinstance(size, int) and size < 1 for size in shape):
+        raise InputError(f"{name}: input of shape {_shown(shape)}; expected sizes of 1 or more, or free ones")
     if len(shape) == 2:
         found = flat_preprocessing(shape[1] if isinstance(shape[1], int) else None)
         return Preprocessing(size=found.size, channels=found.channels, layout="flat", levels=levels)
@@ -134,7 +144,7 @@ def _external_files(path: Path) -> list[Path]:
 
 def _as_scores(scores: NDArray[Any]) -> Tensor:
     values = torch.from_numpy(np.ascontiguousarray(scores))
-    return values.flatten(1) if values.ndim > 2 and values[0].numel() == values.shape[1] else values
+    return values.flatten(1) if values.ndim > 2 and math.prod(values.shape[1:]) == values.shape[1] else values
 
 
 def _shown(shape: Shape) -> str:

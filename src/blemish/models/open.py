@@ -15,6 +15,7 @@ from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.sequences import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
 from blemish.models.by_name import LIBRARIES
+from blemish.models.code import ending_refused, needs_permission
 from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.models.files import SUFFIXES, load_file
 from blemish.models.python_function import load_python
@@ -27,6 +28,8 @@ _TEXTS = ("model", "weights", "name", "channels", "layout", "output")
 _NUMBERS = ("size", "mean", "std", "skip_classes")
 _LISTS = ("trained_on", "augmentations")
 _KEYS = (*_TEXTS, *_NUMBERS, *_LISTS)
+
+_PYTHON = "python:"
 
 
 def open_model(
@@ -44,7 +47,7 @@ def open_model(
     device: str | torch.device | None = None,
     trained_on: Iterable[str] = (),
     augmentations: Iterable[str] = (),
-    allow_pickle: bool = False,
+    allow_code: bool = False,
     catalog: Catalog = catalog,
 ) -> Classifier:
     """The classifier that a text names.
@@ -52,6 +55,7 @@ def open_model(
     ``timm:NAME``, ``torchvision:NAME``, ``python:package.module:function``, ``demo:plain``, ``demo:noisy``, a model
     file, or a TOML file with these settings. What is given here goes before what the file or the model itself says.
     ``trained_on`` names the corruptions seen in training; a family (``noise``, ``noc``) stands for its members.
+    Files that can run code, and settings that name a Python function, are refused without ``allow_code``.
     """
     given: dict[str, Any] = {
         "weights": weights,
@@ -66,18 +70,18 @@ def open_model(
         "trained_on": _words("trained_on", trained_on) or None,
         "augmentations": _words("augmentations", augmentations) or None,
     }
-    settings: dict[str, Any] = (
-        _read_settings(Path(spec)) if str(spec).lower().endswith(".toml") else {"model": str(spec)}
-    )
+    described = str(spec).lower().endswith(".toml")
+    settings: dict[str, Any] = _read_settings(Path(spec)) if described else {"model": str(spec)}
+    if described and not allow_code and settings["model"].startswith(_PYTHON):
+        raise needs_permission(
+            f"{spec}",
+            f"names {settings['model']}, which runs code; a file may not ask for that",
+            "give this text as the model itself",
+        )
     settings |= {key: value for key, value in given.items() if value is not None}
     corruptions = trained_corruptions(_words("trained_on", settings.get("trained_on", ())), catalog=catalog)
-    model = _load(settings["model"], settings.get("weights"), device, allow_pickle)
-    reopen = partial(_load_on, settings["model"], settings.get("weights"), allow_pickle)
-    return replace(_adjusted(model, settings, corruptions), reopen=reopen)
-
-
-def _load_on(spec: str, weights: str | Path | None, allow_pickle: bool, device: torch.device) -> Classifier:
-    return _load(spec, weights, device, allow_pickle)
+    load = partial(_load, settings["model"], settings.get("weights"), allow_code)
+    return replace(_adjusted(load(device), settings, corruptions), reopen=load)
 
 
 def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> tuple[str, ...]:
@@ -99,23 +103,28 @@ def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> 
     return tuple(found)
 
 
-def _load(spec: str, weights: str | Path | None, device: str | torch.device | None, allow_pickle: bool) -> Classifier:
+def _load(spec: str, weights: str | Path | None, allow_code: bool, device: str | torch.device | None) -> Classifier:
     place = device_named(device)
+    with ending_refused(f"model {spec!r}"):
+        return _loaded(spec, weights, allow_code, place)
+
+
+def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: torch.device) -> Classifier:
     file = None if weights is None else Path(weights)
     kind, _, rest = spec.partition(":")
     if kind in LIBRARIES and rest:
-        return LIBRARIES[kind](rest, weights=file, device=place)
-    if kind == "python":
-        return load_python(rest, weights=file, device=place)
+        return LIBRARIES[kind](rest, weights=file, device=device, allow_code=allow_code)
+    if spec.startswith(_PYTHON):
+        return load_python(rest, weights=file, device=device)
     if file is not None:
         raise InputError(
             f"weights {weights} for model {spec!r}; expected a model that can take them: "
             "timm:NAME, torchvision:NAME or python:package.module:function"
         )
     if kind == "demo":
-        return demo_model(rest or "plain", device=place)
+        return demo_model(rest or "plain", device=device)
     if Path(spec).suffix.lower() in SUFFIXES or Path(spec).exists():
-        return load_file(spec, device=place, allow_pickle=allow_pickle)
+        return load_file(spec, device=device, allow_code=allow_code)
     raise InputError(
         f"model {spec!r}; expected timm:NAME, torchvision:NAME, python:package.module:function, "
         f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(SUFFIXES)}, .toml)"
@@ -169,8 +178,8 @@ def _read_settings(path: Path) -> dict[str, Any]:
 
 
 def _check_setting(path: Path, key: str, value: Any) -> None:
-    if key == "allow_pickle":
-        raise InputError(f"{path}: a file cannot allow pickles itself; say so when you open it (--allow-pickle)")
+    if key.replace("-", "_") == "allow_code":
+        raise InputError(f"{path}: a file cannot allow itself to run code; say so when you open it (--allow-code)")
     if key not in _KEYS:
         raise InputError(f"{path}: unknown setting {key!r}; {hint(key, list(_KEYS))}")
     if key in _TEXTS and not isinstance(value, str):
@@ -200,7 +209,10 @@ def _floats(what: str, value: Any) -> tuple[float, ...]:
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(isinstance(item, int | float) and not isinstance(item, bool) for item in numbers):
         raise InputError(f"{what} {value!r}; expected a number, or one for each channel")
-    return tuple(float(item) for item in numbers)
+    try:
+        return tuple(float(item) for item in numbers)
+    except OverflowError:
+        raise InputError(f"{what}: a number that no float can hold; expected a smaller one") from None
 
 
 def _whole(what: str, value: Any) -> int:

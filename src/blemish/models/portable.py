@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from blemish.models.base import Classifier
+from blemish.models.code import ending_refused
 from blemish.types import InputError
 
 __all__ = ["Portable", "portable"]
@@ -29,7 +30,8 @@ class Portable:
         """The classifier on a device; weights that have changed, or are others on another machine, are refused."""
         if isinstance(self.how, bytes):
             # They come from `portable`, not from a file of a stranger.
-            found: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
+            with ending_refused(f"model {self.said['name']}"):
+                found: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
             found = replace(found, device=device)
         else:
             found = self.how(device)
@@ -48,7 +50,10 @@ def portable(model: Classifier) -> Portable:
         return Portable(model.weights, said, model.reopen)
     buffer = io.BytesIO()
     try:
-        torch.save(model, buffer)
+        with ending_refused(f"model {model.name}"):
+            torch.save(model, buffer)
+    except InputError:
+        raise
     except Exception as error:  # pickling runs the code of what it is given
         raise InputError(
             f"model {model.name} cannot be sent to other processes ({type(error).__name__}: {error}); open it from a "

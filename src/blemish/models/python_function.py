@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from blemish.models.base import Classifier, Preprocessing
+from blemish.models.code import where_raised
 from blemish.models.hashing import hash_bytes
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
 from blemish.models.torch_module import from_module, load_weights
@@ -37,7 +38,7 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{what} raised {type(error).__name__}: {error}{_place(error)}") from error
+        raise InputError(f"{what} raised {type(error).__name__}: {error}{where_raised(error)}") from error
     if weights is not None and not isinstance(model, nn.Module):
         raise InputError(f"{what} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
     return _as_classifier(what, function_name, function, model, weights, device)
@@ -92,7 +93,7 @@ def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
         raise InputError(f"model {what!r}: {module_name} needs {error.name}, which is not installed") from error
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise InputError(f"model {what!r}: importing {module_name} raised {problem}{_place(error)}") from error
+        raise InputError(f"model {what!r}: importing {module_name} raised {problem}{where_raised(error)}") from error
     for part in function_name.split("."):
         if not hasattr(found, part):
             known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
@@ -102,14 +103,6 @@ def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
     if not callable(found):
         raise InputError(f"model {what!r}: {function_name} is a {type(found).__name__}; expected a function")
     return found  # type: ignore[no-any-return]
-
-
-def _place(error: BaseException) -> str:
-    """Where in the user's code it happened."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
 
 
 def _code_hash(what: str, function: Any) -> str:

@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.models.base import Channels, Classifier, Output, Preprocessing
+from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.types import InputError, optional_import
 
 __all__ = ["flat_preprocessing", "from_estimator", "is_estimator", "load_estimator"]
 
 
-def load_estimator(path: Path, *, allow_pickle: bool) -> Classifier:
+def load_estimator(path: Path, *, allow_code: bool) -> Classifier:
     """An estimator that joblib or pickle has written; reading one can run code from it, so it has to be allowed."""
-    if not allow_pickle:
-        raise InputError(
-            f"{path}: a pickle, and reading it can run code from it; if you trust the file, allow pickles "
-            "(--allow-pickle), or save the model as ONNX"
-        )
+    if not allow_code:
+        raise needs_permission(str(path), "a pickle, and reading it can run code from it", "save the model as ONNX")
     optional_import("sklearn")
     try:
         estimator = optional_import("joblib").load(path)  # reads plain pickles too

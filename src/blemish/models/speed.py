@@ -106,7 +106,11 @@ class _Fast:
         # After filling up: what is compiled depends on how values lie in memory.
         values = self._laid_out(values, kind)
         start = time.perf_counter()
-        scores = self._scores(self._run(values))[:count]
+        scores = self._scores(self._run(values))
+        if not isinstance(scores, Tensor) or scores.ndim == 0 or len(scores) != self.size:
+            shape = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"type {type(scores).__name__}"
+            raise InputError(f"an output of {shape} for {self.size} images; expected one row of class scores per image")
+        scores = scores[:count]
         if self._ready != self.size:
             if scores.device.type == "cuda":
                 torch.cuda.synchronize(scores.device)

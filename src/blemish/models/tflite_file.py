@@ -48,12 +48,13 @@ def load_tflite(path: Path) -> Classifier:
         return _dequantised(interpreter.get_tensor(given["index"]), given)
 
     shape = [int(size) for size in taken["shape"]]
+    preprocessing = _preprocessing(str(path), shape, taken)
     return Classifier(
         name=path.stem,
         kind="tflite",
-        forward=in_batches_of(shape[0], run),
+        forward=in_batches_of(str(path), shape[0], run),
         weights=hash_files([path]),
-        preprocessing=_preprocessing(str(path), shape, taken),
+        preprocessing=preprocessing,
     )
 
 

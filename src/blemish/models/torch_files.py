@@ -1,14 +1,12 @@
 """Torch models in one file: TorchScript, exported programs, pickled modules.
 
-Only TorchScript without load-time code is read by default. The other two are pickles at heart: reading them can run
-anything, so the user has to allow it.
+All three can run code. A pickle does so when it is read. TorchScript has ``__setstate__``, which runs when it is read,
+and operators that write files; no list of them was ever complete. So the user has to allow it.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,30 +15,29 @@ import torch
 from torch import Tensor, nn
 
 from blemish.models.base import Classifier
+from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
-from blemish.models.torch_module import from_module, read_safely
+from blemish.models.torch_archive import torch_kind
+from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
 from blemish.types import InputError
 
 __all__ = ["load_exported_program", "load_torch_file", "load_torchscript"]
 
-# TorchScript is a language of its own that hardly reaches outside the model. These are the ways out: methods that run
-# while the file is read, operators that write files, and operators that other libraries have registered.
-_WAYS_OUT = {
-    "__setstate__": re.compile(r"\b__setstate__\b"),
-    "save": re.compile(r"\bsave\s*\("),
-    "from_file": re.compile(r"\bfrom_file\s*\("),
-    "an operator of another library": re.compile(r"\bops\.(?!(?:aten|prim|quantized|prepacked|torchvision)\.)\w+\.\w+"),
-}
+_INSTEAD = "save the model as ONNX, or its state dict alone"
 
 
-def load_torch_file(path: Path, *, device: torch.device, allow_pickle: bool) -> Classifier:
+def load_torch_file(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
     """The model in a ``.pt`` or ``.pth`` file, whichever of the kinds that share these endings it is."""
-    members = _members(path)
-    if any("/code/" in member for member in members):
-        return load_torchscript(path, device=device, allow_pickle=allow_pickle)
-    if any(member.endswith("archive_format") for member in members):
-        return load_exported_program(path, device=device, allow_pickle=allow_pickle)
-    found = _unpickled(path) if allow_pickle else read_safely(path)
+    kind = torch_kind(path)
+    if kind == "torchscript":
+        return load_torchscript(path, device=device, allow_code=allow_code)
+    if kind == "exported":
+        return load_exported_program(path, device=device, allow_code=allow_code)
+    try:
+        found = _unpickled(path) if allow_code else read_safely(path)
+    except MoreThanTensorsError as error:
+        why = "a pickle of more than tensors, and reading it can run code from it"
+        raise needs_permission(str(path), why, _INSTEAD) from error
     if isinstance(found, nn.Module):
         return from_module(found, name=path.stem, device=device)
     raise InputError(
@@ -49,11 +46,14 @@ def load_torch_file(path: Path, *, device: torch.device, allow_pickle: bool) -> 
     )
 
 
-def load_torchscript(path: Path, *, device: torch.device, allow_pickle: bool) -> Classifier:
-    """A TorchScript archive; one that would run code while it is read, or can write files, has to be allowed."""
-    code = _code(path)
-    if not allow_pickle:
-        _refuse_ways_out(path, code)
+def load_torchscript(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
+    """A TorchScript archive."""
+    if torch_kind(path) != "torchscript":
+        raise InputError(f"{path}: not a TorchScript file (there is no TorchScript in it)")
+    if not allow_code:
+        raise needs_permission(
+            str(path), "TorchScript, which can run code when it is read and when it is used", _INSTEAD
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather have exported programs
@@ -63,12 +63,11 @@ def load_torchscript(path: Path, *, device: torch.device, allow_pickle: bool) ->
     return _classifier(path, "torchscript", module, device)
 
 
-def load_exported_program(path: Path, *, device: torch.device, allow_pickle: bool) -> Classifier:
+def load_exported_program(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
     """A program that ``torch.export.save`` wrote. Its batch size must be dynamic."""
-    if not allow_pickle:
-        raise InputError(
-            f"{path}: torch reads exported programs with pickle, which can run code from the file; if you trust it, "
-            "allow pickles (--allow-pickle), or save the model as TorchScript or ONNX"
+    if not allow_code:
+        raise needs_permission(
+            str(path), "a program of torch.export, which can hold pickles and libraries that run code", _INSTEAD
         )
     try:
         program = torch.export.load(path)
@@ -89,35 +88,6 @@ def _classifier(path: Path, kind: str, module: Callable[[Tensor], Tensor], devic
             raise InputError(f"{path}: the model refuses an input of shape {shape}: {_first_line(error)}") from error
 
     return Classifier(name=path.stem, kind=kind, forward=forward, weights=hash_files([path]), device=device)
-
-
-def _members(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return []  # torch's older format is a bare pickle
-
-
-def _code(path: Path) -> list[str]:
-    try:
-        # torch's own reader, so that what is looked at is what would be run.
-        reader: Any = torch._C.PyTorchFileReader(str(path))
-        code = [reader.get_record(name).decode("latin-1") for name in reader.get_all_records() if "code/" in name]
-    except (RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not a readable TorchScript file ({_first_line(error)})") from error
-    if not code:
-        raise InputError(f"{path}: not a TorchScript file (there is no TorchScript in it)")
-    return code
-
-
-def _refuse_ways_out(path: Path, code: list[str]) -> None:
-    found = [what for what, pattern in _WAYS_OUT.items() if any(pattern.search(text) for text in code)]
-    if found:
-        raise InputError(
-            f"{path}: its TorchScript uses {', '.join(found)}, so reading or running it could reach outside the model; "
-            "if you trust the file, allow pickles (--allow-pickle)"
-        )
 
 
 def _unpickled(path: Path) -> Any:

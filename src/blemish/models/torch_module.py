@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from blemish.data.memory import check_fits
 from blemish.models.base import Classifier, Output, Preprocessing, Training
+from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
+from blemish.models.torch_archive import torch_kind
 from blemish.types import InputError
 
 __all__ = ["device_named", "from_module", "load_weights", "read_state"]
@@ -44,9 +48,10 @@ def from_module(
     """
     if not isinstance(module, nn.Module):
         raise InputError(f"a model of type {type(module).__name__}; expected a torch module")
-    weights = hash_state(module.state_dict())
     place = _device_of(module) if device is None else device_named(device)
-    module = module.eval().to(place)
+    with ending_refused(f"model {name or type(module).__name__}"):
+        weights = hash_state(module.state_dict())
+        module = module.eval().to(place)
     if channels_last:
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Classifier(
@@ -108,23 +113,24 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     return state
 
 
+class MoreThanTensorsError(InputError):
+    """A file of torch that would run code if all of it was read."""
+
+
 def read_safely(file: Path) -> Any:
     """What ``torch.save`` wrote, as long as it is tensors and plain data."""
-    try:
-        with file.open("rb") as stream:
-            start = stream.read(2)
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
-    if start != b"PK" and start[:1] != b"\x80":
-        raise InputError(f"{file}: not a torch file; expected what torch.save writes, an archive or a pickle")
+    kind = torch_kind(file)
+    if kind != "saved":  # some versions of torch.load would run TorchScript, whatever they are told
+        what = "TorchScript" if kind == "torchscript" else "a program of torch.export"
+        raise InputError(f"{file}: {what}; expected a state dict that torch.save wrote")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a pickle protocol that is refused in any case
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(
-            f"{file}: holds more than tensors, and reading it can run code from it. Save the state dict alone "
-            "(torch.save(model.state_dict(), …)) or, if you trust the file, allow pickles (--allow-pickle)"
+        raise MoreThanTensorsError(
+            f"{file}: holds more than tensors, and reading it can run code from it; save the state dict alone "
+            "(torch.save(model.state_dict(), …))"
         ) from error
     except Exception as error:  # damaged files fail in many ways inside torch
         raise InputError(f"{file}: not a readable torch file ({_last_line(error)})") from error
@@ -177,9 +183,11 @@ def _device_of(module: nn.Module) -> torch.device:
 
 def _read_arrays(file: Path) -> dict[str, Tensor]:
     try:
+        with zipfile.ZipFile(file) as archive:  # a small compressed file can claim any size
+            check_fits(str(file), sum(member.file_size for member in archive.infolist()))
         with np.load(file, allow_pickle=False) as found:
             return {key: torch.from_numpy(np.array(found[key], order="C")) for key in found.files}
-    except (OSError, ValueError, EOFError, TypeError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, TypeError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{file}: not a readable file of weights ({error})") from error
 
 

@@ -32,7 +32,10 @@ def from_classifier(classifier: Classifier, *, clip: bool, batch: int = 256) -> 
         answers = []
         for start in range(0, len(images), batch):
             part = np.ascontiguousarray(images[start : start + batch].transpose(0, 3, 1, 2), dtype=np.float32)
-            answers.append(classifier(torch.from_numpy(part * np.float32(255))).argmax(1).cpu())
+            probabilities = classifier(torch.from_numpy(part * np.float32(255)))
+            if not bool(probabilities.isfinite().all()):  # on a GPU, only the first batch was looked at before
+                raise InputError(f"model {classifier.name}: scores that are not numbers; expected finite ones")
+            answers.append(probabilities.argmax(1).cpu())
         return torch.cat(answers).numpy()
 
     return predict

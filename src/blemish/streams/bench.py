@@ -29,6 +29,9 @@ Predict = Callable[[Tensor], Tensor]
 
 _KEEP_BYTES = 2**31
 
+# In place of right (1) or wrong (0), where the scores of an image are not numbers.
+_NOT_A_NUMBER = 2
+
 Cell = tuple[int, int]
 Span = tuple[Cell, slice]
 """Some images in a row, in one cell."""
@@ -82,11 +85,16 @@ class Bench:
         if new:
             device = torch.cat([self._classified(first, second, group) for group in groups if group])
             # The only place where the host waits for the device.
-            found = dict(zip(groups[0] + groups[1], device.cpu().numpy(), strict=True))
-        for cell, right in found.items():
+            right = device.cpu().numpy()
+            if (right == _NOT_A_NUMBER).any():
+                raise InputError(
+                    f"{first} + {second}: the model gave scores that are not numbers; expected finite ones"
+                )
+            found = dict(zip(groups[0] + groups[1], right.astype(np.bool_), strict=True))
+        for cell, row in found.items():
             # One corruption alone is the same in every pair.
             if (key := _key(first, second, cell)) is not None:
-                self._alone[key] = right
+                self._alone[key] = row
         return np.stack([found[c] if c in found else self._alone[_key(first, second, c) or ("", 0)] for c in cells])
 
     def describe(self) -> dict[str, Any]:
@@ -103,9 +111,10 @@ class Bench:
         }
 
     def _classified(self, first: str, second: str, cells: Sequence[Cell]) -> Tensor:
-        """Which images are right, on the device; cells share batches, because one is too small for a large device.
+        """Which images are right (1) or cannot be told, on the device.
 
-        Either all cells are without the second corruption or none is.
+        Cells share batches, because one is too small for a large device. Either all are without the second corruption
+        or none is.
         """
         right = []
         for spans in self._batches(cells):
@@ -114,7 +123,9 @@ class Bench:
                 severity = self._severity(spans)
                 ids = _joined([self.ids[rows] for _, rows in spans])
                 batch = self._corrupted(batch, second, severity, ids)
-            right.append(self.predict(batch).argmax(1) == _joined([self.labels[rows] for _, rows in spans]))
+            scores = self.predict(batch)
+            hit = scores.argmax(1) == _joined([self.labels[rows] for _, rows in spans])
+            right.append(hit.to(torch.uint8).masked_fill(~scores.amax(1).isfinite(), _NOT_A_NUMBER))
         return torch.cat(right).view(len(cells), len(self.images))
 
     def _batches(self, cells: Sequence[Cell]) -> Iterator[list[Span]]:
