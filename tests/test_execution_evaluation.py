@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from blemish.data.open import open_source, open_stored
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.shards import Outputs
 from blemish.execution import Executor, InProcess, Processes
 from blemish.execution.failures import FAILURES_FILE
 from blemish.models.base import Classifier
@@ -74,6 +76,23 @@ def test_threads_do_not_change_what_the_demo_net_says(tmp_path: Path) -> None:
         executor = Processes(1, threads=threads)
         evaluate(wanted, "demo:plain", digits, tmp_path / str(threads), limit=100, executor=executor)
     assert records_of(tmp_path / "1") == records_of(tmp_path / "2")
+
+
+def test_workers_whose_models_have_other_numbers_of_classes(tmp_path: Path) -> None:
+    """Each worker compares the batches that it sees; the coordinator compares the workers."""
+
+    class Differing(InProcess):
+        def run(self, job: Any, units: Any, *, progress: Any = None, **settings: Any) -> Any:
+            def told(unit: Any, what: Any) -> None:
+                number = [*shards].index(unit)
+                progress(unit, replace(what, count=4 + number) if isinstance(what, Outputs) else what)
+
+            shards = list(units)
+            return super().run(job, shards, progress=told, **settings)
+
+    said = "model Net: 5 classes in fog@2, 4 before; expected as many for all images"
+    with pytest.raises(InputError, match=said):
+        evaluate(benchmark("fog@2"), Net(), pictures(8), tmp_path, executor=Differing())
 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ class TestNone:
         for seed in range(3):
             assert torch.equal(method.adapt(images(seed)).softmax(1), classifier(images(seed)))
 
+    def test_scores_that_are_not_numbers(self) -> None:
+        with pytest.raises(InputError, match="method none: the model gave scores that are not numbers"):
+            Unadapted(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(9, float("nan")))).adapt(
+                torch.ones(2, 3)
+            )
+
     def test_models_that_cannot_be_adapted(self) -> None:
         with pytest.raises(InputError, match="kind onnx; expected a torch module"):
             adaptable(Classifier("net", "onnx", lambda x: x, "x"))

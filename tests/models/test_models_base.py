@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files, hash_state
 from blemish.models.torch_module import device_named, from_module, load_weights, read_state
+from blemish.separation.trained import from_classifier
 from blemish.types import InputError
 
 
@@ -131,7 +132,9 @@ class TestScores:
         ],
     )
     @pytest.mark.parametrize("before", [0, 2])
-    @pytest.mark.filterwarnings("ignore:Sparse:UserWarning", "ignore:.*nested:UserWarning", "ignore:.*quantize:UserWarning")
+    @pytest.mark.filterwarnings(
+        "ignore:Sparse:UserWarning", "ignore:.*nested:UserWarning", "ignore:.*quantize:UserWarning"
+    )
     def test_outputs_that_become_odd(self, odd: Any, said: str, before: int) -> None:
         """Whether in the first batch or in a later one."""
         calls = iter(range(9))
@@ -164,6 +167,15 @@ class TestScores:
                     model(batch().to(device))
         finally:
             torch.cuda.set_sync_debug_mode("default")
+
+    def test_later_scores_that_are_not_numbers_on_a_gpu(self, device: torch.device) -> None:
+        """There they are noticed where somebody waits for the device anyway."""
+        good = torch.rand(3, 4, device=device) * 9
+        outputs = iter([good, good * float("nan")])
+        model = Classifier(name="odd", kind="test", forward=lambda _: next(outputs), weights="0", device=device)
+        predict = from_classifier(model, clip=False, batch=3)
+        with pytest.raises(InputError, match="model odd: scores that are not numbers"):
+            predict(np.zeros((6, 8, 8, 3), np.float32))
 
     def test_output_of_another_type(self) -> None:
         model = Classifier(name="odd", kind="test", forward=list, weights="0")  # type: ignore[arg-type]

@@ -73,6 +73,15 @@ class TestMeasuring:
         # 10 images in batches of 7 make 2 calls per severity; alone and in pairs count apart.
         assert [name for name, _ in applied].count("gaussian_noise") == 2 * 2 * 3
 
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+    def test_scores_that_are_not_numbers(self, bad: float) -> None:
+        """argmax takes the first of them for the best class; the images of one cell are enough to notice."""
+        place = bench(batch=7)
+        calls = iter(range(1000))
+        place.predict = lambda images: brightest_quarter(images) * (bad if next(calls) == 5 else 1)
+        with pytest.raises(InputError, match=r"contrast \+ fog: the model gave scores that are not numbers"):
+            measure(place, "contrast", "fog")
+
     def test_which_images_were_right(self) -> None:
         place = bench()
         found = measure(place, "contrast", "gaussian_noise")

@@ -22,6 +22,10 @@ from blemish.types import InputError
 __all__ = ["Hello", "OneUnit", "packed", "raised", "serve"]
 
 
+# Work that calls sys.exit has failed; the worker stays.
+_FAILED = (Exception, SystemExit)
+
+
 def packed(job: Any) -> bytes:
     """A job as bytes; what cannot travel is refused with a reason."""
     try:
@@ -76,10 +80,7 @@ def serve(connection: Connection, device: str) -> None:
                     job, threads = message
                     work = _opened(job, threads, place)
                     speaker.say(Ready())
-            except (
-                Exception,
-                SystemExit,
-            ) as error:  # code that calls sys.exit has failed; a worker does not leave for it
+            except _FAILED as error:
                 speaker.say(raised(error))
 
 
@@ -108,7 +109,7 @@ class _Speaker:
             with contextlib.suppress(OSError):  # nobody listens any more
                 try:
                     self.say(Finished(number, Returned(result.finish())))
-                except Exception as error:
+                except _FAILED as error:
                     self.say(Finished(number, raised(error)))
         except (
             BaseException
