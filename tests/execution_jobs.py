@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,14 +118,6 @@ class Overlapping:
                 raise TimeoutError(f"unit {unit + 1} has not begun")
             time.sleep(0.01)
         return unit
-
-
-@dataclass(frozen=True)
-class Leaver:
-    """The first unit calls sys.exit."""
-
-    def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
-        return lambda unit, _: sys.exit(0) if unit == 0 else unit
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,9 @@ from blemish.execution import Done, Executor, Failed, InProcess, Processes, RayE
 from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
 from blemish.execution.ray_actor import Actor
-from blemish.execution.schedule import Finished, Queued, Raised, Ready, Returned
-from blemish.execution.worker import Hello, OneUnit, packed, serve
+from blemish.execution.schedule import Finished, Queued, Returned
 from blemish.types import InputError
-from execution_jobs import Afterwards, Leaver, Overlapping, Sleeper, Squares, Unopenable
+from execution_jobs import Afterwards, Overlapping, Sleeper, Squares, Unopenable
 
 EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
 
@@ -122,21 +119,6 @@ class TestEveryExecutor:
             list(executor.run(Unopenable("input"), [1]))
 
 
-def test_a_worker_stays_when_its_work_leaves() -> None:
-    """Whoever calls sys.exit has failed; told as a death, it would be the process's fault."""
-    here, there = multiprocessing.Pipe()
-    threading.Thread(target=serve, args=(there, "cpu"), daemon=True).start()
-    heard = [pickle.loads(here.recv_bytes())]
-    here.send_bytes(packed((packed(Leaver()), 1)))
-    heard.append(pickle.loads(here.recv_bytes()))
-    for unit in (0, 1):
-        here.send_bytes(packed(OneUnit(unit, unit)))
-        heard.append(pickle.loads(here.recv_bytes()))
-    here.close()
-    assert [type(event) for event in heard] == [Hello, Ready, Raised, Returned]
-    assert heard[2].reason == "SystemExit: 0"
-
-
 class TestProcesses:
     def test_killed_workers_are_replaced(self, tmp_path: Path) -> None:
         found = results(Processes(2), Squares(tmp_path, die=(1, 4)), range(8))
@@ -198,7 +180,7 @@ class TestProcesses:
         found = {outcome.unit: outcome for outcome in Processes(1, retries=0).run(job, range(6))}
         assert {unit for unit, outcome in found.items() if isinstance(outcome, Done)} == {0, 5}
         assert all("pickle" in found[unit].reason for unit in (2, 3))
-        assert all(found[unit].reason == "SystemExit: 3" for unit in (1, 4))
+        assert all("ended by itself" in found[unit].reason for unit in (1, 4))
 
     def test_kept_workers_finish_before_the_next_job(self, tmp_path: Path) -> None:
         with Processes(1) as executor:

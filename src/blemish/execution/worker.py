@@ -22,10 +22,6 @@ from blemish.types import InputError
 __all__ = ["Hello", "OneUnit", "packed", "raised", "serve"]
 
 
-# Work that calls sys.exit has failed; the worker stays.
-_FAILED = (Exception, SystemExit)
-
-
 def packed(job: Any) -> bytes:
     """A job as bytes; what cannot travel is refused with a reason."""
     try:
@@ -37,7 +33,7 @@ def packed(job: Any) -> bytes:
         raise InputError(f"the work cannot be sent to other processes ({type(error).__name__}: {error})") from error
 
 
-def raised(error: BaseException) -> Raised:
+def raised(error: Exception) -> Raised:
     """An error as it travels: as text, because not every error can be pickled."""
     bad_input = isinstance(error, InputError)
     return Raised(str(error) if bad_input else f"{type(error).__name__}: {error}", traceback.format_exc(), bad_input)
@@ -80,7 +76,7 @@ def serve(connection: Connection, device: str) -> None:
                     job, threads = message
                     work = _opened(job, threads, place)
                     speaker.say(Ready())
-            except _FAILED as error:
+            except Exception as error:
                 speaker.say(raised(error))
 
 
@@ -109,7 +105,7 @@ class _Speaker:
             with contextlib.suppress(OSError):  # nobody listens any more
                 try:
                     self.say(Finished(number, Returned(result.finish())))
-                except _FAILED as error:
+                except Exception as error:
                     self.say(Finished(number, raised(error)))
         except (
             BaseException
