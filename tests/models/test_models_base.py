@@ -368,6 +368,20 @@ class TestWeights:
         with pytest.raises(InputError, match="do not fit"):
             load_weights(Net(), tmp_path / "w.pth")
 
+    def test_complex_weights_for_real_ones(self, tmp_path: Path) -> None:
+        state = Net().state_dict()
+        torch.save({**state, "linear.bias": state["linear.bias"].to(torch.complex64) * 1j}, tmp_path / "w.pth")
+        with pytest.raises(InputError, match=r"w\.pth: complex weights \(linear.bias\) for a model with real ones"):
+            load_weights(Net(), tmp_path / "w.pth")
+
+    @pytest.mark.parametrize(
+        "state", [{3: torch.zeros(1)}, {"model": {3: torch.zeros(1)}}, {"net": {b"3": torch.zeros(1)}}]
+    )
+    def test_names_that_are_no_texts(self, tmp_path: Path, state: Any) -> None:
+        torch.save(state, tmp_path / "w.pth")
+        with pytest.raises(InputError, match="1 not in the model"):
+            load_weights(Net(), tmp_path / "w.pth")
+
     def test_no_weights(self, tmp_path: Path) -> None:
         (tmp_path / "text.pth").write_text("hello")
         (tmp_path / "text.npz").write_text("hello")

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from blemish.adaptation.base import adaptable
-from blemish.construction.plan import build_net
+from blemish.construction.plan import STANDARD, Plan, build_net
+from blemish.construction.trainees import Group, TrainingJob
+from blemish.construction.training import Schedule
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
 from blemish.models.open import open_model
@@ -29,7 +31,12 @@ import torch
 Path("imported").touch()
 
 class Net(torch.nn.Module):
+    def __init__(self, classes=3):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(classes))
     def forward(self, values):
+        if self.training:
+            sys.exit(0)
         return values.mean((2, 3)) * 9
 
 def net(): return Net()
@@ -102,7 +109,7 @@ class TestEnding:
         ("target", "said"),
         [
             ("leaving_at_once:net", r"model 'python:leaving_at_once:net': its code would end the program"),
-            ("leaving_models:leaves", r"would end the program \(SystemExit: 0\) \(leaving_models.py, line 13\)"),
+            ("leaving_models:leaves", r"would end the program \(SystemExit: 0\) \(leaving_models.py, line 18\)"),
         ],
     )
     @pytest.mark.usefixtures("folder")
@@ -151,6 +158,9 @@ class TestEnding:
     def test_in_an_architecture(self) -> None:
         with pytest.raises(InputError, match="architecture leaving_at_once:net: its code would end the program"):
             build_net("leaving_at_once:net", 10)
+        job = TrainingJob(Plan((), "leaving_models:Net", 3), batch, torch.arange(4) % 3, torch.device("cpu"))
+        with pytest.raises(InputError, match="architecture leaving_models:Net: its code would end the program"):
+            job.open(None)(Group((STANDARD,), Schedule(epochs=1, batch=2)), lambda _: None)
 
     def test_a_signal_is_not_the_model(self) -> None:
         """A handler that leaves, as scripts on clusters have, does so wherever the program happens to be."""

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from blemish.models.open import open_model
 from blemish.models.torch_module import read_state
+from blemish.storage import states
 from blemish.types import InputError
 
 
@@ -182,6 +183,16 @@ def test_torchscript_is_no_file_of_weights(tmp_path: Path, mark: Path) -> None:
     mark.unlink(missing_ok=True)
     with pytest.raises(InputError, match="TorchScript; expected a state dict"):
         read_state(path)
+    assert not mark.exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_is_no_checkpoint(tmp_path: Path, mark: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    torch.jit.script(RunsWhenRead(str(mark))).save(str(path))
+    mark.unlink(missing_ok=True)
+    with pytest.raises(InputError, match="damaged .TorchScript"):
+        states.read_state(path, ())
     assert not mark.exists()
 
 

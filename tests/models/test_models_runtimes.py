@@ -182,6 +182,18 @@ class TestTflite:
         assert model.forward(model.preprocessing(white)).tolist() == [[255.0] * 3]  # 1 is 128 steps above 127
         assert model.forward(model.preprocessing(white * 0)).tolist() == [[0.0] * 3]  # −1 is 128 below, clipped
 
+    def test_operators_of_tensorflow(self, tmp_path: Path, fake: Any) -> None:
+        """Where TensorFlow is loaded, they are its own: FlexWriteFile writes a file."""
+        fake.details = {"index": 0, "shape": [1, 12, 12, 3], "dtype": np.float32, "quantization": (0.0, 0)}
+        fake.output = {"index": 1, "dtype": np.float32, "quantization": (0.0, 0)}
+        name = b"FlexWriteFile"
+        (tmp_path / "m.tflite").write_bytes(b"TFL3" + len(name).to_bytes(4, "little") + name + bytes(3))
+        with pytest.raises(InputError, match=r"operators of TensorFlow \(FlexWriteFile\).*--allow-code"):
+            open_model(tmp_path / "m.tflite", device="cpu")
+        assert open_model(tmp_path / "m.tflite", device="cpu", allow_code=True)(batch()).shape == (5, 3)
+        (tmp_path / "m.tflite").write_bytes(b"TFL3" + b"made by FlexWriteFile lovers" + bytes(3))
+        assert open_model(tmp_path / "m.tflite", device="cpu")(batch()).shape == (5, 3)
+
     def test_floating_point(self, tmp_path: Path, fake: Any) -> None:
         (tmp_path / "m.tflite").write_bytes(b"x")
         fake.details = {"index": 0, "shape": [1, 12, 12, 3], "dtype": np.float32, "quantization": (0.0, 0)}

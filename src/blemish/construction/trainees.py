@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from blemish.construction.plan import Plan, build_net
 from blemish.construction.training import Schedule, Trainer
 from blemish.execution.base import Tell
+from blemish.models.code import ending_refused
 from blemish.models.resnet import join_copies, split_copies
 from blemish.storage.states import DamagedFileError, read_state
 
@@ -91,7 +92,8 @@ class _Desk:
         epochs = group.schedule.epochs
         while trainer.epoch < epochs:
             clock = time.perf_counter()
-            loss = trainer.run_epoch()
+            with ending_refused(f"architecture {self.plan.architecture}"):
+                loss = trainer.run_epoch()
             seconds += time.perf_counter() - clock
             tell(Epoch(trainer.epoch, epochs, loss))
             if trainer.epoch < epochs:

@@ -38,7 +38,7 @@ def load_file(path: str | Path, *, device: torch.device, allow_code: bool = Fals
     if suffix == ".onnx":
         return load_onnx(file, device=device)
     if suffix == ".tflite":
-        return load_tflite(file)
+        return load_tflite(file, allow_code=allow_code)
     if suffix == ".pt2":
         return load_exported_program(file, device=device, allow_code=allow_code)
     load = load_torchscript if suffix in _TORCHSCRIPT else load_torch_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,22 +13,27 @@ import torch
 from numpy.typing import NDArray
 
 from blemish.models.base import Classifier, Preprocessing
+from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.onnx_file import in_batches_of, preprocessing_for
 from blemish.types import InputError, optional_import
 
 __all__ = ["load_tflite"]
 
+_FLEX = re.compile(rb"Flex\w+\0", re.ASCII)
 _LOWEST = {"uint8": 0, "int8": -128}
 
 
-def load_tflite(path: Path) -> Classifier:
+def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
     """The classifier in a ``.tflite`` file.
 
     By default a quantised model takes the grey levels as they are (int8: less 128), and a floating-point one values in
     [0, 1]. Mean and standard deviation, where given, are applied first; the model's own scale turns the result into
-    its whole numbers.
+    its whole numbers. Operators of TensorFlow itself can read and write files, so the user has to allow them.
     """
+    if not allow_code and (found := _tensorflow_operators(path.read_bytes())):
+        why = f"uses operators of TensorFlow ({', '.join(found[:3])}), which can read and write files"
+        raise needs_permission(str(path), why, "convert it with TFLite's own operators only")
     runtime = _runtime()
     try:
         interpreter = runtime.Interpreter(model_path=str(path), num_threads=torch.get_num_threads())
@@ -56,6 +62,16 @@ def load_tflite(path: Path) -> Classifier:
         weights=hash_files([path]),
         preprocessing=preprocessing,
     )
+
+
+def _tensorflow_operators(content: bytes) -> list[str]:
+    """The names of operators that are not TFLite's own, as texts with their lengths before and a zero behind."""
+    names = {
+        match[0][:-1].decode()
+        for match in _FLEX.finditer(content)
+        if content[: match.start()].endswith((match.end() - match.start() - 1).to_bytes(4, "little"))
+    }
+    return sorted(names)
 
 
 def _runtime() -> Any:

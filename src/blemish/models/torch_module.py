@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +89,10 @@ def device_named(device: str | torch.device | None) -> torch.device:
 def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
     """The module with the weights of a file; every name and shape must fit."""
     state = read_state(path)
+    real = {key for key, value in module.state_dict().items() if isinstance(value, Tensor) and not value.is_complex()}
+    halved = [key for key, value in state.items() if value.is_complex() and key in real]
+    if halved:  # torch would drop their imaginary parts
+        raise InputError(f"{path}: complex weights ({_some(halved)}) for a model with real ones")
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -187,7 +190,9 @@ def _read_arrays(file: Path) -> dict[str, Tensor]:
             check_fits(str(file), sum(member.file_size for member in archive.infolist()))
         with np.load(file, allow_pickle=False) as found:
             return {key: torch.from_numpy(np.array(found[key], order="C")) for key in found.files}
-    except (OSError, ValueError, EOFError, TypeError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except InputError:
+        raise
+    except Exception as error:  # damaged archives fail in many ways
         raise InputError(f"{file}: not a readable file of weights ({error})") from error
 
 
@@ -196,7 +201,8 @@ def _unwrapped(found: Any) -> dict[str, Any]:
         return {}
     for key in _WEIGHT_KEYS:
         if isinstance(found.get(key), Mapping):
-            return dict(found[key])
+            found = found[key]
+            break
     return {str(key): value for key, value in found.items()}
 
 

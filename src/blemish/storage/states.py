@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from blemish.models.torch_archive import torch_kind
 from blemish.types import InputError
 
 __all__ = ["DamagedFileError", "read_state"]
@@ -31,6 +32,8 @@ def read_state(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             changed = archive.testzip()
+        if torch_kind(path) != "saved":  # some versions of torch.load would run TorchScript, whatever they are told
+            raise InputError("TorchScript, or an exported program")
         if changed is None:
             state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except MemoryError:
