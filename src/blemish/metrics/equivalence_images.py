@@ -118,6 +118,8 @@ def measure_cell(
         if model is None:
             return {}
         columns = rank(grouping(model(images)), labels[rows], top)
+        if not bool(columns.confidence.isfinite().all()):  # on a GPU, a model looks at its first batch only
+            raise InputError(f"model {model.name}: scores that are not numbers; expected finite ones")
         return {"correct": columns.top5[:, 0] == labels[rows]}
 
     def work(rows: list[int]) -> dict[tuple[str, str], Tensor]:
