@@ -191,7 +191,7 @@ def test_torchscript_is_no_checkpoint(tmp_path: Path, mark: Path) -> None:
     path = tmp_path / "checkpoint.pt"
     torch.jit.script(RunsWhenRead(str(mark))).save(str(path))
     mark.unlink(missing_ok=True)
-    with pytest.raises(InputError, match="damaged .TorchScript"):
+    with pytest.raises(InputError, match=r"damaged .TorchScript"):
         states.read_state(path, ())
     assert not mark.exists()
 
