@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from blemish.models.onnx_file import in_batches_of
 from blemish.models.open import open_model
 from blemish.types import InputError
 
@@ -19,6 +20,23 @@ from blemish.types import InputError
 def batch(count: int = 5, side: int = 12) -> Tensor:
     generator = torch.Generator().manual_seed(2)
     return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8, generator=generator)
+
+
+class TestFixedBatches:
+    @pytest.mark.parametrize(
+        ("run", "said"),
+        [
+            (lambda _: np.zeros((8, 3)), r"shape \(8, 3\) for 4 images"),
+            (lambda _: np.zeros((3, 3)), r"shape \(3, 3\) for 4 images"),
+            (lambda _: np.zeros(()), r"shape \(1,\) for 4 images"),
+            (lambda rows: np.zeros((4, 3 + int(rows[0, 0] > 3))), r"shape \(4, 4\) for 4 images.* as many for all"),
+        ],
+    )
+    def test_other_rows_than_images(self, run: Any, said: str) -> None:
+        """Rows that fill up the last batch are cut off; others would be as well."""
+        forward = in_batches_of("m.onnx", 4, run)
+        with pytest.raises(InputError, match=f"m.onnx: output of {said}"):
+            forward(torch.arange(6.0)[:, None])
 
 
 class TestOnnx:

@@ -133,3 +133,17 @@ def test_bad_settings_are_explained(model: Classifier) -> None:
         speed_up(model, precision="int8")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"small .*is no torch module; it cannot be sped up"):
         speed_up(replace(model, module=None), precision="bfloat16")
+
+
+@pytest.mark.usefixtures("shapes")
+def test_rows_that_are_not_those_of_the_images() -> None:
+    """Rows that fill up a short batch are cut off; others would be as well."""
+
+    class Constant(nn.Module):
+        def forward(self, values: Tensor) -> Tensor:
+            return torch.arange(24.0).view(8, 3) + 0 * values.sum()
+
+    fast = speed_up(from_module(Constant()), compiled=True)
+    fill_batches(fast, 10)
+    with pytest.raises(InputError, match=r"an output of shape \(8, 3\) for 10 images"):
+        fast(IMAGES[:8])
