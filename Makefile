@@ -5,7 +5,8 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test perf clean
 
-# The frost photographs of the reference ship inside another distribution; it is installed for its files alone.
+# The photographs of frost come with another distribution, installed for its files alone: as blemish fetch-frost would
+# get them, but into the environment.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
@@ -22,7 +23,7 @@ test: $(READY)  ## lint, types, import direction and tests
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
-# In an environment of its own: the peer installs over the package that the frost photographs come from.
+# In an environment of its own: the peer installs over the package that the photographs of frost come from, and has them.
 perf:  ## time every corruption against the peer package, in one run
 	$(PYTHON) -m venv $(VENV)-perf
 	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch

@@ -96,6 +96,7 @@ _EXTRA = {
         2 * 2 / 3,
         "one plane: hash, Gaussian of 17 taps, edges, distances, relief; stored for a histogram and a maximum; add",
     ),
+    "frost_drawn": Count(MIX + LEVELS, 1, "weigh and add a texture"),
     "saturate": Count((EXTREMES + 3 + 2 * SPECIAL + 6) / 3 + 4 + LEVELS, 0, "extremes, two divisions; scale"),
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from blemish.ops import photographs
+
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)
 
@@ -35,3 +37,10 @@ def device() -> torch.device:
     if not torch.cuda.is_available():
         pytest.skip("no GPU on this machine")
     return torch.device("cuda")
+
+
+@pytest.fixture
+def no_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without the reference's photographs of frost: nothing fetched, nothing installed."""
+    monkeypatch.setattr(photographs, "fetched_folder", lambda: tmp_path / "nothing fetched")
+    monkeypatch.setattr(photographs, "_installed", tuple)

@@ -7,14 +7,12 @@ a new corruption version and a line in CHANGELOG.md.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import torch
 from torch.nn import functional as F
 
 import blemish
-from blemish.ops.textures import FROST_VARIABLE, PROCEDURAL
 from pictures import pictures
 
 PATH = Path(__file__).with_suffix(".json")
@@ -44,8 +42,7 @@ def fingerprint(corruption: blemish.Corruption) -> list[float]:
 
 
 def main() -> None:
-    """Record what is missing."""
-    os.environ[FROST_VARIABLE] = PROCEDURAL
+    """Record what is missing; of frost, with the reference's photographs."""
     known = json.loads(PATH.read_text()) if PATH.exists() else {}
     for corruption in blemish.catalog.values():
         known.setdefault(key(corruption), fingerprint(corruption))

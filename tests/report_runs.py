@@ -15,7 +15,9 @@ from synthetic_runs import write_run
 
 CONDITIONS: dict[str, Any] = {
     "clean": 0.8,
-    **{f"{name}@{level}": 0.8 - 0.1 * level for name in ("gaussian_noise", "fog", "frost") for level in (1, 3, 5)},
+    **{
+        f"{name}@{level}": 0.8 - 0.1 * level for name in ("gaussian_noise", "fog", "frost_drawn") for level in (1, 3, 5)
+    },
 }
 HOSTILE = '</script><img src=x onerror="document.title=1">%{x}$series-0 & ‮cat'
 

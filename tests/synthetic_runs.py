@@ -97,7 +97,7 @@ def _info(name: str, conditions: Mapping[str, Any], images: int, classes: int) -
             "crop": None,
             "pixels": "generated",
             "corruptions": dict.fromkeys(sorted(used), 1),
-            "frost": "procedural" if "frost" in used else None,
+            "frost": "custom-0123456789abcdef" if "frost" in used else None,
         },
         "data": {
             "name": "synthetic",

@@ -53,7 +53,7 @@ def test_severities_per_image_in_a_chain_with_grouped_links() -> None:
 
 def test_chains_travel_to_workers() -> None:
     images = pictures(1, 3, 32, 32)
-    transform = blemish.Corrupt(chain((C["fog"], 3), (C["frost"], 2)), severity=5)
+    transform = blemish.Corrupt(chain((C["fog"], 3), (C["frost_drawn"], 2)), severity=5)
     assert torch.equal(pickle.loads(pickle.dumps(transform))(images), transform(images))
 
 

@@ -32,8 +32,6 @@ from blemish.storage import corrupt_arrays, make_recipe
 from blemish.types import InputError
 from execution_jobs import Net, benchmark, pictures, records_of
 
-pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
-
 CONDITIONS = ("gaussian_noise@3", "fog@1-5", "p:gaussian_noise@1", "p:translate@2", "brightness@5")
 TWO: Executor = Processes(2, threads=1)
 

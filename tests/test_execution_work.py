@@ -23,8 +23,6 @@ from execution_checks import (
     training_images,
 )
 
-pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
-
 TWO = Processes(2, threads=1)
 
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 import blemish
-from blemish.ops.textures import frost_kind
+from frost_files import skip_without_files
 from recorded import inject
 
 FILES = {"imagenet_c_224": "imagenet", "cifar_c_32": "cifar", "ccc_224": "imagenet"}
@@ -50,8 +50,7 @@ def rendered(file: str, name: str, severity: float, image: str, arrays: dict[str
 @pytest.mark.parametrize(("file", "name", "severity"), CASES)
 def test_pixels_agree_with_the_reference(golden: Path, file: str, name: str, severity: float) -> None:
     arrays = load(golden / f"{file}.npz")
-    if name == "frost" and frost_kind() != "reference":
-        pytest.skip("the reference's frost photographs are not installed (pip install --no-deps imagecorruptions)")
+    skip_without_files(blemish.catalog[name])
     if file == "ccc_224" and name == "glass_blur" and severity >= 1:
         pytest.skip("this recording has no glass draws; test_glass_without_draws compares distributions instead")
     images = [key.removeprefix("image|") for key in arrays if key.startswith("image|")]

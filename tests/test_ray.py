@@ -21,7 +21,6 @@ from blemish.types import InputError
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, pictures, records_of
 
-pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 

@@ -20,6 +20,7 @@ from blemish.storage import corrupt_picture, corrupt_tree, make_recipe
 from blemish.storage.files import STAGING, staged_destination
 from blemish.transform import corrupt
 from blemish.types import InputError
+from frost_files import digest, draw_pictures
 from stored_sets import contents, noise
 
 NAMES = ["gaussian_noise", "fog", "contrast"]
@@ -144,12 +145,14 @@ class TestTrees:
 
     def test_manifest(self, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "src", count=1, side=40)
-        corrupt_tree(source, tmp_path / "dst", make_recipe(["frost"], [1], seed=5, resize=36, crop=32))
+        mine = catalog.with_frost(draw_pictures(tmp_path / "ice"))
+        recipe = make_recipe(["frost"], [1], seed=5, resize=36, crop=32, catalog=mine)
+        corrupt_tree(source, tmp_path / "dst", recipe)
         entries = json.loads((tmp_path / "dst" / "blemish.json").read_text())
         assert set(entries["made_with"]) == {"blemish", "torch", "numpy", "pillow"}
         frost = entries["protocol"].pop("corruptions")["frost"]
         assert frost["version"] == catalog["frost"].version
-        assert frost["textures"]
+        assert frost["textures"] == f"custom-{digest(tmp_path / 'ice')}"
         assert entries["protocol"].pop("source").startswith("src (")
         assert entries["protocol"] == {
             "layout": "tree",

@@ -19,6 +19,7 @@ from blemish.corruptions.catalog import catalog
 from blemish.rng import hash_id
 from blemish.transform import Corrupt, content_id, corrupt
 from blemish.types import InputError
+from frost_files import skip_without_files
 from numbered import Numbered
 
 NAMES = ("gaussian_noise", "fog", "jpeg_compression")
@@ -175,6 +176,7 @@ class TestTransform:
 
     @pytest.mark.parametrize("name", list(catalog))
     def test_pickling(self, name: str, picture: np.ndarray) -> None:
+        skip_without_files(catalog[name])
         transform = Corrupt(name, severity=catalog[name].only_severity or 2, seed=3, preset="cifar")
         copy = pickle.loads(pickle.dumps(transform))
         assert repr(copy) == repr(transform)

@@ -16,9 +16,9 @@ from blemish.evaluation.predict import Batcher
 from blemish.evaluation.work import Task, queue
 from blemish.kernels import kernels_for
 from blemish.models.speed import Precision, speed_up
-from blemish.ops.textures import FROST_VARIABLE, PROCEDURAL
 from execution_jobs import Net, benchmark
 from execution_jobs import pictures as source
+from frost_files import skip_without_files
 from pictures import pictures
 
 
@@ -33,11 +33,6 @@ def no_waiting() -> Iterator[None]:
         yield
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-@pytest.fixture(autouse=True)
-def _procedural_frost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FROST_VARIABLE, PROCEDURAL)
 
 
 def skip_where_edges_are_traced(name: str, device: torch.device) -> None:
@@ -56,7 +51,7 @@ def test_corruptions(name: str, device: torch.device) -> None:
     """After a first call, which sends tables and compiles kernels."""
     skip_where_edges_are_traced(name, device)
     images = pictures(8, 3, 96, 96).to(device)
-    corruption = blemish.catalog[name]
+    corruption = skip_without_files(blemish.catalog[name])
     severity = corruption.only_severity or 3.0
     for seed in (0, 1):
         corruption(images, severity=severity, seed=seed)

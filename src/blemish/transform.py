@@ -86,6 +86,7 @@ class Corrupt:
         self.corruption = _find(name, catalog)
         self.severity = check_severity(severity)
         self.corruption.require(self.severity)
+        self.corruption.check_files()
         self.seed = _whole(seed, "seed")
         self.preset = preset
         if preset is not None:

@@ -15,8 +15,6 @@ from blemish.cli.main import app
 from blemish.execution import Processes
 from blemish.types import InputError
 
-pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
-
 runner = CliRunner()
 
 

@@ -16,8 +16,6 @@ from blemish.cli.main import app
 from blemish.data.classes import natural_groups
 from blemish.evaluation.runs import open_run
 
-pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
-
 FOG = """
 name = "foggy"
 metric = "error"

@@ -101,7 +101,6 @@ def test_what_is_refused(settings: dict[str, object], reason: str) -> None:
 
 
 def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn", reason="the embedded digits come with scikit-learn")
     out = tmp_path / "mine.toml"
     common = ["-m", "demo:plain", "-d", "demo:digits", "-n", "120"]
     drawn = tmp_path / "ranges.png"

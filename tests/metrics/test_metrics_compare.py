@@ -103,7 +103,7 @@ class TestRefusals:
             ("protocol", {"crop": 224}, "protocol.crop is not set and 224"),
             ("protocol", {"pixels": "stored"}, 'protocol.pixels is "generated" and "stored"'),
             ("protocol", {"corruptions": {"frost": 2}}, "protocol.corruptions.frost is 1 and 2"),
-            ("protocol", {"frost": "reference"}, 'protocol.frost is "procedural" and "reference"'),
+            ("protocol", {"frost": "reference"}, 'protocol.frost is "custom-0123456789abcdef" and "reference"'),
             ("data", {"fingerprint": "x"}, 'data.fingerprint is "0123456789abcdef" and "x"'),
             ("data", {"selection": "5 of 9"}, 'data.selection is "all" and "5 of 9"'),
             ("data", {"others": {"imagenet-a": "f"}}, 'data.others.imagenet-a is not set and "f"'),

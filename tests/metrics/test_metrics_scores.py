@@ -159,7 +159,7 @@ class TestSequences:
         run = write_run(tmp_path, "m", {"clean": 0.9, "p:tilt@1": 0.1, "p:scale@1": 0.1}, benchmark={"metric": "flips"})
         found = score(run, **QUICK)
         assert {item.names: item.why for item in found.missing} == {
-            ("mfr", "mt5d"): "no baseline was given",
+            ("mfr", "mt5d"): "no baseline was given (--baseline, or baseline=)",
             ("zipf",): "no Zipf distances of p:tilt@1 (and likewise for 1 more)",
         }
         assert found.headline is not None
@@ -205,7 +205,7 @@ class TestMissing:
         run = write_run(tmp_path, "m", severities(("fog", "snow")), benchmark={"metric": "mce"})
         found = score(run, **QUICK)
         assert [(item.names, item.of, item.why) for item in found.missing] == [
-            (("mce", "relative_mce"), "", "no baseline was given")
+            (("mce", "relative_mce"), "", "no baseline was given (--baseline, or baseline=)")
         ]
         run = write_run(tmp_path, "n", {"clean": 0.9, "fog@1": 0.8, "lp:l2@1": 0.8}, benchmark=MCE)
         with pytest.raises(InputError, match="baseline alexnet has no errors of lp:l2@1"):
@@ -283,10 +283,25 @@ class TestMarks:
         marked = {row.of for row in found.rows if row.trained_on}
         assert marked == {"", "fog", "weather", *(f"fog@{s}" for s in range(1, 6))}
 
+    @pytest.mark.parametrize(("seen", "tested"), [("frost", "frost_drawn"), ("frost_drawn", "frost")])
+    def test_a_variant_of_what_was_trained_on_is_marked(self, tmp_path: Path, seen: str, tested: str) -> None:
+        training = {"training": {"corruptions": [seen], "augmentations": []}}
+        run = write_run(tmp_path, "m", severities((tested, "snow")), model=training)
+        assert {row.of for row in score(run, **QUICK).select(scope="corruption") if row.trained_on} == {tested}
+
+    def test_drawn_frost_is_not_divided_by_the_published_errors_of_frost(self, tmp_path: Path) -> None:
+        run = write_run(tmp_path, "m", severities(("frost_drawn", "snow")), benchmark=MCE)
+        found = score(run, **QUICK)
+        assert {row.of for row in found.select(scope="corruption", name="ce")} == {"snow"}
+        with pytest.raises(InputError, match="baseline alexnet has no errors of frost_drawn@1"):
+            found.find("ce", "frost_drawn")
+        with pytest.raises(InputError, match="not known of frost_drawn"):
+            found.find("mce")
+
     def test_remarks_on_the_published_baseline(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, "m", severities(("frost",)), benchmark=MCE)
         said = " ".join(score(run, **QUICK).remarks)
-        for words in ("JPEG of quality 85", "raw pixels", "procedural textures", "this data has 10"):
+        for words in ("JPEG of quality 85", "raw pixels", "custom-0123456789abcdef photographs", "this data has 10"):
             assert words in said
         faithful = {"storage": "jpeg85", "frost": "reference"}
         run = write_run(tmp_path, "n", severities(("frost",)), benchmark=MCE, protocol=faithful, data={"classes": 1000})

@@ -21,8 +21,6 @@ from blemish.models.open import open_model
 from blemish.types import InputError
 from conftest import SHARED
 
-pytest.importorskip("sklearn")
-
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[Tensor, Tensor]:
@@ -34,21 +32,21 @@ def digits() -> tuple[Tensor, Tensor]:
 class TestDigits:
     def test_the_two_parts_share_nothing_and_miss_nothing(self) -> None:
         train, test = digits_source("train"), digits_source("test")
-        assert sorted([*train.ids, *test.ids]) == list(range(1797))  # the size of scikit-learn's set
+        assert sorted([*train.ids, *test.ids]) == list(range(1800))
         assert 950 < len(train) < 1050
         assert set(test.labels.tolist()) == set(range(10))
 
     def test_pictures(self, digits: tuple[Tensor, Tensor]) -> None:
         images, _ = digits
         assert images.shape[1:] == (3, 32, 32)
-        # Ink is darker than paper, and there is a margin of paper.
-        assert bool((images.amin((2, 3)) < images[:, :, 0, 0]).any(1).all())
-        assert bool((images[:, :, 0] == images[:, :, 0, :1]).all())
+        # Ink is darker than paper, and covers less of the picture.
+        levels = images.double().mean(1).flatten(1)
+        assert bool((levels.amin(1) < levels.median(1).values - 8).all())
 
     def test_pixels_never_change(self, digits: tuple[Tensor, Tensor]) -> None:
         """The networks were trained on these very pixels; whoever changes them has to train again."""
         digest = hashlib.blake2b(digits[0].numpy().tobytes(), digest_size=8).hexdigest()
-        assert digest == "108e0e3febcaf9e4"
+        assert digest == "3a0b723d3d6cf32f"
 
     def test_labels_stay_with_their_pictures(self) -> None:
         source = digits_source("test")
@@ -76,15 +74,15 @@ class TestNetworks:
             assert (Path(demo.__file__).parent / file).stat().st_size < 300_000
 
     def test_clean_accuracy(self, digits: tuple[Tensor, Tensor]) -> None:
-        """Measured when they were trained: 0.990 and 0.980."""
-        assert self.accuracy("plain", *digits) >= 0.98
-        assert self.accuracy("noisy", *digits) >= 0.97
+        """Measured when they were trained: 0.944 and 0.918."""
+        assert self.accuracy("plain", *digits) >= 0.93
+        assert self.accuracy("noisy", *digits) >= 0.9
 
     def test_noise_hurts_the_one_that_has_not_seen_it(self, digits: tuple[Tensor, Tensor]) -> None:
-        """Measured when they were trained: 0.633 and 0.973."""
+        """Measured when they were trained: 0.345 and 0.866."""
         noisy = catalog["gaussian_noise"](digits[0], severity=3, seed=0, preset="cifar")
-        assert 0.5 < self.accuracy("plain", noisy, digits[1]) < 0.75
-        assert self.accuracy("noisy", noisy, digits[1]) > 0.95
+        assert 0.25 < self.accuracy("plain", noisy, digits[1]) < 0.45
+        assert self.accuracy("noisy", noisy, digits[1]) > 0.84
 
     def test_fast(self, digits: tuple[Tensor, Tensor]) -> None:
         model = demo_model()

@@ -137,19 +137,26 @@ class TestPictures:
 
 
 class TestUnmakeable:
-    def test_reasons(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("BLEMISH_FROST_DIR", "procedural")
-        fog, frost = parse_condition("fog@1"), parse_condition("frost@1")
+    def test_reasons(self, tmp_path: Path) -> None:
+        fog, drawn = parse_condition("fog@1"), parse_condition("frost_drawn@1")
         plain = pictured_run(tmp_path, "plain")
         assert unmakeable(plain, fog) is None
-        assert unmakeable(plain, frost) is None
+        assert unmakeable(plain, drawn) is None
         stored = pictured_run(tmp_path, "stored", protocol={"pixels": "stored"})
         assert "stored" in str(unmakeable(stored, fog))
         older = pictured_run(tmp_path, "older", protocol={"corruptions": {"fog": catalog["fog"].version + 1}})
         assert "version" in str(unmakeable(older, fog))
-        reference = pictured_run(tmp_path, "reference", protocol={"frost": "reference"})
-        assert "frost was measured with reference textures" in str(unmakeable(reference, frost))
-        answers = gather(reference)
+
+    def test_other_photographs_of_frost(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "custom", {"clean": 0.8, "fog@3": 0.5, "frost@3": 0.5})
+        reason = "frost was measured with custom-0123456789abcdef photographs"
+        assert reason in str(unmakeable(run, parse_condition("frost@3")))
+        answers = gather(run)
         assert answers is not None
-        shown = shown_conditions(Subject("m", reference, answers, None, 0))
-        assert [str(condition) for condition in shown] == ["gaussian_noise@3", "fog@3"]
+        assert [str(c) for c in shown_conditions(Subject("m", run, answers, None, 0))] == ["fog@3"]
+
+    @pytest.mark.usefixtures("no_photographs")
+    def test_photographs_that_are_not_here(self, tmp_path: Path) -> None:
+        conditions = {"clean": 0.8, "fog@3": 0.5, "frost@3": 0.5}
+        run = pictured_run(tmp_path, "reference", conditions, protocol={"frost": "reference"})
+        assert "blemish fetch-frost" in str(unmakeable(run, parse_condition("frost@3")))

@@ -231,8 +231,9 @@ class TestKinds:
         assert "the corrupted images were stored" in page.words()
         assert all("clean" in str(a["alt"]) for a in page.all("img"))
 
-    def test_procedural_frost(self, tmp_path: Path) -> None:
-        assert "frost uses procedural textures" in make([pictured_run(tmp_path, "m")]).words()
+    def test_other_photographs_of_frost(self, tmp_path: Path) -> None:
+        run = pictured_run(tmp_path, "m", {"clean": 0.8, "frost@3": 0.5})
+        assert "frost uses custom-0123456789abcdef photographs" in make([run]).words()
 
     def test_differences_are_marked(self, tmp_path: Path) -> None:
         one = pictured_run(tmp_path, "one")
@@ -276,5 +277,7 @@ class TestWriting:
     def test_without_plotly(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run = pictured_run(tmp_path, "m")
         monkeypatch.setitem(sys.modules, "plotly.offline", None)
-        with pytest.raises(InputError, match=r"this needs plotly; install it with: pip install 'blemish\[full\]'"):
-            report_page([run])
+        page = make([run])
+        assert "plotly is not installed; to draw them: pip install 'blemish[full]'" in page.words()
+        assert "Error in per cent from clean to the highest severity. m: " in page.words()
+        assert not [a for a in page.all("div") if a.get("class") == "plot"]

@@ -20,7 +20,7 @@ from blemish.reports.html_pictures import Subject, condition_pixels, shown_condi
 
 @pytest.mark.parametrize("storage", ["raw", "jpeg85"])
 def test_recorded_answers_are_given_again(tmp_path: Path, storage: str) -> None:
-    benchmark = only(load_benchmark("digits-c"), ["gaussian_noise", "glass_blur", "frost", "jpeg_compression"])
+    benchmark = only(load_benchmark("digits-c"), ["gaussian_noise", "glass_blur", "frost_drawn", "jpeg_compression"])
     benchmark = replace(benchmark, protocol=replace(benchmark.protocol, storage=storage, seed=5))
     model = demo_model("plain")
     run = evaluate(benchmark, model, digits_source(), tmp_path, limit=20)
@@ -32,7 +32,7 @@ def test_recorded_answers_are_given_again(tmp_path: Path, storage: str) -> None:
     assert [str(condition) for condition in conditions] == [
         "gaussian_noise@3",
         "glass_blur@3",
-        "frost@3",
+        "frost_drawn@3",
         "jpeg_compression@3",
     ]
     for condition in conditions:

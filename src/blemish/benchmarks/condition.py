@@ -106,6 +106,12 @@ class Condition:
         whole = chain(*((step.corruption(), step.low) for step in self.steps))
         return whole(images, severity=MAX_SEVERITY, seed=seed, ids=ids, preset=preset)
 
+    def check_files(self) -> None:
+        """Refuse to begin where files that the pixels are made of are missing, such as the photographs of frost."""
+        for step in self.steps:
+            if isinstance(step.unit, Corruption):
+                step.unit.check_files()
+
     def with_units(self, catalog: Catalog) -> Condition:
         """The same condition with the corruptions of a catalog."""
         return parse_condition(str(self), catalog=catalog)

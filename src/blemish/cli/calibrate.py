@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
-from blemish.cli.common import AllowCode, Frost, chosen_names, friendly, note_frost, say
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, chosen_names, friendly, say
 from blemish.cli.progress import progress_bar
 from blemish.construction.files import write_benchmark
 from blemish.construction.severities import SeverityRange, calibrate_range
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import Images, load
 from blemish.data.open import open_source
 from blemish.data.source import stratified_order
@@ -66,11 +66,12 @@ def severities_command(
       blemish build severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
     """
     check_output(out, ".csv", ".toml", figures=[figure])
+    catalog = chosen_catalog(frost)
     names = chosen_names(corruptions, catalog)
     fixed = [name for name in names if catalog[name].only_severity is not None]
     if fixed:
         raise InputError(f"{', '.join(fixed[:5])} exist at one severity only; expected corruptions with a range")
-    note_frost([catalog[name] for name in names])
+    check_frost(catalog[name] for name in names)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     images = _images(data, limit, protocol)
     correct = _measuring(open_model(model, device=device, allow_code=allow_code), images, protocol)
@@ -88,7 +89,9 @@ def severities_command(
                     tolerance=tolerance,
                 )
             )
-    _write(ranges, out, protocol)
+    _write(ranges, out, protocol, catalog)
+    if frost is not None and "frost" in names and out.suffix.lower() != ".csv":
+        say(f"a benchmark file names no folder: run it with --frost {frost}", style="yellow")
     shown(_HEADER[:-1], ([*map(str, row[:2]), *(f"{value:.3g}" for value in row[2:7])] for row in _rows(ranges)))
     _explain(ranges)
     draw(figure, lambda: severity_figure(ranges))
@@ -118,7 +121,7 @@ def _rows(ranges: list[SeverityRange]) -> list[tuple[object, ...]]:
     ]
 
 
-def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol) -> None:
+def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol, catalog: Catalog) -> None:
     if out.suffix.lower() == ".csv":
         write_rows(out, _HEADER, _rows(ranges))
     else:

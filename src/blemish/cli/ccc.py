@@ -33,7 +33,7 @@ from blemish.cli.ccc_options import (
     with_progress,
 )
 from blemish.cli.ccc_run import materialise_command, run_command
-from blemish.cli.common import AllowCode, Frost, friendly, note_frost, say
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.corruptions.catalog import catalog
 from blemish.metrics.bootstrap import Estimate
@@ -110,6 +110,8 @@ def calibrate_command(
       blemish ccc calibrate -m python:my_net:build -d cifar10.npz -c fog,snow,contrast -n 500 --targets 0.4 -o surfaces
     """
     names = _corruptions(corruptions, published) or SETS["ccc-50k"].corruptions
+    known = chosen_catalog(frost)
+    check_frost(known[name] for name in names)
     executor = chosen_executor(jobs, gpus, ray, device)
     images = image_set(data, labels, resize, crop, limit=limit)
     classifier = model_of(model, weights, size, mean, std, own_device(device, ray), allow_code=allow_code)
@@ -123,8 +125,8 @@ def calibrate_command(
         preset=preset,
         batch=batch_size,
         grid=grid_of(step),
+        catalog=known,
     )
-    note_frost([catalog[name] for name in names])
     wanted = shares(targets, "--targets")
     how = Refinement(wanted, margin, objective=path_rule(objective)) if wanted else None
 

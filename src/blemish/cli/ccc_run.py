@@ -32,8 +32,9 @@ from blemish.cli.ccc_options import (
     names_of,
     with_progress,
 )
-from blemish.cli.common import AllowCode, Frost, friendly, say
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Jobs, Ray, chosen_executor
+from blemish.corruptions.catalog import Catalog
 from blemish.reports.stream_figures import run_figure
 from blemish.storage.files import write_bytes
 from blemish.storage.results import Outcome
@@ -100,6 +101,7 @@ def run_command(
       blemish ccc run walk.json -m python:my_net:build -d cifar10.npz --settings cifar --batch-size 200 -o run
     """
     path = read_walk(walk)
+    catalog = _ready_catalog(path, frost)
     images = image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop)
     classifier = model_of(model, weights, size, mean, std, device, allow_code=allow_code)
     network = adaptable(classifier)
@@ -107,7 +109,15 @@ def run_command(
     names = tuple(METHODS) if methods == "all" else names_of(methods)
     on_device = None if workers else classifier.device
     stream = Stream(
-        images, path, batch=batch_size, seed=seed, length=length, jpeg=jpeg, preset=preset, device=on_device
+        images,
+        path,
+        batch=batch_size,
+        seed=seed,
+        length=length,
+        jpeg=jpeg,
+        preset=preset,
+        device=on_device,
+        catalog=catalog,
     )
     clean = _clean_batches(images, classifier.device) if "eata" in names else None
     changes: dict[str, dict[str, Any]] = {"rdumb": {"every": reset}}
@@ -134,6 +144,16 @@ def run_command(
     _show(scores)
     if figure is not None:
         run_figure({walk.stem: {name: result.correct(name) for name in names}}, figure, window=scores["window"])
+
+
+def _ready_catalog(walk: Walk, frost: Path | None) -> Catalog:
+    """The corruptions of a walk, refused where one lacks its photographs; other ones than calibrated with are noted."""
+    catalog = chosen_catalog(frost)
+    check_frost(catalog[name] for name in walk.corruptions)
+    before = (walk.protocol.get("calibration") or {}).get("frost")
+    if "frost" in walk.corruptions and before not in (None, catalog.frost_kind):
+        say(f"the walk was calibrated with {before} photographs of frost; these are {catalog.frost_kind}", "yellow")
+    return catalog
 
 
 def _note_other_model(walk: Walk, model: dict[str, Any]) -> None:
@@ -239,12 +259,15 @@ def materialise_command(
     if not (number.isdecimal() and parts.isdecimal()):
         raise InputError(f"--part {part}; expected a share such as 0/4")
     executor = chosen_executor(jobs, ray=ray)
+    path = read_walk(walk)
+    catalog = _ready_catalog(path, frost)
     stream = Stream(
         image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop),
-        read_walk(walk),
+        path,
         seed=seed,
         length=length,
         preset=preset,
+        catalog=catalog,
     )
 
     def work(report: Any) -> Outcome:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -13,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import Catalog
+from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable
 from blemish.models.code import raised_by_a_signal, where_raised
-from blemish.ops.textures import FROST_VARIABLE, frost_kind
+from blemish.ops.photographs import REFERENCE
 from blemish.transform import preset_rule
 from blemish.types import InputError
 
@@ -25,9 +24,10 @@ __all__ = [
     "DEFAULT_SEVERITIES",
     "AllowCode",
     "Frost",
+    "check_frost",
+    "chosen_catalog",
     "chosen_names",
     "friendly",
-    "note_frost",
     "parsed_severities",
     "preset_choice",
     "say",
@@ -103,29 +103,28 @@ def chosen_names(text: str | None, catalog: Catalog) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _remember_frost(folder: Path | None) -> Path | None:
-    # Through the environment, because worker processes inherit it.
-    if folder is not None:
-        os.environ[FROST_VARIABLE] = str(folder)
-    return folder
-
-
 Frost = Annotated[
     Path | None,
     typer.Option(
         "--frost",
         metavar="DIR",
-        callback=_remember_frost,
-        help=f"Folder of the reference's frost photographs. Default: ${FROST_VARIABLE}, then the installed package "
-        "imagecorruptions, then a procedural texture.",
+        help='Folder with other photographs for frost. Default: the reference\'s, which "blemish fetch-frost" gets.',
     ),
 ]
 
 
-def note_frost(corruptions: Sequence[Corruption]) -> None:
-    """Say so where frost is not the reference's."""
-    if any(corruption.name == "frost" for corruption in corruptions) and (kind := frost_kind()) != "reference":
-        say(f"frost: {kind} texture, not comparable with published frost numbers", style="dim")
+def chosen_catalog(frost: Path | None) -> Catalog:
+    """The corruptions, with frost from the photographs in a folder where one was named."""
+    return catalog if frost is None else catalog.with_frost(frost)
+
+
+def check_frost(corruptions: Iterable[Corruption]) -> None:
+    """Refuse corruptions whose files are missing, before any work; say so where frost is not the reference's."""
+    for corruption in corruptions:
+        corruption.check_files()
+        if corruption.files is not None and corruption.files.kind != REFERENCE:
+            kind = corruption.files.kind
+            say(f"{corruption.name}: {kind} photographs, not comparable with published numbers of frost", style="dim")
 
 
 def parsed_severities(text: str) -> list[float]:

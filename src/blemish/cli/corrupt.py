@@ -13,9 +13,10 @@ from rich.text import Text
 from blemish.cli.common import (
     DEFAULT_SEVERITIES,
     Frost,
+    check_frost,
+    chosen_catalog,
     chosen_names,
     friendly,
-    note_frost,
     parsed_severities,
     preset_choice,
     say,
@@ -24,7 +25,6 @@ from blemish.cli.common import (
 from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.sequence import corrupt_sequence
-from blemish.corruptions.catalog import catalog
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.execution.base import Executor
@@ -129,6 +129,7 @@ def corrupt_command(
         )
         _summarise(_with_progress(work), destination)
         return
+    catalog = chosen_catalog(frost)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         parsed_severities(DEFAULT_SEVERITIES if severities is None else severities),
@@ -137,6 +138,7 @@ def corrupt_command(
         file_format=(file_format or Format.jpeg).value,
         resize=resize,
         crop=crop,
+        catalog=catalog,
     )
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
@@ -144,7 +146,7 @@ def corrupt_command(
     if labels is not None and not is_array:
         raise InputError("--labels is for array files; the labels of a tree are its folders")
     say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
-    note_frost(recipe.corruptions)
+    check_frost(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:
         return _run(source, destination, recipe, labels if is_array else None, is_array, executor, report)

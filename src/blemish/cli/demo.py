@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import webbrowser
 from functools import partial
 from pathlib import Path
@@ -10,14 +11,13 @@ from typing import Annotated
 import typer
 
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import Frost, friendly, note_frost, say
+from blemish.cli.common import friendly, say
 from blemish.cli.run import run_with_progress
 from blemish.cli.score import deliver
-from blemish.corruptions.catalog import catalog
 from blemish.data.digits import digits_source
 from blemish.evaluation.runner import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
-from blemish.reports.html import check_report_path, write_report
+from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import corruption_table, summary_table
 
@@ -30,9 +30,8 @@ _BENCHMARK = "digits-c"
 def demo_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results and the report.")] = Path("demo"),
     show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
-    frost: Frost = None,
 ) -> None:
-    """Measure two small networks on handwritten digits under fifteen corruptions, and write a report to look at.
+    """Measure two small networks on drawn digits under fifteen corruptions, and write a report to look at.
 
     One network was trained on clean digits, the other with Gaussian noise: the tables mark what it has seen. Everything
     comes with the library, and the same commands work on your own model and images.
@@ -40,7 +39,6 @@ def demo_command(
     page = check_report_path(out / "report.html")
     benchmark = load_benchmark(_BENCHMARK)
     source = digits_source()
-    note_frost([catalog[name] for name in benchmark.groups if name in catalog])
     runs = []
     for which in DEMO_NETS:
         say(f"measuring the {which} network on {len(source)} digits, {len(benchmark.conditions)} conditions", "bold")
@@ -52,16 +50,20 @@ def demo_command(
     deliver(tables, None)
     write_report(runs, page, baseline=baseline)
     say(f"report: {page}", style="bold")
+    if not charts_are_drawn():
+        say(NO_CHARTS, style="yellow")
     if show:
         webbrowser.open(page.resolve().as_uri())
-    for line in _NEXT.format(out=out).splitlines():
+    for line in _NEXT.format(out=shlex.quote(str(out)), baseline=shlex.quote(str(baseline.folder))).splitlines():
         say(line, style="dim")
 
 
 _NEXT = """
 The same, step by step, and then on a model and images of your own:
-  blemish run digits-c --model demo:plain --data demo:digits --out {out}
-  blemish score {out}
-  blemish report {out} -o report.html
+  blemish run digits-c --model demo:plain --data demo:digits --out {out} --zipf
+  blemish run digits-c --model demo:noisy --data demo:digits --out {out} --zipf
+  blemish score {out} --baseline {baseline}
+  blemish report {out} --baseline {baseline} -o report.html
+  blemish fetch-frost
   blemish run cifar10-c --model python:my_package:my_net --weights net.pt --data cifar10_test.npz --out results
   blemish run imagenet-c --model timm:resnet50 --data imagenet/val --out results --limit 1000"""

@@ -11,11 +11,11 @@ import typer
 from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
-from blemish.benchmarks.condition import Condition
-from blemish.cli.common import AllowCode, Frost, friendly, stderr
+from blemish.cli.common import AllowCode, Frost, chosen_catalog, friendly, stderr
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.run import numbers
 from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver, text_of
+from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
@@ -23,7 +23,7 @@ from blemish.metrics.equivalence import Equivalence, equivalence
 from blemish.metrics.equivalence_sets import chosen_cells, fair_storage, open_other
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
-from blemish.ops.textures import frost_kind
+from blemish.ops.photographs import REFERENCE
 from blemish.reports.equivalence_page import write_equivalence
 from blemish.reports.equivalence_tables import (
     accuracy_table,
@@ -131,7 +131,11 @@ def equivalence_command(
     whole = open_source(data, labels=labels, mapping=mapping)
     other = open_other(stored, whole, mapping=mapping)
     wanted = [item.strip() for item in (patterns or "").split(",") if item.strip()]
-    cells, skipped = chosen_cells(other, wanted)
+    catalog = chosen_catalog(frost)
+    cells, skipped = chosen_cells(other, wanted, catalog=catalog)
+    for cell in cells:
+        cell.check_files()
+    names = {name for cell in cells for name in cell.names()}
     fair = storage or fair_storage(other, cells[0])
     classifier = None
     if model is not None:
@@ -149,7 +153,7 @@ def equivalence_command(
         text for text, value in _model_options(weights, name, size, mean, std).items() if value is not None
     ]:
         raise InputError(f"{unused[0]} without --model; expected a model that it is for")
-    warnings = _warnings(cells, classifier)
+    warnings = _warnings(names, catalog, classifier)
     for text in warnings:
         stderr().print(Text(text, style="yellow"), soft_wrap=True)
     source = _part(whole, limit)
@@ -205,13 +209,14 @@ def _part(source: Source, limit: int | None) -> Source:
     return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
 
 
-def _warnings(cells: list[Condition], model: Classifier | None) -> list[str]:
+def _warnings(names: set[str], catalog: Catalog, model: Classifier | None) -> list[str]:
     """What has to be known before a cell is believed."""
     found = []
-    names = {name for cell in cells for name in cell.names()}
-    if "frost" in names and (kind := frost_kind()) != "reference":
-        found.append(f"frost: ours has a {kind} texture here, not the photographs of the reference")
-    seen = sorted(names & set(() if model is None else model.training.corruptions))
+    if "frost" in names and (kind := catalog.frost_kind) != REFERENCE:
+        found.append(f"frost: ours has {kind} photographs here, not those of the reference")
+    seen = sorted(
+        names & {kin for name in (() if model is None else model.training.corruptions) for kin in catalog.kin(name)}
+    )
     if model is not None and seen:
         found.append(f"{model.name} was trained on {', '.join(seen)}")
     return found

@@ -13,6 +13,7 @@ from blemish.cli.compare import compare_command
 from blemish.cli.corrupt import corrupt_command
 from blemish.cli.demo import demo_command
 from blemish.cli.equivalence import equivalence_command
+from blemish.cli.fetch_frost import fetch_frost_command
 from blemish.cli.list import list_command
 from blemish.cli.mscr import mscr_command
 from blemish.cli.overlap import overlap_command
@@ -69,6 +70,7 @@ app.command("equivalence", rich_help_panel=_MEASURE)(equivalence_command)
 app.command("list", rich_help_panel=_CORRUPT)(list_command)
 app.command("show", rich_help_panel=_CORRUPT)(show_command)
 app.command("corrupt", rich_help_panel=_CORRUPT)(corrupt_command)
+app.command("fetch-frost", rich_help_panel=_CORRUPT)(fetch_frost_command)
 app.command("overlap", rich_help_panel=_BUILD)(overlap_command)
 app.add_typer(build_app, name="build", rich_help_panel=_BUILD)
 app.command("separation", rich_help_panel=_SEPARATION)(separation_command)

@@ -12,7 +12,7 @@ import torch
 import typer
 
 from blemish.cli.build_overlap import write_intervals
-from blemish.cli.common import chosen_names, friendly, say, stderr
+from blemish.cli.common import check_frost, chosen_names, friendly, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
@@ -93,6 +93,7 @@ def overlap_command(
     """
     schedule = Schedule(epochs, batch, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
     names = tuple(chosen_names(corruptions, catalog))
+    check_frost(catalog[name] for name in names)
     training, testing = open_source(data), open_source(test)
     if Path(data).resolve() == Path(test).resolve():
         say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")

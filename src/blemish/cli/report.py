@@ -10,7 +10,7 @@ import typer
 from blemish.cli.common import friendly, say
 from blemish.cli.score import BaselineOption, Level, Replicates, chosen_baseline
 from blemish.evaluation.runs import find_runs
-from blemish.reports.html import check_report_path, write_report
+from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 
 __all__ = ["report_command"]
 
@@ -42,3 +42,5 @@ def report_command(
     )
     models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")
+    if not charts_are_drawn():
+        say(NO_CHARTS, style="yellow")

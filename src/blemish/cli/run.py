@@ -11,11 +11,11 @@ import typer
 
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import AllowCode, Frost, friendly, note_frost, say, stderr
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.score import deliver
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_source, open_stored
 from blemish.data.source import Source
@@ -177,8 +177,11 @@ def run_command(
         raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
     executor = chosen_executor(jobs, gpus, ray, device)
     sets = _natural_sets(natural or [])
-    chosen = _adjusted(load_benchmark(benchmark), sets, patterns)
+    chosen = _adjusted(load_benchmark(benchmark, catalog=chosen_catalog(frost)), sets, patterns)
     chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
+    if stored is None:
+        units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
+        check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
     source = open_source(data, labels=labels, mapping=mapping)
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
@@ -201,8 +204,6 @@ def run_command(
         classifier = speed_up(
             classifier, precision=cast(Any, precision), channels_last=channels_last, compiled=compiled
         )
-    corruptions = dict.fromkeys(name for c in chosen.conditions if not c.is_sequence for name in c.names())
-    note_frost([catalog[name] for name in corruptions])
     enough = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
     def work(report: Callable[[Step], None]) -> Run:

@@ -11,19 +11,21 @@ from PIL import Image, ImageOps
 from blemish.cli.common import (
     DEFAULT_SEVERITIES,
     Frost,
+    check_frost,
+    chosen_catalog,
     chosen_names,
     friendly,
-    note_frost,
     parsed_severities,
     preset_choice,
     say,
 )
 from blemish.cli.sequence import show_sequence
-from blemish.corruptions.base import MIN_SIDE
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import check_severity
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture
+from blemish.ops.photographs import MissingFrostError
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
 from blemish.types import InputError
 
@@ -82,6 +84,7 @@ def show_command(
         show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset)
         return
     output = output or Path("sheet.png")
+    catalog = chosen_catalog(frost)
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
     levels = [
         check_severity(level) for level in parsed_severities(DEFAULT_SEVERITIES if severities is None else severities)
@@ -97,11 +100,23 @@ def show_command(
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     picture = reduced(picture, WORKING_SIDE)
+    chosen = _makeable(chosen, catalog, by_default=corruptions is None)
     say(preset_choice(chosen[0].table, preset, min(picture.size)), style="dim")
-    note_frost(chosen)
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     try:
         sheet.save(output)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror or error}") from error
     say(f"wrote {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
+
+
+def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:
+    """The corruptions, refused where files are missing; where nobody asked for frost by name, it may be drawn."""
+    try:
+        check_frost(chosen)
+    except MissingFrostError as error:
+        if not by_default:
+            raise
+        say(f"frost_drawn is shown in place of frost: {error}", style="yellow")
+        chosen = [catalog["frost_drawn"] if item.name == "frost" else item for item in chosen]
+    return chosen

@@ -65,7 +65,7 @@ def train_all(
     images with ``again``.
     """
     for name in plan.corruptions:
-        catalog[name]  # an unknown name is refused before any work
+        catalog[name].check_files()  # that, and an unknown name, is refused before any work
     place = executor or InProcess()
     with contextlib.ExitStack() as stack:
         stack.enter_context(staged_destination(folder))

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
-__all__ = ["MIN_SIDE", "Corruption", "check_images", "column", "full_precision", "no_draw", "quantise"]
+__all__ = ["MIN_SIDE", "Corruption", "Files", "check_images", "column", "full_precision", "no_draw", "quantise"]
 
 MIN_SIDE = 8
 
@@ -103,6 +103,17 @@ def _without_tf32() -> Iterator[None]:
 _no_tf32 = _Shared(_without_tf32)
 
 
+class Files(Protocol):
+    """Files that pixels are made of. ``kind`` is what protocols call them, and is known where they are not."""
+
+    @property
+    def kind(self) -> str:
+        """What they are, in a word."""
+
+    def check(self) -> None:
+        """Refuse where they are missing, with how to get them."""
+
+
 @dataclass(frozen=True)
 class Corruption:
     """A named corruption of images.
@@ -112,7 +123,8 @@ class Corruption:
     quantising clips), or uint8 when ``on_levels`` is set; it must not write to its input unless ``on_levels`` is
     unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call. Where
     lower severities have no meaning, ``only_severity`` names the one there is, besides 0. ``stream`` names the random
-    streams if they are another corruption's.
+    streams if they are another corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption
+    that it imitates, beside which it is left out of what is meant by default.
     """
 
     name: str
@@ -126,6 +138,8 @@ class Corruption:
     on_levels: bool = False
     version: int = 1
     stream: str | None = None
+    files: Files | None = None
+    variant_of: str | None = None
 
     def __call__(
         self,
@@ -168,6 +182,11 @@ class Corruption:
         """Refuse a severity at which the corruption does not exist."""
         if not self.supports(severity):
             raise InputError(f"{self.name} at severity {severity:g}; it exists at severity {self.only_severity:g} only")
+
+    def check_files(self) -> None:
+        """Refuse to begin where files that the pixels are made of are missing."""
+        if self.files is not None:
+            self.files.check()
 
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -71,8 +72,30 @@ class Catalog(Mapping[str, Corruption]):
         return Catalog, tuple(self._entries.values())
 
     def plain(self) -> list[str]:
-        """The names without a namespace: ImageNet-C's, and those that users add without one."""
-        return [name for name in self if ":" not in name]
+        """The names without a namespace, but for variants: ImageNet-C's, and those that users add without one."""
+        return [name for name, corruption in self.items() if ":" not in name and corruption.variant_of is None]
+
+    def kin(self, name: str) -> set[str]:
+        """A corruption, the one it is a variant of, and all variants of either: who has seen one has seen them all.
+
+        >>> sorted(catalog.kin("frost_drawn"))
+        ['frost', 'frost_drawn']
+        """
+        known = self.get(name)
+        root = name if known is None else known.variant_of or name
+        return {name, root, *(other for other in self if self[other].variant_of == root)}
+
+    def with_frost(self, folder: str | os.PathLike[str]) -> Catalog:
+        """A catalog whose frost is made from the photographs in a folder: see `frost_from`."""
+        mine = weather.frost_from(folder)
+        self[mine.name]  # refused where there is none
+        return Catalog(*(mine if corruption.name == mine.name else corruption for corruption in self.values()))
+
+    @property
+    def frost_kind(self) -> str | None:
+        """Which photographs frost is made from, in the word of protocols; none of them is read for it."""
+        frost = self.get("frost")
+        return None if frost is None or frost.files is None else frost.files.kind
 
     def extended(self, *corruptions: Corruption) -> Catalog:
         """A new catalog with further corruptions; a name that is already taken is refused."""
@@ -99,6 +122,7 @@ catalog = Catalog(
     blur.gaussian_blur,
     spatter,
     digital.saturate,
+    weather.frost_drawn,
     *NOC,
     *sorted((*SHAPE_CANDIDATES, *COLOUR_CANDIDATES, *WEATHER_CANDIDATES), key=lambda candidate: candidate.name),
     *LP,

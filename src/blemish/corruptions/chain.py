@@ -78,7 +78,7 @@ def _linked(links: Sequence[tuple[Corruption, float]]) -> Iterator[_Link]:
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The draw and apply of a chain, as methods: unlike closures they can be sent to worker processes."""
+    """The draw, apply and files of a chain, as methods: unlike closures they can be sent to worker processes."""
 
     links: tuple[_Link, ...]
 
@@ -87,6 +87,16 @@ class _Sequence:
             link.corruption.draw(shape, _share(params, i), words.scoped(link.stream))
             for i, link in enumerate(self.links)
         )
+
+    @property
+    def kind(self) -> str:
+        """The files of all links, in a word."""
+        return "+".join(link.corruption.files.kind for link in self.links if link.corruption.files is not None)
+
+    def check(self) -> None:
+        """Refuse where a link lacks its files."""
+        for link in self.links:
+            link.corruption.check_files()
 
     def apply(self, levels: Tensor, params: Params, draws: tuple[Any, ...]) -> Tensor:
         for i, link in enumerate(self.links):
@@ -115,6 +125,7 @@ def _chain(links: tuple[_Link, ...]) -> Corruption:
         only_severity=MAX_SEVERITY if any(part.only_severity is not None for part in parts) else None,
         on_levels=True,
         version=1 + sum(part.version - 1 for part in parts),
+        files=sequence if any(part.files is not None for part in parts) else None,
     )
 
 
@@ -161,6 +172,7 @@ def random_severity(corruption: Corruption, low: float = 1.0, high: float = floa
         on_levels=corruption.on_levels,
         version=corruption.version,
         stream=corruption.stream or corruption.name,
+        files=corruption.files,
         low=low,
         high=high,
     )

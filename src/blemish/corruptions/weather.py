@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -14,13 +15,14 @@ from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
+from blemish.ops.photographs import Photographs
 from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import centre_zoom
-from blemish.ops.textures import cut, frost_textures
+from blemish.ops.textures import Textures, cut, frost_textures
 from blemish.rng import Words
 from blemish.types import Shape
 
-__all__ = ["brightness", "fog", "frost", "snow"]
+__all__ = ["brightness", "fog", "frost", "frost_drawn", "frost_from", "snow"]
 
 
 class Flakes(NamedTuple):
@@ -77,22 +79,58 @@ def _frost_table() -> SeverityTable:
     return replace(table, names=(*table.names, "texture_scale"), rows=rows)
 
 
-def _draw_frost(shape: Shape, params: Params, words: Words) -> Crop:
-    words = words.on_cpu()
-    textures = frost_textures(float(params["texture_scale"][0]), shape.height, shape.width, words.device)
-    chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
-    # One row and column fewer than fit, as in the reference.
-    room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
-    start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
-    return Crop(chosen, start[:, 0], start[:, 1])
+@dataclass(frozen=True)
+class _Textured:
+    """A function that needs textures: an object rather than a closure, so that it can be compared and sent to workers.
+
+    The textures are photographs, or the drawn ones where there are none.
+    """
+
+    photographs: Photographs | None
+
+    def textures(self, params: Params, height: int, width: int, device: torch.device) -> Textures:
+        return frost_textures(self.photographs, float(params["texture_scale"][0]), height, width, device)
 
 
-def _frost(images: Tensor, params: Params, draw: Crop) -> Tensor:
-    height, width = images.shape[-2:]
-    textures = frost_textures(float(params["texture_scale"][0]), height, width, images.device)
-    crops = unit_range(cut(textures, draw.texture, draw.top, draw.left, height, width))
-    crops = crops if images.shape[1] == 3 else luminance(crops)
-    return images.mul_(column(params["image_weight"], images)).addcmul_(crops, column(params["frost_weight"], images))
+class _DrawFrost(_Textured):
+    def __call__(self, shape: Shape, params: Params, words: Words) -> Crop:
+        words = words.on_cpu()
+        textures = self.textures(params, shape.height, shape.width, words.device)
+        chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
+        # One row and column fewer than fit, as in the reference.
+        room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
+        start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
+        return Crop(chosen, start[:, 0], start[:, 1])
+
+
+class _Frost(_Textured):
+    def __call__(self, images: Tensor, params: Params, draw: Crop) -> Tensor:
+        height, width = images.shape[-2:]
+        textures = self.textures(params, height, width, images.device)
+        crops = unit_range(cut(textures, draw.texture, draw.top, draw.left, height, width))
+        crops = crops if images.shape[1] == 3 else luminance(crops)
+        weight = column(params["frost_weight"], images)
+        return images.mul_(column(params["image_weight"], images)).addcmul_(crops, weight)
+
+
+def _frost(photographs: Photographs) -> Corruption:
+    return Corruption(
+        name="frost",
+        family="weather",
+        description="Ice crystals on the window, from the reference's photographs: blemish fetch-frost gets them.",
+        table=_frost_table(),
+        draw=_DrawFrost(photographs),
+        apply=_Frost(photographs),
+        files=photographs,
+    )
+
+
+def frost_from(folder: str | os.PathLike[str]) -> Corruption:
+    """Frost with the five photographs in a folder: frost1.png to frost3.png, frost4.jpg and frost5.jpg.
+
+    Protocols name photographs that are not the reference's by their digest.
+    """
+    return _frost(Photographs.of(folder))
 
 
 class Wobble(NamedTuple):
@@ -134,13 +172,17 @@ snow = Corruption(
     shared=("zoom",),
 )
 
-frost = Corruption(
-    name="frost",
+frost = _frost(Photographs())
+
+frost_drawn = Corruption(
+    name="frost_drawn",
     family="weather",
-    description="Ice crystals on the window, from photographs of frost or a procedural texture.",
+    description="Ice crystals on the window, drawn here: like frost without its photographs, but not comparable.",
     table=_frost_table(),
-    draw=_draw_frost,
-    apply=_frost,
+    draw=_DrawFrost(None),
+    apply=_Frost(None),
+    stream="frost",
+    variant_of="frost",
 )
 
 fog = Corruption(

@@ -18,7 +18,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
 from blemish.evaluation.runs import RUN_FILE
-from blemish.ops.textures import frost_kind
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 from blemish.version import VERSION
@@ -67,7 +66,7 @@ def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated") -> dict[s
         "pixels": pixels,
         "stored": None,
         "corruptions": {step.name: _version(step) for step in steps} if generated else {},
-        "frost": frost_kind() if generated and any(step.name == "frost" for step in steps) else None,
+        "frost": next((_photographs(step) for step in steps if step.name == "frost"), None) if generated else None,
     }
 
 
@@ -76,13 +75,25 @@ def _steps(benchmark: Benchmark) -> list[Step]:
     return list({step.name: step for condition in benchmark.conditions for step in condition.steps}.values())
 
 
+def _photographs(step: Step) -> str | None:
+    files = step.unit.files if isinstance(step.unit, Corruption) else None
+    return None if files is None else files.kind
+
+
 def _version(step: Step) -> int | dict[str, Any]:
     """The version of a corruption; of a user's own with a digest of its code."""
     if step.unit is None:
         raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
-    if isinstance(step.unit, Corruption) and (step.name not in catalog or catalog[step.name] != step.unit):
+    if isinstance(step.unit, Corruption) and not _is_ours(step.unit):
         return {"version": step.unit.version, "code": code_digest(step.unit)}
     return step.unit.version
+
+
+def _is_ours(unit: Corruption) -> bool:
+    known = catalog.get(unit.name)
+    # Ours with files of the user's, such as photographs of frost, which are stated apart.
+    other_files = known is not None and None not in (known.files, unit.files)
+    return known == unit or (known is not None and other_files and code_digest(known) == code_digest(unit))
 
 
 def data_entry(

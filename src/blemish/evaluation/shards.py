@@ -27,7 +27,6 @@ from blemish.execution.base import Later, Tell, settled
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 from blemish.models.speed import compile_seconds, fill_batches
-from blemish.ops.textures import frost_kind
 from blemish.types import InputError
 
 __all__ = ["STORED", "Compiled", "Mapped", "Outputs", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
@@ -140,11 +139,11 @@ class ShardJob:
     def open(self, device: torch.device | None) -> Callable[[Shard, Tell], bytes]:
         """Open the model on the device; other versions of the libraries than the coordinator's are refused."""
         different = differences(self.header["made_with"], made_with())
-        frost = self.header["protocol"]["frost"]
-        if frost is not None:
-            different += differences(frost, frost_kind(), "frost")
         if different:
             raise InputError(f"a worker differs from the coordinator: {'; '.join(different)}; expected the same")
+        if self.stored is None:
+            for condition in self.conditions.values():
+                condition.check_files()
         model = self.model
         if isinstance(model, Portable):
             model = model.open(device or torch.device("cpu"))

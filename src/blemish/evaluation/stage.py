@@ -77,7 +77,10 @@ class Setting:
     executor: Executor = field(default_factory=InProcess)
 
     def check(self, *, staged: bool) -> None:
-        """Refuse conditions whose images nobody gave, before any work."""
+        """Refuse conditions whose images nobody gave, or whose pixels cannot be made here, before any work."""
+        if self.stored is None:
+            for condition in self.benchmark.conditions:
+                condition.check_files()
         sets = {set_name(condition) for condition in self.benchmark.conditions if condition.other}
         missing = sorted(sets - self.natural.keys())
         if missing:

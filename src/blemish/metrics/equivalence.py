@@ -135,6 +135,8 @@ def equivalence(
         raise InputError(f"a margin of {margin:g} points, a tolerance of {tolerance:g}; expected more than 0")
     if not cells:
         raise InputError("no cells to compare; expected at least one")
+    for cell in cells:
+        cell.check_files()
     groups = list(dict.fromkeys(cell.group for cell in cells))
     found, gains = [], dict.fromkeys(STORAGES, np.zeros(len(clean), np.int64))
     accuracies = dict.fromkeys(("theirs", *STORAGES), 0.0)

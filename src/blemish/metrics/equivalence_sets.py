@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_images, read_members
 from blemish.data.folders import Mapped
@@ -66,12 +67,14 @@ def _opener(path: Path, name: str, clean: Source) -> Callable[[], Source]:
     return source
 
 
-def chosen_cells(other: StoredSet, patterns: Sequence[str] = ()) -> tuple[list[Condition], list[str]]:
+def chosen_cells(
+    other: StoredSet, patterns: Sequence[str] = (), *, catalog: Catalog = catalog
+) -> tuple[list[Condition], list[str]]:
     """The conditions of a set that can be made here, those that match a pattern if there are any; and the others."""
     cells, unknown = [], []
     for text in other.conditions():
         try:
-            condition = parse_condition(text)
+            condition = parse_condition(text, catalog=catalog)
         except InputError:
             unknown.append(text)
             continue

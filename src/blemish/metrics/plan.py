@@ -97,7 +97,7 @@ class _Maker:
 
     def base(self) -> Baseline:
         if self.baseline is None:
-            raise InputError("no baseline was given")
+            raise InputError("no baseline was given (--baseline, or baseline=)")
         return self.baseline
 
     def column(self, kind: Kind, condition: Condition) -> Function:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
 from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval, stream_of, unanimous_interval
@@ -229,7 +230,7 @@ def measured(
 def trained(run: Run, metric: Metric) -> bool:
     """Whether the model is declared to be trained on a corruption in it."""
     training = run.info["model"].get("training") or {}
-    seen = set(training.get("corruptions") or ())
+    seen = {kin for name in training.get("corruptions") or () for kin in catalog.kin(str(name))}
     return any(name in seen for condition in metric.conditions for name in condition.names())
 
 
@@ -268,7 +269,7 @@ def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
         if protocol.get("storage") == "raw":
             remarks.append("This run classified raw pixels; published numbers are of JPEG files of quality 85.")
         if "frost" in groups and protocol.get("frost") not in (None, "reference"):
-            remarks.append(f"Frost was made with {protocol['frost']} textures; published numbers are of photographs.")
+            remarks.append(f"Frost was made with {protocol['frost']} photographs, not with those of published numbers.")
     if any(condition.is_sequence for condition in run.conditions):
         remarks.append("These are raw frames; published flip probabilities are of frames compressed as video.")
     if classes is not None and classes != 1000:

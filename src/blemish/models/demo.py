@@ -1,4 +1,4 @@
-"""Two small networks for handwritten digits that come with the library: one trained plainly, one on noisy pictures.
+"""Two small networks for drawn digits that come with the library: one trained plainly, one on noisy pictures.
 
 ``tools/train_demo_net.py`` has trained them and written their weights.
 """

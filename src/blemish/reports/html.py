@@ -23,9 +23,11 @@ from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 from blemish.version import VERSION
 
-__all__ = ["check_report_path", "document", "report_page", "write_report"]
+__all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "document", "report_page", "write_report"]
 
 _SUFFIXES = (".html", ".htm")
+
+NO_CHARTS = "Charts are told in words, because plotly is not installed; to draw them: pip install 'blemish[full]'"
 
 
 def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = ()) -> Path:
@@ -91,9 +93,27 @@ def report_page(
     """The whole page as text; the same runs give the same page."""
     if not runs:
         raise InputError("no runs to report; expected at least one")
-    library = str(optional_import("plotly.offline").get_plotlyjs())
-    page = sections(runs, folders=folders, baseline=baseline, level=level, replicates=replicates)
+    drawn = charts_are_drawn()
+    library = str(optional_import("plotly.offline").get_plotlyjs()) if drawn else ""
+    page = sections(
+        runs,
+        folders=folders,
+        baseline=baseline,
+        level=level,
+        replicates=replicates,
+        drawn=drawn,
+        warnings=() if drawn else (f"{NO_CHARTS}.",),
+    )
     return f"<!doctype html>\n{document(page, library)}\n"
+
+
+def charts_are_drawn() -> bool:
+    """Whether the library that draws the charts of a report is installed."""
+    try:
+        optional_import("plotly.offline")
+    except InputError:
+        return False
+    return True
 
 
 def document(page: Page, library: str) -> Markup:

@@ -42,6 +42,11 @@ class Chart:
         )
         return element("figure", element("h3", self.title) if heading else None, plot, class_="chart")
 
+    def words(self, *, heading: bool = True) -> Markup:
+        """What stands in its place where nothing can draw it."""
+        text = element("p", self.description, class_="small quiet")
+        return element("figure", element("h3", self.title) if heading else None, text, class_="chart")
+
     def description_for_page(self) -> dict[str, Any]:
         """What the page's script needs to draw it."""
         return {"id": self.identity, "data": self.data, "layout": self.layout}

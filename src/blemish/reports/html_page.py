@@ -18,6 +18,8 @@ class Page:
     title: str
     header: Markup
     footer: Markup
+    drawn: bool = True
+    """Whether charts are drawn, or told in words."""
     parts: list[tuple[str, str, Markup]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
 
@@ -26,7 +28,9 @@ class Page:
         self.parts.append((identity, short or title, section(identity, title, *content)))
 
     def chart(self, chart: Chart, *, heading: bool = True) -> Markup:
-        """A chart that will be drawn."""
+        """A chart that will be drawn; its words where nothing can draw it."""
+        if not self.drawn:
+            return chart.words(heading=heading)
         self.charts.append(chart)
         return chart.figure(heading=heading)
 

@@ -13,10 +13,10 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
-from blemish.ops.textures import frost_kind
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 from blemish.reports.markup import Markup, element
 from blemish.storage.files import encode_picture
+from blemish.types import InputError
 
 __all__ = [
     "Subject",
@@ -66,8 +66,13 @@ def unmakeable(run: Run, condition: Condition) -> str | None:
         version = protocol.get("corruptions", {}).get(name)
         if version != catalog[name].version:
             return f"{name} was measured in version {version}; this is version {catalog[name].version}"
-    if "frost" in condition.names() and protocol.get("frost") != frost_kind():
-        return f"frost was measured with {protocol.get('frost')} textures; here are {frost_kind()} ones"
+    if "frost" in condition.names():
+        if protocol.get("frost") != catalog.frost_kind:
+            return f"frost was measured with {protocol.get('frost')} photographs; a report has the reference's only"
+        try:
+            catalog["frost"].check_files()
+        except InputError:
+            return 'the photographs of frost are not on this machine; "blemish fetch-frost" gets them'
     return None
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from blemish.evaluation.runs import Run
 from blemish.metrics.compare import protocol_differences
 from blemish.reports.html_parts import scrolling
 from blemish.reports.markup import Markup, element
@@ -60,17 +59,20 @@ def _versions(found: Mapping[str, Any]) -> str:
     return "; ".join(f"version {version}: {', '.join(names)}" for version, names in sorted(numbers.items())) or "–"
 
 
-def _entries(run: Run) -> dict[str, str]:
+def _entries(reading: Reading) -> dict[str, str]:
+    run = reading.run
     conditions = run.info["benchmark"]["conditions"]
     found = {"benchmark.number of conditions": str(len(conditions))}
     for part in _PARTS:
         found |= _flat(run.info.get(part, {}), part)
+    # The one that its numbers are relative to, which need not be the benchmark's own.
+    found["benchmark.baseline"] = reading.scores.baseline or "none"
     return {name: text for name, text in found.items() if name not in _SILENT}
 
 
 def protocol_table(readings: Sequence[Reading]) -> Markup:
     """One row per field, one column per run; what differs is marked."""
-    entries = [_entries(reading.run) for reading in readings]
+    entries = [_entries(reading) for reading in readings]
     fields = list(dict.fromkeys(field for entry in entries for field in entry))
     head = element("tr", element("th", "", class_="text"), [_column(reading.name) for reading in readings])
     bodies = []
@@ -129,5 +131,5 @@ def _own_warnings(reading: Reading) -> list[str]:
         found.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
     kind = run.info["protocol"].get("frost")
     if kind not in (None, "reference"):
-        found.append(f"frost uses {kind} textures and cannot be compared with published numbers of frost.")
+        found.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")
     return found

@@ -21,7 +21,7 @@ from blemish.reports.html_scores import cards, heatmap, html_table
 from blemish.reports.html_separation import separation_sections, separation_warnings
 from blemish.reports.html_words import footer, header, terms
 from blemish.reports.markup import Markup, element
-from blemish.reports.reading import Reading, read_all
+from blemish.reports.reading import Reading, baseline_note, read_all
 from blemish.reports.separation_files import find_separation
 
 __all__ = ["sections"]
@@ -34,12 +34,17 @@ def sections(
     baseline: Baseline | Run | str | None,
     level: float,
     replicates: int,
+    drawn: bool = True,
+    warnings: Sequence[str] = (),
 ) -> Page:
-    """The page of some runs, and of the separation of classes where ``folders`` or the runs' folders hold it."""
+    """The page of some runs, and of the separation of classes where ``folders`` or the runs' folders hold it.
+
+    ``warnings`` stand below those of the runs; charts that are not ``drawn`` are told in words.
+    """
     apart = find_separation(runs, folders)
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates)
-    warnings = [*run_warnings(readings), *separation_warnings(apart)]
-    page = Page(f"Robustness report: {readings[0].title}", header(readings, warnings), footer())
+    all_warnings = [*run_warnings(readings), *separation_warnings(apart), *warnings]
+    page = Page(f"Robustness report: {readings[0].title}", header(readings, all_warnings), footer(), drawn)
     _summary(page, readings)
     _corruptions(page, readings)
     _families(page, readings)
@@ -64,7 +69,9 @@ def _summary(page: Page, readings: Sequence[Reading]) -> None:
         element("h3", "Before comparing with published numbers"),
         element("ul", [element("li", text) for text in remarks], class_="remarks"),
     )
-    page.add("summary", "Summary", cards(readings), whole, about if remarks else None, gaps)
+    note = baseline_note(readings)
+    relative = element("p", note, class_="small quiet") if note else None
+    page.add("summary", "Summary", cards(readings), relative, whole, about if remarks else None, gaps)
 
 
 def _corruptions(page: Page, readings: Sequence[Reading]) -> None:

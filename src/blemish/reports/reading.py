@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from blemish.benchmarks.condition import Condition
+from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import check_level
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
-from blemish.metrics.titles import TITLES, Scope
+from blemish.metrics.titles import MEANS, TITLES, Scope
 from blemish.types import InputError
 
-__all__ = ["Reading", "check_level", "column_of", "differences", "labels", "read_all", "title_of"]
+__all__ = ["Reading", "baseline_note", "check_level", "column_of", "differences", "labels", "read_all", "title_of"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Reading:
         """The corruptions of the benchmark that the model was trained on."""
         training = self.run.info["model"].get("training") or {}
         tested = {name for condition in self.run.conditions for name in condition.names()}
-        return tuple(str(name) for name in training.get("corruptions") or () if name in tested)
+        return tuple(str(name) for name in training.get("corruptions") or () if tested & catalog.kin(str(name)))
 
     @cached_property
     def groups(self) -> dict[str, list[Condition]]:
@@ -134,6 +135,18 @@ def read_all(
         Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates), place)
         for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
     ]
+
+
+def baseline_note(readings: Sequence[Reading]) -> str | None:
+    """Which numbers are relative to a baseline, and to which; None where there are none."""
+    shown = {row.name for reading in readings for row in reading.scores.rows}
+    names = [name for pair in zip(MEANS.values(), MEANS, strict=True) for name in pair if name in shown]
+    if not names:
+        return None
+    # A mean speaks for its parts.
+    named = [TITLES[name].title for name in names if MEANS.get(name) not in names]
+    baselines = dict.fromkeys(reading.scores.baseline for reading in readings if reading.scores.baseline is not None)
+    return f"Relative to the baseline {', '.join(baselines)}, which has 100 %: {', '.join(named)}."
 
 
 def differences(readings: Sequence[Reading]) -> list[list[str]]:

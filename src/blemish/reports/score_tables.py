@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
 from blemish.metrics.titles import TITLES, Scope
-from blemish.reports.reading import Reading, column_of, differences, title_of
+from blemish.reports.reading import Reading, baseline_note, column_of, differences, title_of
 from blemish.reports.tables import Cell, Table, number
 
 __all__ = [
@@ -95,6 +95,7 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
     if len(readings) > _FEW:
         grid = [(Cell("model"), *row[1:]) if place == 0 else row for place, row in enumerate(zip(*grid, strict=True))]
     notes = [f"In brackets: the {100 * readings[0].scores.level:g} % interval of the bootstrap over images."]
+    notes += filter(None, [baseline_note(readings)])
     if remarks:
         notes += dict.fromkeys(remark for reading in readings for remark in reading.scores.remarks)
         notes += _protocol_notes(readings)

@@ -10,7 +10,7 @@ import numpy as np
 import PIL
 import torch
 
-from blemish.ops.textures import frost_kind
+from blemish.corruptions.base import Corruption
 from blemish.storage.files import write_bytes
 from blemish.storage.recipe import Recipe
 from blemish.types import InputError
@@ -31,17 +31,15 @@ def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
         "seed": recipe.seed,
         "preset": recipe.preset or "nearest to the shorter side",
         **source,
-        "corruptions": {
-            corruption.name: _identity(corruption.name, corruption.version) for corruption in recipe.corruptions
-        },
+        "corruptions": {corruption.name: _identity(corruption) for corruption in recipe.corruptions},
         "severities": [int(level) if level.is_integer() else level for level in recipe.severities],
     }
 
 
-def _identity(name: str, version: int) -> dict[str, Any]:
-    identity: dict[str, Any] = {"version": version}
-    if name == "frost":
-        identity["textures"] = frost_kind()
+def _identity(corruption: Corruption) -> dict[str, Any]:
+    identity: dict[str, Any] = {"version": corruption.version}
+    if corruption.files is not None:
+        identity["textures"] = corruption.files.kind
     return identity
 
 

@@ -20,7 +20,6 @@ from torch import Tensor
 from blemish.execution.base import Executor
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
-from blemish.ops.textures import frost_kind
 from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.adaptive import Cells, Refinement, refined
 from blemish.streams.bench import Bench
@@ -59,6 +58,7 @@ def calibrate(
     for name in names:
         if bench.catalog[name].only_severity is not None:
             raise InputError(f"{name} exists at one severity only; it cannot fade in and out")
+        bench.catalog[name].check_files()
     protocol = _protocol(bench, refinement, model)
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
         if folder is not None:
@@ -115,7 +115,7 @@ def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, A
         **bench.describe(),
         "model": dict(model or {}),
         "refinement": how,
-        "frost": frost_kind(),
+        "frost": bench.catalog.frost_kind,
         "blemish": VERSION,
     }
     plain: dict[str, Any] = json.loads(json.dumps(settings))

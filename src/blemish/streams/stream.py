@@ -21,7 +21,6 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.ops.jpeg import jpeg_round_trip
-from blemish.ops.textures import frost_kind
 from blemish.rng import Words
 from blemish.streams.images import ImageSet
 from blemish.streams.walks import Step, Walk
@@ -100,6 +99,8 @@ class Stream(IterableDataset[Batch]):
             raise InputError(f"a stream that starts at image {start} of {self.length:g}; expected 0 … {self.length:g}")
         if not 0 <= shard < shards:
             raise InputError(f"shard {shard} of {shards}; expected 0 … {shards - 1}")
+        for name in walk.corruptions:
+            catalog[name].check_files()
 
     def __len__(self) -> int:
         """How many batches an iteration over this shard gives."""
@@ -143,7 +144,7 @@ class Stream(IterableDataset[Batch]):
             "seed": self.seed,
             "jpeg": self.jpeg,
             "preset": self.preset,
-            "frost": frost_kind() if any("frost" in step for step in self.walk.steps) else None,
+            "frost": self.catalog.frost_kind if "frost" in self.walk.corruptions else None,
         }
 
     def _spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -66,6 +66,12 @@ class Walk:
         """For each step, how many images have been shown when it is over."""
         return np.cumsum([step.images for step in self.steps])
 
+    @cached_property
+    def corruptions(self) -> tuple[str, ...]:
+        """The corruptions that images of the walk meet."""
+        pairs = [pair for s in self.steps for pair in ((s.first, s.first_severity), (s.second, s.second_severity))]
+        return tuple(dict.fromkeys(name for name, severity in pairs if severity > 0))
+
     def step_at(self, index: int) -> int:
         """The number of the step that image ``index`` of the walk belongs to."""
         if not 0 <= index < len(self):

@@ -1,0 +1,42 @@
+"""``blemish fetch-frost``: the photographs that frost is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blemish.cli.common import friendly, say
+from blemish.storage.frost import fetch_frost
+
+__all__ = ["fetch_frost_command"]
+
+
+@friendly
+def fetch_frost_command(
+    wheel: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Not from PyPI, but from a wheel of imagecorruptions that is here."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Another folder than your own; name it with --frost afterwards."),
+    ] = None,
+) -> None:
+    """Fetch the five photographs that the frost of ImageNet-C is made from: 2 MB, once for all environments.
+
+    They come out of the package imagecorruptions on PyPI, which is not installed, and are checked byte by byte.
+
+    Examples:
+
+      blemish fetch-frost
+
+      blemish fetch-frost --from imagecorruptions-1.1.2-py3-none-any.whl
+    """
+    target, fetched = fetch_frost(wheel=wheel, folder=folder)
+    say(f"the photographs of frost are {'now' if fetched else 'already'} in {target}")
+    if folder is not None:
+        say(f"name them with: --frost {target}", style="dim")
