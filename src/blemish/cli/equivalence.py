@@ -19,6 +19,7 @@ from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_sh
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
+from blemish.evaluation.fitting import fit
 from blemish.metrics.equivalence import Equivalence, equivalence
 from blemish.metrics.equivalence_sets import chosen_cells, fair_storage, open_other
 from blemish.models.base import Classifier
@@ -129,10 +130,6 @@ def equivalence_command(
     _check(margin, tolerance, storage)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     whole = open_source(data, labels=labels, mapping=mapping)
-    other = open_other(stored, whole, mapping=mapping)
-    wanted = [item.strip() for item in (patterns or "").split(",") if item.strip()]
-    cells, skipped = chosen_cells(other, wanted)
-    fair = storage or fair_storage(other, cells[0])
     classifier = None
     if model is not None:
         classifier = open_model(
@@ -149,6 +146,12 @@ def equivalence_command(
         text for text, value in _model_options(weights, name, size, mean, std).items() if value is not None
     ]:
         raise InputError(f"{unused[0]} without --model; expected a model that it is for")
+    if classifier is not None:
+        whole = fit(classifier, whole, resize=resize, crop=crop).source
+    other = open_other(stored, whole, mapping=mapping)
+    wanted = [item.strip() for item in (patterns or "").split(",") if item.strip()]
+    cells, skipped = chosen_cells(other, wanted)
+    fair = storage or fair_storage(other, cells[0])
     warnings = _warnings(cells, classifier)
     for text in warnings:
         stderr().print(Text(text, style="yellow"), soft_wrap=True)
