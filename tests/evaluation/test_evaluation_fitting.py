@@ -125,6 +125,12 @@ class TestAssumedInput:
 
 
 class TestCounting:
+    def test_models_that_drop_the_axis_of_a_single_image(self) -> None:
+        def squeezed(values: Tensor) -> Tensor:
+            return forward(values).squeeze()
+
+        assert fit(replace(model(), forward=squeezed), source()).outputs == CLASSES
+
     def test_one_image_is_shown(self) -> None:
         seen: list[int] = []
 
@@ -133,7 +139,7 @@ class TestCounting:
             return forward(values)
 
         assert fit(replace(model(), forward=counted), source()).outputs == CLASSES
-        assert seen == [1]
+        assert seen == [2], "one image, twice"
 
     def test_a_model_that_was_sped_up_is_not_compiled_for_it(self) -> None:
         fast = speed_up(blemish.from_module(Shade(6), preprocessing=KNOWN), compiled=True)
@@ -142,7 +148,7 @@ class TestCounting:
 
     def test_what_is_odd_about_one_image_is_left_to_the_first_batch(self) -> None:
         """Logits of one image may happen to look like probabilities."""
-        odd = Classifier("odd", "function", lambda _: torch.tensor([[0.25, 0.75]]), "w")
+        odd = Classifier("odd", "function", lambda values: torch.tensor([[0.25, 0.75]]).expand(len(values), 2), "w")
         assert count_outputs(odd, torch.zeros(1, 3, 8, 8, dtype=torch.uint8)) == 2
 
     @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_memory_errors_halve_the_batch(tmp_path: Path) -> None:
         return forward(values)
 
     run = evaluate(benchmark("fog@1"), replace(model(), forward=greedy), source(), tmp_path / "a", batch_size=16)
-    assert sizes[:4] == [1, 16, 8, 4], "one image to count the outputs, then batches"
+    assert sizes[:4] == [2, 16, 8, 4], "an image, twice, to count the outputs; then batches"
     assert max(sizes[4:]) == 2
     other = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "b")
     np.testing.assert_array_equal(run.records(run.conditions[1]).top5, other.records(other.conditions[1]).top5)

@@ -42,7 +42,7 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
 
 
 def count_outputs(model: Classifier, images: Tensor) -> int:
-    """How many classes a model tells apart, without those that are skipped; found out with one image."""
+    """How many classes a model tells apart, without those that are skipped; found out with the first of some images."""
     plain, seen = slowly(model), list[int]()
 
     def forward(values: Tensor) -> Tensor:
@@ -54,7 +54,8 @@ def count_outputs(model: Classifier, images: Tensor) -> int:
     # A copy, because the first batch that a model on a GPU is shown is looked at more closely than later ones.
     once = replace(plain, forward=forward)
     try:
-        list(Batcher(1).map(lambda rows: once(images[rows]), [0]))
+        # Twice, because some models drop the axis of a single image.
+        list(Batcher(2).map(lambda rows: once(images[rows]), [0, 0]))
     except InputError:
         # What is odd about one image alone need not be odd about many, and is found again if it is.
         if not seen or seen[0] < 1:
