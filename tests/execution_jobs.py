@@ -19,11 +19,16 @@ from PIL import Image
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
+from blemish.evaluation import runner
 from blemish.execution.base import Later, Tell
+from blemish.models.base import Preprocessing
 from blemish.storage.files import staged_destination
 from blemish.types import InputError
 
 Work = Callable[[Any, Tell], Any]
+
+evaluate = partial(runner.evaluate, allow_chance=True)
+"""What `Net` says of `pictures` is chance."""
 
 
 def once(path: Path) -> bool:
@@ -150,6 +155,8 @@ class Sleeper:
 
 class Net(torch.nn.Module):
     """A small network whose scores depend on every pixel; on purpose it kills its process once, or fails for ever."""
+
+    preprocessing = Preprocessing()
 
     def __init__(self, kill: Path | None = None, refuse_bright: bool = False, seconds: float = 0.0) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from blemish.data.open import open_source, open_stored
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.records import read_records
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runner import Step
 from blemish.evaluation.shards import Outputs
 from blemish.execution import Executor, InProcess, Processes
 from blemish.execution.failures import FAILURES_FILE
@@ -30,7 +30,7 @@ from blemish.models.speed import compile_seconds, speed_up
 from blemish.models.torch_module import from_module
 from blemish.storage import corrupt_arrays, make_recipe
 from blemish.types import InputError
-from execution_jobs import Net, benchmark, pictures, records_of
+from execution_jobs import Net, benchmark, evaluate, pictures, records_of
 
 CONDITIONS = ("gaussian_noise@3", "fog@1-5", "p:gaussian_noise@1", "p:translate@2", "brightness@5")
 TWO: Executor = Processes(2, threads=1)
@@ -123,8 +123,8 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[2])\n"
-        "from execution_jobs import Net, benchmark, pictures\n"
-        "from blemish.evaluation.runner import evaluate\nfrom blemish.execution import Processes\n"
+        "from execution_jobs import Net, benchmark, evaluate, pictures\n"
+        "from blemish.execution import Processes\n"
         "if __name__ == '__main__':\n"
         "    evaluate(benchmark('fog@2', 'snow@1'), Net(seconds=0.1), pictures(), sys.argv[1], batch_size=1,\n"
         "             executor=Processes(3, threads=1))\n"

@@ -20,10 +20,11 @@ import blemish
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.cache import load
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runner import Step
 from blemish.storage import Recipe, corrupt_arrays, corrupt_tree
 from blemish.storage.sequences import SequenceRecipe, corrupt_sequences, make_sequence_recipe
 from blemish.types import InputError
+from toy_runs import evaluate
 
 
 def benchmark() -> Benchmark:
@@ -35,7 +36,7 @@ def model() -> blemish.Classifier:
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return 5 * images.mean((2, 3))
 
-    return blemish.from_module(Mean(), name="mean")
+    return blemish.from_module(Mean(), name="mean", preprocessing=blemish.Preprocessing())
 
 
 def pixels(count: int, seed: int = 0, side: int = 32) -> NDArray[np.uint8]:
@@ -61,6 +62,7 @@ def tree(tmp_path: Path) -> Path:
         path = tmp_path / "tree" / f"class{number % 2}" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(path)
+    (tmp_path / "tree" / "class2").mkdir()  # the model has three outputs
     return tmp_path / "tree"
 
 

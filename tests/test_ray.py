@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from blemish.data.open import open_source
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runner import Step
 from blemish.execution import Done, Failed, RayExecutor, ray_cluster
 from blemish.models.torch_module import from_module
 from blemish.types import InputError
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
-from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, pictures, records_of
+from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own

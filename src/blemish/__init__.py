@@ -16,6 +16,7 @@ from blemish.corruptions.sequences import Sequence, sequences
 from blemish.corruptions.severity import SeverityTable, nearest_preset
 from blemish.data.open import open_source, open_stored
 from blemish.data.source import Source
+from blemish.evaluation.chance import NearChanceError
 from blemish.evaluation.records import Records, read_records
 from blemish.evaluation.runner import evaluate
 from blemish.evaluation.runs import Run, find_runs, open_run
@@ -27,7 +28,7 @@ from blemish.models.torch_module import from_module
 from blemish.reports.html import write_report
 from blemish.rng import Words, hash_id
 from blemish.transform import Corrupt, corrupt
-from blemish.types import InputError, Shape
+from blemish.types import InputError, Notice, Shape
 from blemish.version import VERSION
 
 __version__ = VERSION
@@ -40,6 +41,8 @@ __all__ = [
     "Corrupt",
     "Corruption",
     "InputError",
+    "NearChanceError",
+    "Notice",
     "Preprocessing",
     "Protocol",
     "Records",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Shape", "UnknownNameError", "optional_import"]
+__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "notify", "optional_import"]
+
+_HERE = str(Path(__file__).parent)
 
 
 class InputError(ValueError):
@@ -19,6 +24,18 @@ class UnknownNameError(InputError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would quote it
+
+
+class Notice(UserWarning):
+    """What was assumed for the user, who may know better. Commands print it; in Python it is a warning."""
+
+
+def notify(message: str) -> None:
+    """Tell the user once, as a warning at the line of their code that led here."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, Notice, stacklevel=level)
 
 
 class Shape(NamedTuple):

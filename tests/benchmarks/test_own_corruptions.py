@@ -16,7 +16,7 @@ from blemish.corruptions.plugins import code_digest, load_catalog
 from blemish.evaluation.header import protocol_entry
 from blemish.execution.processes import Processes
 from blemish.reports.html import write_report
-from toy_runs import model, source
+from toy_runs import evaluate, model, source
 
 CATALOG = blemish.catalog.extended(own_corruptions.shaded)
 CONDITIONS = ("mine:shaded@3", "mine:shaded@1-5", "fog@2+mine:shaded@1.5")
@@ -27,7 +27,7 @@ def benchmark() -> Benchmark:
 
 
 def test_measured_read_and_reported(tmp_path: Path) -> None:
-    run = blemish.evaluate(benchmark(), model(), source(), tmp_path)
+    run = evaluate(benchmark(), model(), source(), tmp_path)
     again = blemish.open_run(run.folder)
     assert [str(condition) for condition in again.conditions[1:]] == list(CONDITIONS)
     assert again.family(read_condition("mine:shaded@3")) == "mine"

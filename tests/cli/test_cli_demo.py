@@ -61,7 +61,7 @@ def test_it_works_in_a_base_install_and_says_what_is_missing(printed: tuple[Path
 
 def test_the_baseline_is_named(printed: tuple[Path, str]) -> None:
     folder, output = printed
-    words = "Relative to the baseline demo-plain, which has 100 %: mCE, relative mCE, mFR"
+    words = "Relative to the baseline demo-plain, which has 100 %: CE, relative CE, flip rate FR"
     assert words in output
     page = (folder / "my demo" / "report.html").read_text(encoding="utf-8")
     assert words in page
@@ -84,7 +84,7 @@ def test_its_next_steps_give_the_same_numbers(
         result = CliRunner().invoke(app, [*words, *few], env={"COLUMNS": "200"})
         assert result.exit_code == 0, result.output
         outputs.append(result.stdout)
-    for row in ("mCE, %", "relative mCE, %", "mFR, %", "mean Zipf distance"):
+    for row in ("mean CE, %", "mean relative CE, %", "mean flip rate FR, %", "mean Zipf distance"):
         numbers = next(line for line in outputs[2].splitlines() if line.strip().startswith(row))
         assert re.search(r"\d", numbers.replace(row, "")), numbers
     assert "Relative to the baseline demo-plain" in outputs[2]

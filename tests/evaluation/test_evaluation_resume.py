@@ -15,10 +15,10 @@ import pytest
 
 from blemish.benchmarks.condition import parse_condition
 from blemish.evaluation.records import read_records
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.runner import Step
 from blemish.evaluation.runs import find_runs, record_path
 from blemish.types import InputError
-from toy_runs import benchmark, forward, model, source
+from toy_runs import benchmark, evaluate, forward, model, source
 
 
 def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
@@ -112,9 +112,8 @@ def test_damaged_records_are_not_skipped(tmp_path: Path) -> None:
 CHILD = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from toy_runs import benchmark, forward, model, source
+from toy_runs import benchmark, evaluate, forward, model, source
 from dataclasses import replace
-from blemish.evaluation.runner import evaluate
 
 def slow(values):
     time.sleep(0.05)

@@ -14,10 +14,9 @@ import blemish
 from blemish.benchmarks.condition import parse_condition
 from blemish.evaluation.header import differences
 from blemish.evaluation.records import read_records
-from blemish.evaluation.runner import evaluate
 from blemish.evaluation.runs import Run, find_runs, open_run, record_path
 from blemish.types import InputError
-from toy_runs import CLASSES, benchmark, forward, model, picture, source
+from toy_runs import CLASSES, benchmark, evaluate, forward, model, picture, source
 
 
 def test_records_say_what_the_model_said(tmp_path: Path) -> None:
@@ -49,7 +48,9 @@ def test_the_header_states_the_protocol(tmp_path: Path) -> None:
         "stored": None,
         "corruptions": {"fog": 1},
         "frost": None,
+        "labels": "as given",
     }
+    assert header["model"]["outputs"] == CLASSES
     assert header["model"]["weights"] == "w1"
     assert header["model"]["training"] == {"corruptions": ["fog"], "augmentations": []}
     assert header["data"]["images"] == 20
@@ -159,8 +160,8 @@ def test_memory_errors_halve_the_batch(tmp_path: Path) -> None:
         return forward(values)
 
     run = evaluate(benchmark("fog@1"), replace(model(), forward=greedy), source(), tmp_path / "a", batch_size=16)
-    assert sizes[:3] == [16, 8, 4]
-    assert max(sizes[3:]) == 2
+    assert sizes[:4] == [2, 16, 8, 4], "an image, twice, to count the outputs; then batches"
+    assert max(sizes[4:]) == 2
     other = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "b")
     np.testing.assert_array_equal(run.records(run.conditions[1]).top5, other.records(other.conditions[1]).top5)
 
@@ -176,7 +177,7 @@ def test_memory_for_not_even_one_image_is_explained(tmp_path: Path) -> None:
 
 def test_labels_that_the_model_does_not_know_are_refused(tmp_path: Path) -> None:
     few = replace(model(), forward=lambda values: forward(values)[:, :4])
-    with pytest.raises(InputError, match="label 6 for a model with 4 classes"):
+    with pytest.raises(InputError, match=r"image 6/6.png has the label 6, but model toy has 4 outputs"):
         evaluate(benchmark("fog@1"), few, source(), tmp_path)
 
 

@@ -59,7 +59,7 @@ class TestScoreTables:
     def test_what_is_missing(self, tmp_path: Path) -> None:
         table = named(score_tables(read(tmp_path, "a", "b")), "What could not be computed")
         reasons = {row[0]: row[1:] for row in cells(table)}
-        assert reasons["Zipf distance"][0] == "all models"
+        assert reasons["mean Zipf distance"][0] == "all models"
         assert any("no baseline was given" in why for _, why in reasons.values())
 
     def test_trained_on(self, tmp_path: Path) -> None:

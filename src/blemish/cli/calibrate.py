@@ -21,7 +21,8 @@ from blemish.construction.severities import SeverityRange, calibrate_range
 from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import Images, load
 from blemish.data.open import open_source
-from blemish.data.source import stratified_order
+from blemish.data.source import Source, stratified_order
+from blemish.evaluation.fitting import fit
 from blemish.evaluation.stage import fitting_batcher
 from blemish.evaluation.work import Task, measure
 from blemish.models.base import Classifier
@@ -47,6 +48,7 @@ def severities_command(
     preset: Annotated[str | None, typer.Option(help="Severity table. Default: by image size.")] = None,
     resize: Annotated[int | None, typer.Option(help="First bring the shorter side to this many pixels.")] = None,
     crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side.")] = None,
+    mapping: Annotated[str | None, typer.Option(help="Class order, as for blemish run.")] = None,
     seed: Annotated[int, typer.Option(help="Of the corruptions.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     allow_code: AllowCode = False,
@@ -73,8 +75,9 @@ def severities_command(
         raise InputError(f"{', '.join(fixed[:5])} exist at one severity only; expected corruptions with a range")
     check_frost(catalog[name] for name in names)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
-    images = _images(data, limit, protocol)
-    correct = _measuring(open_model(model, device=device, allow_code=allow_code), images, protocol)
+    classifier = open_model(model, device=device, allow_code=allow_code)
+    images = _images(classifier, open_source(data, mapping=mapping), limit, protocol)
+    correct = _measuring(classifier, images, protocol)
     clean = correct(CLEAN)
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
     ranges = []
@@ -97,8 +100,8 @@ def severities_command(
     draw(figure, lambda: severity_figure(ranges))
 
 
-def _images(data: str, limit: int, protocol: Protocol) -> Images:
-    source = open_source(data)
+def _images(model: Classifier, source: Source, limit: int, protocol: Protocol) -> Images:
+    source = fit(model, source, resize=protocol.resize, crop=protocol.crop).source
     if limit < len(source):
         source = source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
     return load(source, resize=protocol.resize, crop=protocol.crop)

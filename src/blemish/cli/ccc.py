@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ import torch
 import typer
 
 from blemish.cli.ccc_options import (
+    ClassMapping,
     Crop,
     Data,
     Device,
@@ -24,8 +25,8 @@ from blemish.cli.ccc_options import (
     Size,
     Std,
     Weights,
+    chosen_images,
     grid_of,
-    image_set,
     model_of,
     names_of,
     path_rule,
@@ -36,12 +37,14 @@ from blemish.cli.ccc_run import materialise_command, run_command
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.corruptions.catalog import catalog
+from blemish.data.source import Source
 from blemish.metrics.bootstrap import Estimate
 from blemish.reports.stream_figures import surface_figure, walk_figure
 from blemish.storage.files import write_bytes
 from blemish.streams.adaptive import Refinement
 from blemish.streams.calibration import Bench, calibrate, read_calibration
 from blemish.streams.certainty import certain_rises, mean_interval, wilson
+from blemish.streams.images import from_source
 from blemish.streams.levels import SETS, find_set
 from blemish.streams.paths import Path as StreamPath
 from blemish.streams.surface import Surface, monotonicity, repaired
@@ -92,6 +95,7 @@ def calibrate_command(
     std: Std = None,
     allow_code: AllowCode = False,
     labels: Labels = None,
+    mapping: ClassMapping = None,
     resize: Resize = None,
     crop: Crop = None,
     frost: Frost = None,
@@ -113,8 +117,9 @@ def calibrate_command(
     known = chosen_catalog(frost)
     check_frost(known[name] for name in names)
     executor = chosen_executor(jobs, gpus, ray, device)
-    images = image_set(data, labels, resize, crop, limit=limit)
     classifier = model_of(model, weights, size, mean, std, own_device(device, ray), allow_code=allow_code)
+    source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=resize, crop=crop)
+    images = from_source(source, resize=resize, crop=crop)
     rows = np.arange(len(images))
     place = Bench(
         classifier,
@@ -141,7 +146,7 @@ def calibrate_command(
             model=classifier.describe(),
             progress=lambda done, total: report(done * each, total * each),
             executor=executor,
-            again=partial(_images_again, data, labels, resize, crop, limit),
+            again=None if source.reopen is None else partial(_images_again, source.reopen, resize, crop),
         )
 
     surfaces = with_progress("calibrating", work)
@@ -155,8 +160,8 @@ def calibrate_command(
     _describe_certainty(list(surfaces.values()))
 
 
-def _images_again(data: str, labels: Path | None, resize: int | None, crop: int | None, limit: int) -> torch.Tensor:
-    images = image_set(data, labels, resize, crop, limit=limit)
+def _images_again(reopen: Callable[[], Source], resize: int | None, crop: int | None) -> torch.Tensor:
+    images = from_source(reopen(), resize=resize, crop=crop)
     rows = np.arange(len(images))
     return images.load(rows, rows, 0)
 

@@ -13,14 +13,15 @@ from blemish.cli.common import stderr
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.open import open_source
-from blemish.data.source import stratified_order
+from blemish.data.source import Source, stratified_order
+from blemish.evaluation.fitting import fit
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
-from blemish.streams.images import ImageSet, from_source
 from blemish.streams.paths import OBJECTIVES, Objective
 from blemish.types import InputError
 
 __all__ = [
+    "ClassMapping",
     "Crop",
     "Data",
     "Device",
@@ -35,8 +36,8 @@ __all__ = [
     "Size",
     "Std",
     "Weights",
+    "chosen_images",
     "grid_of",
-    "image_set",
     "model_of",
     "names_of",
     "path_rule",
@@ -60,6 +61,7 @@ Data = Annotated[
     str, typer.Option("--data", "-d", rich_help_panel=_IMAGES, help="Class folders, .npy or .npz, or .tar shards.")
 ]
 Labels = Annotated[Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")]
+ClassMapping = Annotated[str | None, typer.Option(rich_help_panel=_IMAGES, help="Class order, as for blemish run.")]
 Resize = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="First bring the shorter side to this.")]
 Crop = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="Then cut a centre square of this side.")]
 RandomCrop = Annotated[
@@ -120,20 +122,24 @@ def model_of(
     )
 
 
-def image_set(
+def chosen_images(
     data: str,
     labels: Path | None,
-    resize: int | None,
-    crop: int | None,
+    mapping: str | None,
     *,
     limit: int | None,
-    random_crop: int | None = None,
-) -> ImageSet:
-    """The images that the options name; the first ``limit`` of an order in which all beginnings are balanced."""
-    source = open_source(data, labels=labels)
-    if limit is not None:
-        source = source.take(stratified_order(source.labels, source.ids)[:limit])
-    return from_source(source, resize=resize, crop=crop, random=random_crop)
+    model: Classifier | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
+) -> Source:
+    """The images that the options name; the first ``limit`` of an order in which all beginnings are balanced.
+
+    Their labels are the model's class numbers, where there is a model, which sees images of this size.
+    """
+    source = open_source(data, labels=labels, mapping=mapping)
+    if model is not None:
+        source = fit(model, source, resize=resize, crop=crop).source
+    return source if limit is None else source.take(stratified_order(source.labels, source.ids)[:limit])
 
 
 def names_of(text: str | None) -> tuple[str, ...]:

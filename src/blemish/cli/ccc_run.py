@@ -14,6 +14,7 @@ from rich.table import Table
 from blemish.adaptation.base import adaptable
 from blemish.adaptation.methods import METHODS, Settings, make_method
 from blemish.cli.ccc_options import (
+    ClassMapping,
     Crop,
     Data,
     Device,
@@ -27,7 +28,7 @@ from blemish.cli.ccc_options import (
     Size,
     Std,
     Weights,
-    image_set,
+    chosen_images,
     model_of,
     names_of,
     with_progress,
@@ -38,7 +39,7 @@ from blemish.corruptions.catalog import Catalog
 from blemish.reports.stream_figures import run_figure
 from blemish.storage.files import write_bytes
 from blemish.storage.results import Outcome
-from blemish.streams.images import ImageSet
+from blemish.streams.images import ImageSet, from_source
 from blemish.streams.run import StreamResult, run_stream
 from blemish.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
 from blemish.streams.shards import SHARD_IMAGES, materialise
@@ -85,6 +86,7 @@ def run_command(
     allow_code: AllowCode = False,
     limit: Limit = None,
     labels: Labels = None,
+    mapping: ClassMapping = None,
     resize: Resize = None,
     crop: Crop = None,
     random_crop: RandomCrop = None,
@@ -102,9 +104,11 @@ def run_command(
     """
     path = read_walk(walk)
     catalog = _ready_catalog(path, frost)
-    images = image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop)
     classifier = model_of(model, weights, size, mean, std, device, allow_code=allow_code)
     network = adaptable(classifier)
+    sides = (resize, crop) if random_crop is None else (random_crop, random_crop)
+    source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=sides[0], crop=sides[1])
+    images = from_source(source, resize=resize, crop=crop, random=random_crop)
     _note_other_model(path, classifier.describe())
     names = tuple(METHODS) if methods == "all" else names_of(methods)
     on_device = None if workers else classifier.device
@@ -240,6 +244,7 @@ def materialise_command(
     preset: Preset = None,
     limit: Limit = None,
     labels: Labels = None,
+    mapping: ClassMapping = None,
     resize: Resize = None,
     crop: Crop = None,
     random_crop: RandomCrop = None,
@@ -261,8 +266,9 @@ def materialise_command(
     executor = chosen_executor(jobs, ray=ray)
     path = read_walk(walk)
     catalog = _ready_catalog(path, frost)
+    source = chosen_images(data, labels, mapping, limit=limit)
     stream = Stream(
-        image_set(data, labels, resize, crop, limit=limit, random_crop=random_crop),
+        from_source(source, resize=resize, crop=crop, random=random_crop),
         path,
         seed=seed,
         length=length,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
@@ -17,7 +19,7 @@ from blemish.corruptions.severity import SeverityTable
 from blemish.models.code import raised_by_a_signal, where_raised
 from blemish.ops.photographs import REFERENCE
 from blemish.transform import preset_rule
-from blemish.types import InputError
+from blemish.types import InputError, Notice
 
 __all__ = [
     "BAD_INPUT",
@@ -52,7 +54,7 @@ def say(message: str, style: str = "") -> None:
 
 
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and exit code 2, without a traceback.
+    """Turn bad input into one line on stderr and exit code 2, without a traceback; and notices into lines.
 
     No command leaves by itself with code 0 before its end, so whatever does is someone else's code.
     """
@@ -60,7 +62,8 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            with _notices_printed():
+                return command(*args, **kwargs)
         except InputError as error:
             raise _failed(str(error)) from None
         except SystemExit as error:
@@ -88,6 +91,24 @@ AllowCode = Annotated[
         help="Let the model run code: TorchScript, pickles, .pt2, a .toml that names python:…. Only if you trust it.",
     ),
 ]
+
+
+@contextlib.contextmanager
+def _notices_printed() -> Iterator[None]:
+    """Print notices as lines on stderr, each once, so that what is printed for other programs stays as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Notice)
+        others, told = warnings.showwarning, set[str]()
+
+        def show(message: Warning | str, category: type[Warning], *args: Any) -> None:
+            if not issubclass(category, Notice):
+                others(message, category, *args)
+            elif str(message) not in told:
+                told.add(str(message))
+                stderr().print(Text(f"note: {message}", style="yellow"), soft_wrap=True)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:

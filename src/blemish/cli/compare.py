@@ -28,7 +28,7 @@ from blemish.evaluation.runs import Run, find_runs
 from blemish.metrics.compare import compare, protocol_differences
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.machine import comparison_csv, comparison_json
-from blemish.reports.reading import check_level, labels
+from blemish.reports.reading import check_level, labels, marked
 from blemish.types import InputError
 
 __all__ = ["compare_command"]
@@ -86,4 +86,5 @@ def compare_command(
     elif shape is Shape.CSV:
         deliver(comparison_csv(found), output)
     else:
-        deliver(text_of(comparison_tables(found, *labels([one, other])), shape), output)
+        names = [marked(*pair) for pair in zip(labels([one, other]), found.near_chance, strict=True)]
+        deliver(text_of(comparison_tables(found, names[0], names[1]), shape), output)

@@ -19,6 +19,7 @@ from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
+from blemish.evaluation.fitting import fit
 from blemish.metrics.equivalence import Equivalence, equivalence
 from blemish.metrics.equivalence_sets import chosen_cells, fair_storage, open_other
 from blemish.models.base import Classifier
@@ -153,6 +154,9 @@ def equivalence_command(
         text for text, value in _model_options(weights, name, size, mean, std).items() if value is not None
     ]:
         raise InputError(f"{unused[0]} without --model; expected a model that it is for")
+    if classifier is not None:
+        whole = fit(classifier, whole, resize=resize, crop=crop).source
+        other = open_other(stored, whole, mapping=mapping)  # again, because labels are the model's now
     warnings = _warnings(names, catalog, classifier)
     for text in warnings:
         stderr().print(Text(text, style="yellow"), soft_wrap=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -28,6 +29,9 @@ from blemish.cli.separation import (
     with_bar,
     write_json,
 )
+from blemish.data.folders import check_mapped, class_folders, folder_indices
+from blemish.data.labels import check_below, class_indices
+from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
 from blemish.models.open import open_model
 from blemish.ops.balls import Norm
@@ -36,12 +40,14 @@ from blemish.separation.experiment import Trainer, experiment, forest, from_esti
 from blemish.separation.noise import Draws
 from blemish.separation.scores import Estimate, Matrix, ModelScore, mscr
 from blemish.separation.sources import LabelledPoints, read_points
-from blemish.separation.trained import from_classifier
+from blemish.separation.trained import classes_of, from_classifier
 from blemish.separation.training import wide_resnet
 from blemish.storage.files import check_folder
-from blemish.types import InputError
+from blemish.types import InputError, notify
 
 __all__ = ["mscr_command"]
+
+_Trained = tuple[str, Classifier, NDArray[np.int64]]
 
 
 @friendly
@@ -72,6 +78,9 @@ def mscr_command(
         str, typer.Option(help="independent, or shared: the same k shifts for all points, as the published 2D code.")
     ] = "independent",
     labels: Labels = None,
+    mapping: Annotated[
+        str | None, typer.Option(help="Class order of folders for --trained, as for blemish run.")
+    ] = None,
     exclude_duplicates: Duplicates = False,
     resize: Resize = None,
     crop: Crop = None,
@@ -109,6 +118,8 @@ def mscr_command(
     check_json_file(json_file)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
     found = read_points(data, labels=labels, resize=resize, crop=crop)
+    opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
+    ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
     at, source = _radius(found, epsilon, norm, exclude_duplicates, device)
     stderr().print(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
@@ -135,7 +146,7 @@ def mscr_command(
                 **settings,
             ),
         )
-    scores = _trained_scores(trained, found, at, device, settings, allow_code=allow_code)
+    scores = _trained_scores(ready, found, at, settings)
     text = json_text(
         {
             "data": data.resolve().name,
@@ -222,17 +233,37 @@ def _radius(found: LabelledPoints, epsilon: float | None, norm: str, exclude: bo
     return result.epsilon_min, "ε_min of the data"
 
 
+def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: str | None) -> NDArray[np.int64]:
+    """Class folders are numbered as `blemish run` does it; other labels were given."""
+    if model.assumed is not None:
+        notify(f"model {model.name}: {model.assumed}")
+    outputs = classes_of(model, found.points)
+    if found.labels.dtype.kind in "iu":
+        names = found.names or tuple(str(number) for number in range(len(found.labels)))
+        check_below(found.labels, names, outputs, source=data.name, model=f"model {model.name}")
+        return found.labels
+    named = [str(label) for label in found.labels.tolist()]
+    folders = class_folders(data) if data.is_dir() else [str(label) for label in np.unique(found.labels).tolist()]
+    if mapping is None:
+        indices = class_indices(folders, outputs, source=data.name, model=model.name)
+    else:
+        indices = folder_indices(mapping, folders)
+        check_mapped(str(data), folders, indices)
+    labels = np.array([indices[name] for name in named], dtype=np.int64)
+    check_below(labels, found.names or named, outputs, source=data.name, model=f"model {model.name}")
+    return labels
+
+
 def _trained_scores(
-    specs: list[str], found: LabelledPoints, at: float, device: str, settings: dict[str, Any], *, allow_code: bool
+    models: list[_Trained], found: LabelledPoints, at: float, settings: dict[str, Any]
 ) -> list[ModelScore]:
-    if not specs:
-        return []
-    labels = found.labels
-    if labels.dtype.kind not in "iu":  # class folders: the model's classes are in alphabetical order
-        labels = np.unique(labels, return_inverse=True)[1]
-    opened = {spec: open_model(spec, device=device, allow_code=allow_code) for spec in specs}
-    models = {spec: from_classifier(model, clip=settings["clip"]) for spec, model in opened.items()}
-    return mscr(models, found.points, labels, epsilon=at, **settings)
+    return [
+        score
+        for spec, model, labels in models
+        for score in mscr(
+            {spec: from_classifier(model, clip=settings["clip"])}, found.points, labels, epsilon=at, **settings
+        )
+    ]
 
 
 def _percent(value: Estimate, digits: int = 3) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 import typer
 
+from blemish.benchmarks.condition import CLEAN
 from blemish.cli.build_overlap import write_intervals
 from blemish.cli.common import check_frost, chosen_names, friendly, say, stderr
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
@@ -26,6 +28,7 @@ from blemish.corruptions.catalog import catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
+from blemish.evaluation.chance import chance_of
 from blemish.evaluation.runs import Run
 from blemish.execution.base import Executor
 from blemish.execution.in_process import InProcess
@@ -94,10 +97,13 @@ def overlap_command(
     schedule = Schedule(epochs, batch, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
     names = tuple(chosen_names(corruptions, catalog))
     check_frost(catalog[name] for name in names)
-    training, testing = open_source(data), open_source(test)
+    training, testing = _same_classes(open_source(data), open_source(test))
     if Path(data).resolve() == Path(test).resolve():
         say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")
-    classes = int(max(training.labels.max(), testing.labels.max())) + 1
+    if training.labelling == "order":
+        classes = len(training.classes or ())
+    else:
+        classes = int(max(training.labels.max(), testing.labels.max())) + 1
     tune = None
     if fine_tune is not None:
         tune = Schedule(fine_tune, batch, rate / 10, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
@@ -108,6 +114,21 @@ def overlap_command(
     place = device_named(own_device(device, ray))
     runs = _worked(plan, _limited(training, limit), testing, out, place, together, resize, crop, executor)
     _conclude(runs, out)
+
+
+def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
+    """Test images with the labels that their class folders have among the training images."""
+    if training.labelling != "order" or testing.labelling != "order" or training.classes == testing.classes:
+        return training, testing
+    known = {name: number for number, name in enumerate(training.classes or ())}
+    here = testing.classes or ()
+    if strange := [name for name in here if name not in known]:
+        raise InputError(
+            f"{testing.name}: class folder {strange[0]!r} is not among those that are trained on in {training.name}; "
+            "expected the same classes"
+        )
+    labels = np.array([known[name] for name in here], dtype=np.int64)[testing.labels]
+    return training, replace(testing, labels=labels, classes=training.classes)
 
 
 def _limited(source: Source, limit: int | None) -> Source:
@@ -198,6 +219,11 @@ def _say_if_unsure(found: OverlapIntervals) -> None:
 def _conclude(runs: list[Run], out: Path) -> None:
     """Write the accuracies, the correctness image by image, the matrix and its picture."""
     found = gather_correct(runs)
+    if unlearnt := [run.name for run in runs if chance_of(run.records(CLEAN)).near]:
+        say(
+            f"{', '.join(unlearnt)}: not above chance on clean images, so that their scores mean nothing; train longer",
+            style="yellow",
+        )
     write_table(gather_accuracies(runs), out / "accuracies.csv")
     write_correct(found, out / "correct.npz")
     overlap = overlap_intervals(found.correct, found.models, found.settings)

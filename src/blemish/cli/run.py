@@ -123,7 +123,7 @@ def run_command(
         typer.Option(
             rich_help_panel=_IMAGES,
             help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
-            "are named by some of its 1000 WordNet ids.",
+            "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
         ),
     ] = None,
     stored: Annotated[
@@ -150,6 +150,9 @@ def run_command(
     crop: Annotated[
         int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
     ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
+    ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
     frost: Frost = None,
     jobs: Jobs = None,
@@ -221,6 +224,7 @@ def run_command(
             cache=cache,
             report=report,
             executor=executor,
+            allow_chance=anyway,
         )
 
     run = run_with_progress(work)

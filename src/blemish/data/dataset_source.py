@@ -48,7 +48,8 @@ def dataset_source(
     if found is None:
         found = [_item(what, dataset, i)[1] for i in range(count)]
     names = _names(dataset, count)
-    classes = getattr(dataset, "classes", None)
+    # What a transform makes of labels is not what the names are of.
+    classes = getattr(dataset, "classes", None) if getattr(dataset, "target_transform", None) is None else None
     return Source(
         name=what,
         names=names or tuple(str(i) for i in range(count)),

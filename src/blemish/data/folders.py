@@ -6,6 +6,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
@@ -16,7 +17,16 @@ from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, r
 from blemish.data.source import Source, file_stamp
 from blemish.types import InputError
 
-__all__ = ["IMAGENET", "LABELS_FILE", "class_folders", "folder_source", "picture_source", "table_source"]
+__all__ = [
+    "IMAGENET",
+    "LABELS_FILE",
+    "check_mapped",
+    "class_folders",
+    "folder_indices",
+    "folder_source",
+    "picture_source",
+    "table_source",
+]
 
 LABELS_FILE = "labels.csv"
 
@@ -34,8 +44,9 @@ def folder_source(
     """The pictures of a folder with one folder per class, as torchvision's ``ImageFolder`` has them.
 
     A label is the class folder's place among the sorted names; if all names are whole numbers, they are sorted as
-    numbers. ``class_order`` lists the folders in another order. ``mapping`` gives each folder its index: a JSON file
-    ``{"folder": index}``, a text file with one folder per line in class order, or ``imagenet`` for WordNet ids.
+    numbers. That is settled when a model is there: see `blemish.data.labels`. ``class_order`` lists the folders in
+    another order. ``mapping`` gives each folder its index: a JSON file ``{"folder": index}``, a text file with one
+    folder per line in class order, or ``imagenet`` for WordNet ids.
     A folder with ``labels.csv`` in it is read by `table_source`.
     """
     root = Path(path)
@@ -46,17 +57,14 @@ def folder_source(
     folders = class_folders(root)
     if class_order is not None and mapping is not None:
         raise InputError("both a class order and a mapping; expected one of them")
-    indices = _indices(class_order if class_order is not None else mapping, folders)
-    unknown = sorted(set(folders) - indices.keys())
-    if unknown:
-        raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
+    indices = folder_indices(class_order if class_order is not None else mapping, folders)
+    check_mapped(str(root), folders, indices)
     names = [name for name in list_pictures(root) if "/" in name]
     if not names:
         raise InputError(f"{root}: no pictures in its {len(folders)} folders; looked for {', '.join(PICTURE_SUFFIXES)}")
     labels = [indices[name.partition("/")[0]] for name in names]
-    notes = [_empty_note(folders, names), _subset_note(folders) if class_order is None and mapping is None else None]
-    note = "; ".join(text for text in notes if text is not None) or None
-    return picture_source(root, names, labels, classes=_class_names(indices), note=note)
+    source = picture_source(root, names, labels, classes=_class_names(indices), note=_empty_note(folders, names))
+    return replace(source, labelling="order" if class_order is None and mapping is None else "mapping")
 
 
 def table_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None) -> Source:
@@ -139,20 +147,15 @@ def _empty_note(folders: list[str], names: list[str]) -> str | None:
     return f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
 
 
-def _subset_note(folders: list[str]) -> str | None:
-    """Of some of ImageNet's classes, numbered among themselves: right for a model of just these, and no other."""
-    wnids = imagenet_wnids()
-    if len(folders) == len(wnids) or not set(folders) <= set(wnids):
-        return None
-    numbers = "0" if len(folders) == 1 else f"0 … {len(folders) - 1}"
-    return (
-        f"{len(folders)} of ImageNet's {len(wnids)} classes, numbered {numbers}; "
-        f"for a model of all {len(wnids)} give --mapping {IMAGENET}"
-    )
+def check_mapped(where: str, folders: Sequence[str], indices: Mapping[str, int]) -> None:
+    """Refuse class folders that a mapping leaves out."""
+    unknown = sorted(set(folders) - indices.keys())
+    if unknown:
+        raise InputError(f"{where}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
 
 
-def _indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> dict[str, int]:
-    """The index of every folder that may occur."""
+def folder_indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> dict[str, int]:
+    """The index of every folder that may occur: as a mapping or a class order says, or in order."""
     if given is None:
         return _numbered("the class folders", folders)
     if isinstance(given, Mapping):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from PIL import Image
 from blemish.rng import hash_id
 from blemish.types import InputError
 
-__all__ = ["Source", "check_unchanged", "file_stamp", "stratified_order"]
+__all__ = ["Labelling", "Source", "check_unchanged", "file_stamp", "stratified_order"]
+
+
+Labelling = Literal["given", "order", "mapping", "imagenet"]
+"""Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class Source:
     ``read`` may be called from several threads at a time. ``stamp(i)`` says, without decoding it, which image that is:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
     run. No two images have the same name. ``note`` is for people: what was left out, for instance. ``reopen`` opens the
-    same images on another machine; it has to be picklable.
+    same images on another machine; it has to be picklable. ``labelling`` says where labels come from: those of class
+    folders in ``order`` are settled when the number of a model's outputs is known.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Source:
     stamp: Callable[[int], str] | None = None
     note: str | None = None
     reopen: Callable[[], Source] | None = None
+    labelling: Labelling = "given"
 
     def __post_init__(self) -> None:
         """Refuse a source that contradicts itself."""

@@ -130,7 +130,9 @@ def _severities(folder: Path) -> dict[float, Path]:
 def _tree_sources(folders: dict[tuple[str, float], Path], mapping: Mapped | None) -> dict[str, Callable[[], Source]]:
     def opener(place: Path) -> Callable[[], Source]:
         # The classes of all conditions together: a class that one of them lacks must not move the labels of the others.
-        return lambda: folder_source(place, class_order=order if mapping is None else None, mapping=mapping)
+        if mapping is not None:
+            return lambda: folder_source(place, mapping=mapping)
+        return lambda: replace(folder_source(place, class_order=order), labelling="order")
 
     names = {name for place in folders.values() for name in class_folders(place)}
     numeric = all(name.isascii() and name.isdecimal() for name in names)
@@ -189,9 +191,12 @@ def paired(stored: Source, like: Labelled) -> Source:
     """The images of ``stored`` that ``like`` holds, in its order and with its names and ids.
 
     An image without one of its own name is looked for without the suffix: a copy of ``x.JPEG`` may be stored as
-    ``x.png``. One that is missing, may be any of several, or has another label, is refused.
+    ``x.png``. One that is missing, may be any of several, or has another label, is refused. The labels of class
+    folders that nobody mapped are those of ``like``: an image of the same name is in the same folder.
     """
     found = stored.take(_places(stored, like))
+    if stored.labelling == "order":
+        found = replace(found, labels=like.labels, classes=None)
     different = np.flatnonzero(found.labels != like.labels)
     if len(different):
         first = int(different[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from blemish.benchmarks.condition import CLEAN, Condition
@@ -18,6 +18,7 @@ from blemish.evaluation.stage import (
     Setting,
     Stage,
     Step,
+    check_chance,
     check_model,
     fitting_batcher,
     is_finished,
@@ -43,6 +44,7 @@ def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
         return
     device = setting.executor.device or setting.model.device
     if CLEAN not in waiting:
+        check_chance(setting, run, stage.number)
         check_model(setting, run, stage, fitting_batcher(stage.images, setting.model.device, setting.batch_size))
     with contextlib.ExitStack() as stack:
         views = views_of(setting, stage, waiting)
@@ -64,6 +66,14 @@ def run_stage(setting: Setting, run: Run, stage: Stage) -> None:
             zipf=setting.zipf,
         )
         _Stages(setting, run, stage, views, job, waiting).work()
+
+
+def _shared(shard: Shard) -> Hashable:
+    """What shards of the same worker have in common: their images.
+
+    Clean images are nobody's, so that all of them come first: whether to go on depends on them.
+    """
+    return (str(CLEAN), shard.place) if shard.condition == str(CLEAN) else (shard.view, shard.place)
 
 
 @dataclass
@@ -90,9 +100,7 @@ class _Stages:
         self.total = sum(sizes.values())
         left = sum(self._measures(shard) for shard in shards)
         self.done, self.told = self.total - left, dict[Shard, int]()
-        outcomes = self.setting.executor.run(
-            self.job, shards, progress=self._hear, key=lambda shard: (shard.view, shard.place)
-        )
+        outcomes = self.setting.executor.run(self.job, shards, progress=self._hear, key=_shared)
         with contextlib.closing(outcomes):
             for shard, content in completed(outcomes, self.run.folder):
                 self._keep(shard, content)
@@ -134,6 +142,8 @@ class _Stages:
     def _write(self, condition: str, content: bytes) -> None:
         path = record_path(self.run.folder, self.parts[condition].condition, self.stage.number)
         write_bytes(path, content, destination=self.run.folder)
+        if condition == str(CLEAN):
+            check_chance(self.setting, self.run, self.stage.number)
 
     def _parts(self, condition: Condition) -> Parts:
         view = view_name(self.setting, condition)

@@ -24,6 +24,7 @@ from blemish.version import VERSION
 
 __all__ = [
     "benchmark_entry",
+    "chance_allowed",
     "check_same",
     "data_entry",
     "differences",
@@ -52,8 +53,8 @@ def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated") -> dict[str, Any]:
-    """Everything besides the data and the conditions that decides the pixels."""
+def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", labels: str = "as given") -> dict[str, Any]:
+    """Everything besides the data and the conditions that decides the pixels, and what the labels mean."""
     protocol = benchmark.protocol
     steps = _steps(benchmark)
     generated = pixels == "generated"
@@ -67,6 +68,7 @@ def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated") -> dict[s
         "stored": None,
         "corruptions": {step.name: _version(step) for step in steps} if generated else {},
         "frost": next((_photographs(step) for step in steps if step.name == "frost"), None) if generated else None,
+        "labels": labels,
     }
 
 
@@ -185,6 +187,14 @@ def stages_present(folder: Path) -> int:
         return max(1, len(json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["stages"]))
     except (OSError, ValueError, KeyError, TypeError):
         return 1
+
+
+def chance_allowed(folder: Path) -> bool:
+    """Whether the run in this folder was once told to go on with a model that is near chance."""
+    try:
+        return json.loads((folder / RUN_FILE).read_text(encoding="utf-8")).get("allow_chance") is True
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def save_info(folder: Path, info: dict[str, Any]) -> None:

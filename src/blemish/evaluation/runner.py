@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,18 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import load_benchmark
 from blemish.data.cache import Images
+from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.data.stored import StoredSet
 from blemish.evaluation.dispatch import run_stage
+from blemish.evaluation.fitting import fit
 from blemish.evaluation.header import (
     benchmark_entry,
+    chance_allowed,
     check_same,
     data_entry,
     joined_data,
@@ -34,7 +40,8 @@ from blemish.evaluation.header import (
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.runs import Run
 from blemish.evaluation.stage import Report, Setting, Stage, Step
-from blemish.execution.base import Executor
+from blemish.execution.base import Executor, Failed
+from blemish.execution.failures import raise_failures
 from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
@@ -72,11 +79,14 @@ def evaluate(
     cache: str | os.PathLike[str] | None = None,
     report: Report = _silent,
     executor: Executor | None = None,
+    allow_chance: bool = False,
 ) -> Run:
     """Measure a model on all conditions of a benchmark, and leave one file of records for each below ``out``.
 
-    A benchmark may be named, a model given as a torch module (whose input is RGB in 0 … 1) or as a text that
-    `open_model` takes, and the data as a path or torch dataset that `open_source` takes.
+    A benchmark may be named, a model given as a torch module (as `from_module` takes it) or as a text that `open_model`
+    takes, and the data as a path or torch dataset that `open_source` takes. What had to be assumed, of labels or of the
+    model's input, is told by a `Notice`, a warning. A model that is not better than chance on the clean images is not
+    measured further (`NearChanceError`) unless ``allow_chance`` is set.
 
     Finished files are kept and skipped, so that the same call continues a run that was stopped; a folder made with
     other settings is refused. ``limit`` takes a subset that holds the classes in their proportions. With ``enough``,
@@ -93,13 +103,38 @@ def evaluate(
         raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
     source = open_source(data)
     setting = Setting(
-        chosen, classifier, source, natural or {}, stored, zipf, cache, batch_size, report, executor or InProcess()
+        chosen,
+        classifier,
+        source,
+        natural or {},
+        stored,
+        zipf,
+        cache,
+        batch_size,
+        report,
+        executor or InProcess(),
+        allow_chance=allow_chance,
     )
     setting.check(staged=enough is not None)
     folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
     check_folder(folder)
+    setting = _fitted(setting, folder)
     with staged_destination(folder), setting.executor:
         return _run(setting, folder, limit, enough)
+
+
+def _fitted(setting: Setting, folder: Path) -> Setting:
+    """What was asked for, with labels that are the model's class numbers."""
+    protocol = setting.benchmark.protocol
+    try:
+        fitted = fit(setting.model, setting.source, resize=protocol.resize, crop=protocol.crop)
+    except InputError as error:
+        if error.__cause__ is not None:  # what the model raised may be wanted
+            raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], folder)
+        raise
+    for other in setting.natural.values():
+        fit_labels(other, fitted.outputs, model=setting.model.name)
+    return replace(setting, source=fitted.source, outputs=fitted.outputs)
 
 
 def _stage_rows(source: Source, limit: int | None, staged: bool) -> list[NDArray[np.int64]]:
@@ -120,7 +155,7 @@ def _stage_rows(source: Source, limit: int | None, staged: bool) -> list[NDArray
 def _run(setting: Setting, folder: Path, limit: int | None, enough: Enough | None) -> Run:
     rows_of = _stage_rows(setting.source, limit, enough is not None)
     others = {name: setting.load(source) for name, source in setting.natural.items()}
-    info = _info(setting, staged=enough is not None)
+    info = _info(setting, folder, staged=enough is not None)
     run = Run(folder, info)
     images: list[Images] = []
     # A run that has gone further is not cut short by a wider interval.
@@ -142,15 +177,20 @@ def _run(setting: Setting, folder: Path, limit: int | None, enough: Enough | Non
     return run
 
 
-def _info(setting: Setting, *, staged: bool) -> dict[str, Any]:
+def _info(setting: Setting, folder: Path, *, staged: bool) -> dict[str, Any]:
     classes = setting.source.classes
     info = {
         "benchmark": benchmark_entry(setting.benchmark),
-        "protocol": protocol_entry(setting.benchmark, pixels="stored" if setting.stored else "generated"),
-        "model": setting.model.describe(),
+        "protocol": protocol_entry(
+            setting.benchmark,
+            pixels="stored" if setting.stored else "generated",
+            labels=labels_entry(setting.source),
+        ),
+        "model": {**setting.model.describe(), "outputs": setting.outputs},
         "data": {},
         "stages": [],
         "until": staged,
+        "allow_chance": setting.allow_chance or chance_allowed(folder),
         "classes": list(classes) if classes is not None else None,
         "made_with": made_with(),
     }

@@ -42,8 +42,9 @@ class Run:
 
     ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions and the families of their
     corruptions), ``protocol``, ``model``, ``data``, ``stages`` (the data of each part of a run that went on until it
-    was precise enough; one as a rule), ``until`` (whether it did), ``classes`` (their names, if known) and
-    ``made_with``. Headers of records repeat the protocol, the model and their stage's data.
+    was precise enough; one as a rule), ``until`` (whether it did), ``allow_chance`` (whether it was to go on even near
+    chance), ``classes`` (their names, if known) and ``made_with``. Headers of records repeat the protocol, the model
+    and their stage's data.
     """
 
     folder: Path

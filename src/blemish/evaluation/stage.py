@@ -16,8 +16,9 @@ from blemish.data.cache import Images, load
 from blemish.data.natural import same_classes
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
+from blemish.evaluation.chance import LOOK_AT, NearChanceError, chance_of
 from blemish.evaluation.predict import Batcher
-from blemish.evaluation.records import read_header
+from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.shards import STORED
 from blemish.evaluation.work import Task, measure
@@ -31,6 +32,7 @@ __all__ = [
     "Setting",
     "Stage",
     "Step",
+    "check_chance",
     "check_model",
     "fitting_batcher",
     "is_finished",
@@ -75,6 +77,8 @@ class Setting:
     batch_size: int | None
     report: Report
     executor: Executor = field(default_factory=InProcess)
+    outputs: int | None = None
+    allow_chance: bool = False
 
     def check(self, *, staged: bool) -> None:
         """Refuse conditions whose images nobody gave, or whose pixels cannot be made here, before any work."""
@@ -188,6 +192,19 @@ def check_model(setting: Setting, run: Run, stage: Stage, batcher: Batcher) -> N
         raise InputError(
             f"{run.folder}: model {setting.model.name} no longer says what it said of {image} when the run began; "
             "choose another --out or --name"
+        )
+
+
+def check_chance(setting: Setting, run: Run, stage: int) -> None:
+    """Refuse to go on with a model that is not better than chance on clean images, unless that was allowed."""
+    if setting.allow_chance:
+        return
+    clean = join([run.part(CLEAN, number) for number in range(stage + 1)])
+    found = chance_of(clean, outputs=setting.outputs)
+    if found.near:
+        raise NearChanceError(
+            f"model {setting.model.name}: {found}. {LOOK_AT}. To measure it all the same: --anyway, or "
+            f"allow_chance=True. The clean records are kept in {run.folder}"
         )
 
 

@@ -1,5 +1,6 @@
 """What results mean: the metrics of the literature, with intervals and paired tests."""
 
+from blemish.evaluation.chance import Chance, against_chance
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
 from blemish.metrics.bootstrap import Bootstrap, Estimate
 from blemish.metrics.calibration import Reliability, calibration_error, pooled, reliability
@@ -23,6 +24,7 @@ __all__ = [
     "TITLES",
     "Baseline",
     "Bootstrap",
+    "Chance",
     "Comparison",
     "Difference",
     "Estimate",
@@ -31,6 +33,7 @@ __all__ = [
     "Score",
     "Scores",
     "Title",
+    "against_chance",
     "baseline_from_run",
     "calibration_error",
     "compare",

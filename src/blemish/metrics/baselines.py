@@ -13,6 +13,7 @@ import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.corruptions.severity import MAX_SEVERITY
+from blemish.evaluation.chance import chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Kind, read_tables
@@ -39,6 +40,7 @@ class Baseline:
     top5: Mapping[str, float] = field(default_factory=dict)
     remarks: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
+    near_chance: bool = False
 
     def errors_of(self, conditions: Sequence[Condition]) -> Array:
         """The errors under all conditions of one corruption, or their mean where only that is known."""
@@ -130,6 +132,7 @@ def baseline_from_run(run: Run) -> Baseline:
     conditions = [condition for condition in run.conditions if run.finished(condition)]
     if not conditions:
         raise InputError(f"{run.folder}: no finished conditions to take a baseline from")
+    near = CLEAN in conditions and chance_of(run.records(CLEAN)).near
     tables = [table.only("correct", "flip", "top5") for table in read_tables(run, conditions)]
     means = {key: value for table in tables for key, value in table.means().items()}
     errors = {text: float(1 - value) for (kind, text), value in means.items() if kind == "correct"}
@@ -140,4 +143,5 @@ def baseline_from_run(run: Run) -> Baseline:
         flips={text: float(value) for (kind, text), value in means.items() if kind == "flip"},
         top5={text: float(value) for (kind, text), value in means.items() if kind == "top5"},
         remarks={},
+        near_chance=near,
     )

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from blemish.benchmarks.condition import CLEAN
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import Estimate, check_level
+from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
-from blemish.metrics.titles import TITLES, Scope
+from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 from blemish.types import InputError
 
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
 _FIELDS = {
-    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost"),
+    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
     "data": ("fingerprint", "selection", "others"),
     "benchmark": ("conditions",),
 }
@@ -55,7 +57,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs beside each other. ``protocol_differences`` is empty unless they were compared in spite of some."""
+    """Two runs beside each other. ``protocol_differences`` is empty unless they were compared in spite of some.
+
+    ``part`` is set where both have only a part of a benchmark in common. ``near_chance`` tells of each model whether it
+    is not better than chance on clean images.
+    """
 
     first: str
     second: str
@@ -67,6 +73,8 @@ class Comparison:
     level: float
     replicates: int
     seed: int
+    part: Part | None = None
+    near_chance: tuple[bool, bool] = (False, False)
 
     @property
     def headline(self) -> Difference | None:
@@ -91,6 +99,8 @@ class Comparison:
             "rows": [asdict(row) | {"unit": row.unit, "trained_on": list(row.trained_on)} for row in self.rows],
             "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
             "protocol_differences": list(self.protocol_differences),
+            "part": None if self.part is None else asdict(self.part),
+            "near_chance": list(self.near_chance),
         }
 
 
@@ -123,13 +133,17 @@ def compare(
     one, other = _aligned(first, read_tables(first, both), second, read_tables(second, both), anyway=anyway)
     offered = [c for c in first.conditions if c in second.conditions]
     keys = [key for table in one for key in table]
-    plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family)
+    part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
+    plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family, partial=part is not None)
+    chances = (clean_chance(first), clean_chance(second))
     used = max(level_of(first, level), level_of(second, level))
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     samples = _Samples(one, other, replicates, seed)
+    metric_name = str(first.info["benchmark"]["metric"])
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
         try:
+            refuse_near_chance(metric, *chances)
             row = samples.difference(metric, used, (trained(first, metric), trained(second, metric)))
         except InputError as error:
             missing.append(Missing((metric.name,), metric.of, str(error)))
@@ -138,7 +152,7 @@ def compare(
     return Comparison(
         first=first.name,
         second=second.name,
-        metric=str(first.info["benchmark"]["metric"]),
+        metric=metric_name if part is None else partial_name(metric_name),
         rows=tuple(rows),
         missing=merged(missing),
         protocol_differences=tuple(differences),
@@ -146,7 +160,19 @@ def compare(
         level=level,
         replicates=replicates,
         seed=seed,
+        part=part,
+        near_chance=(chances[0] is not None and chances[0].near, chances[1] is not None and chances[1].near),
     )
+
+
+def _common_part(first: Run, second: Run, common: int) -> Part | None:
+    """Which part of the larger benchmark two runs have in common; None for all of it."""
+    wholes = []
+    for run in (first, second):
+        own = Part(common, sum(condition != CLEAN for condition in run.conditions), str(run.info["benchmark"]["name"]))
+        wholes.append(replace(part, conditions=common) if (part := part_of(run)) is not None else own)
+    largest = max(wholes, key=lambda part: part.whole)
+    return largest if common < largest.whole else None
 
 
 def protocol_differences(first: Run, second: Run) -> list[str]:
@@ -246,5 +272,5 @@ class _Samples:
         one, other = (metric.function(means) for means in self.swapped)
         swapped = other - one
         if not np.isfinite(swapped).all():
-            raise InputError("the clean accuracy is 0 in some swaps: there are too few images for a test")
+            raise InputError(f"{undefined_where(metric)} in some swaps: there are too few images for a test")
         return swap_p_value(difference, swapped), "swap"

@@ -27,6 +27,12 @@ __all__ = [
 
 Array = NDArray[Any]
 
+HIGHEST_CLEAN_ERROR = 0.99
+"""Above it, the rise of the error means nothing."""
+
+LEAST_RISE = 0.005
+"""By how much a baseline's error has to rise before that is divided by."""
+
 
 def relative_to(values: ArrayLike, baseline: float, *, what: str = "value") -> Array:
     """Values divided by a baseline's, which has to be above zero.
@@ -70,12 +76,21 @@ def relative_corruption_error(
     """Relative CE = Σ_s (E_s − E_clean) / Σ_s (E_s − E_clean) of the baseline (Hendrycks and Dietterich 2019).
 
     This is what the NOC paper (Laugros, Caplier and Ospici) calls CE: its printed values are reached no other way.
+    Not a number where the clean error is above 99 %, since nothing is left to rise and 0 would look like robustness. A
+    baseline whose error rises by less than half a point is refused: whatever is divided by it can be anything.
 
     >>> round(float(relative_corruption_error([0.3, 0.5], 0.2, [0.6, 0.8], baseline_clean=0.5)), 12)
     1.0
     """
     mean, base = _severities(errors, baseline)
-    return relative_to(mean - np.asarray(clean), base - baseline_clean, what="rise of the error above its clean error")
+    rise, start = base - baseline_clean, np.asarray(clean, dtype=np.float64)
+    if 0 < rise < LEAST_RISE:
+        raise InputError(
+            f"the baseline's error rises by {100 * rise:.2g} points above its clean error; expected at least "
+            f"{100 * LEAST_RISE:g} to divide by"
+        )
+    found = relative_to(mean - start, rise, what="rise of the error above its clean error")
+    return np.where(start > HIGHEST_CLEAN_ERROR, np.nan, found)
 
 
 def mean_corruption_error(errors: Mapping[str, ArrayLike], baseline: Mapping[str, ArrayLike]) -> Array:

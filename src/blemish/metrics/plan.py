@@ -20,7 +20,7 @@ from blemish.metrics.formulas import (
     robustness_score,
 )
 from blemish.metrics.table import Key, Kind, Means
-from blemish.metrics.titles import MEANS, Scope
+from blemish.metrics.titles import MEANS, Scope, partial_name
 from blemish.types import InputError
 
 __all__ = ["Metric", "Missing", "Plan", "make_plan", "merged"]
@@ -66,9 +66,13 @@ def make_plan(
     baseline: Baseline | None,
     *,
     family: Callable[[Condition], str],
+    partial: bool = False,
 ) -> Plan:
-    """The metrics of a benchmark's conditions, given the columns that were measured."""
-    maker = _Maker(measured, baseline)
+    """The metrics of a benchmark's conditions, given the columns that were measured.
+
+    Where the conditions are only a ``partial`` benchmark, their means are not called what the benchmark's are.
+    """
+    maker = _Maker(measured, baseline, partial)
     plain = [c for c in conditions if c.other is None and not c.is_sequence]
     for condition in plain:
         maker.add_each(_PER_CONDITION, "condition", str(condition), [condition])
@@ -89,8 +93,9 @@ def merged(missing: Iterable[Missing]) -> tuple[Missing, ...]:
 class _Maker:
     """Collects metrics. Everything a metric needs is looked up when it is added, so errors come before any number."""
 
-    def __init__(self, measured: Iterable[Key], baseline: Baseline | None) -> None:
+    def __init__(self, measured: Iterable[Key], baseline: Baseline | None, is_partial: bool) -> None:
         self.measured = set(measured)
+        self.is_partial = is_partial
         self.baseline = baseline
         self.metrics: list[Metric] = []
         self.missing: list[tuple[Scope, Missing]] = []
@@ -145,7 +150,12 @@ class _Maker:
         if scope == "benchmark" and not known:
             self._lost_altogether(name, parts)
         else:
-            self.add(MEANS.get(name, name) if scope == "benchmark" else name, scope, of, tuple(conditions), make)
+            self.add(self._whole(name) if scope == "benchmark" else name, scope, of, tuple(conditions), make)
+
+    def _whole(self, name: str) -> str:
+        """What the mean over all conditions is called."""
+        whole = MEANS.get(name, name)
+        return partial_name(whole) if self.is_partial else whole
 
     def _lost_altogether(self, name: str, parts: Collection[str]) -> None:
         """Where nothing of a benchmark is known, one reason stands for all."""
@@ -153,7 +163,7 @@ class _Maker:
         reasons = list(dict.fromkeys(item.why for scope, item in own if scope != "family"))
         rest = f" (and likewise for {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         self.missing = [item for item in self.missing if item not in own]
-        self.missing.append(("benchmark", Missing((MEANS.get(name, name),), "", f"{reasons[0]}{rest}")))
+        self.missing.append(("benchmark", Missing((self._whole(name),), "", f"{reasons[0]}{rest}")))
 
 
 def _mean(functions: Sequence[Function]) -> Function:
@@ -207,6 +217,8 @@ def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> F
         if name == "ce":
             corruption_error(np.zeros(len(group)), base)  # a baseline that cannot be divided by is refused here
             return lambda means: corruption_error(1 - correct(means), base)
+        if baseline.near_chance:
+            raise InputError(f"baseline {baseline.name} is near chance, so that its errors can hardly rise")
         clean, start = maker.column("correct", CLEAN), baseline.clean_error()
         relative_corruption_error(np.zeros(len(group)), 0.0, base, baseline_clean=start)
     except InputError as error:

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.benchmarks.condition import Condition
 from blemish.corruptions.catalog import catalog
+from blemish.evaluation.chance import LOOK_AT, Chance
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
 from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval, stream_of, unanimous_interval
 from blemish.metrics.calibration import Reliability, reliability
+from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
-from blemish.metrics.titles import TITLES, Scope
+from blemish.metrics.titles import TITLES, Part, Scope, whole_title
 from blemish.types import InputError
 
 __all__ = [
@@ -57,7 +59,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on."""
+    """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on.
+
+    ``part`` is set where only a part of a benchmark was measured: its means have other names then. ``chance`` compares
+    the clean accuracy with chance, where clean images were measured.
+    """
 
     model: str
     benchmark: str
@@ -71,6 +77,13 @@ class Scores:
     level: float
     replicates: int
     seed: int
+    part: Part | None = None
+    chance: Chance | None = None
+
+    @property
+    def near_chance(self) -> bool:
+        """Whether the model is not better than chance on clean images, so that its numbers mean nothing."""
+        return self.chance is not None and self.chance.near
 
     @property
     def headline(self) -> Score | None:
@@ -106,12 +119,16 @@ class Scores:
             }
             for r in self.rows
         ]
-        headline = next((row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)), None)
+        whole = [row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)]
+        headline = {**whole[0], "title": whole_title(self.metric, self.part)} if whole else None
         bins = {name: {k: v.tolist() for k, v in vars(found).items()} for name, found in self.reliability.items()}
         plain = ("model", "benchmark", "metric", "baseline", "images", "level", "replicates", "seed")
         return {
             **{name: getattr(self, name) for name in plain},
             "headline": headline,
+            "part": None if self.part is None else asdict(self.part),
+            "near_chance": self.near_chance,
+            "chance": None if self.chance is None else asdict(self.chance),
             "rows": rows,
             "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
             "remarks": list(self.remarks),
@@ -138,11 +155,14 @@ def score(
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     conditions, base = finished(run), as_baseline(run, baseline)
     tables = read_tables(run, conditions)
-    plan = make_plan(run.conditions, [key for table in tables for key in table], base, family=run.family)
+    part, chance = part_of(run), clean_chance(run)
+    keys = [key for table in tables for key in table]
+    plan = make_plan(run.conditions, keys, base, family=run.family, partial=part is not None)
     point, replicated = sample_means(tables), resampled(tables, replicates=replicates, seed=seed)
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
         try:
+            refuse_near_chance(metric, chance)
             found = measured(metric, tables, point, replicated, level=used)
         except InputError as error:
             missing.append(Missing((metric.name,), metric.of, str(error)))
@@ -153,16 +173,18 @@ def score(
     return Scores(
         model=run.name,
         benchmark=str(run.info["benchmark"]["name"]),
-        metric=str(run.info["benchmark"]["metric"]),
+        metric=headline_name(run),
         rows=tuple(rows),
         missing=merged(missing),
         reliability=_reliability(tables),
         baseline=base.name if base else None,
-        remarks=tuple(_remarks(run, base)),
+        remarks=tuple(_remarks(run, base, chance)),
         images=len(tables[0].images),
         level=level,
         replicates=replicates,
         seed=seed,
+        part=part,
+        chance=chance,
     )
 
 
@@ -199,10 +221,11 @@ def resampled(tables: Sequence[Table], *, replicates: int, seed: int) -> dict[Ke
 def estimate(metric: Metric, value: Array, replicates: Array, *, level: float) -> Estimate:
     """A metric with its interval, in the units it is shown in."""
     scale = TITLES[metric.name].scale
+    why = undefined_where(metric)
     if not np.isfinite(value):
-        raise InputError("the clean accuracy is 0")
+        raise InputError(why)
     if not np.isfinite(replicates).all():
-        raise InputError("the clean accuracy is 0 in some resamples: there are too few images for an interval")
+        raise InputError(f"{why} in some resamples: there are too few images for an interval")
     if metric.name == "ece":
         # Resampling adds noise to every bin and so raises ECE: without this the interval could lie above the value.
         replicates = replicates - (replicates.mean() - value)
@@ -243,22 +266,22 @@ def _reliability(tables: Sequence[Table]) -> dict[str, Reliability]:
     }
 
 
-def _remarks(run: Run, baseline: Baseline | None) -> list[str]:
+def _remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[str]:
     """What a reader has to know before comparing with published numbers."""
-    own = _partial(run)
+    own = [f"{run.name}: {chance}. {LOOK_AT}."] if chance is not None and chance.near else []
+    own += _partial(run)
+    if baseline is not None and baseline.near_chance:
+        own.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     return own if baseline is None or not baseline.published else own + _baseline_remarks(run, baseline)
 
 
 def _partial(run: Run) -> list[str]:
     """That only a part of a benchmark was measured: the mean over it is another number than the benchmark's."""
-    benchmark = run.info["benchmark"]
-    if not (whole := benchmark.get("part_of")):
+    if (part := part_of(run)) is None:
         return []
-    metric, total = str(benchmark["metric"]), int(whole["conditions"])
+    metric = str(run.info["benchmark"]["metric"])
     title = TITLES[metric].title if metric in TITLES else metric
-    # Clean images are measured along with any part; they are no condition of the benchmark to be counted.
-    count = sum(condition != CLEAN for condition in run.conditions)
-    return [f"only {count} of the {total} conditions of {whole['name']}: not its {title}"]
+    return [f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}"]
 
 
 def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:

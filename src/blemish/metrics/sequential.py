@@ -6,6 +6,7 @@ import math
 
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
+from blemish.metrics.caveats import headline_name, part_of
 from blemish.metrics.looks import enough_replicates, look_levels
 from blemish.metrics.plan import make_plan
 from blemish.metrics.scores import as_baseline, finished, measured, resampled, sample_means
@@ -36,10 +37,11 @@ def precise_enough(
     if not width > 0:
         raise InputError(f"width {width:g}; expected more than 0")
     share = look_levels(alpha, look)
-    name = str(run.info["benchmark"]["metric"])
+    name = headline_name(run)
     tables = [table.only("correct", "flip", "top5", "zipf") for table in read_tables(run, finished(run))]
     keys = [key for table in tables for key in table]
-    plan = make_plan(run.conditions, keys, as_baseline(run, baseline), family=run.family)
+    partial = part_of(run) is not None
+    plan = make_plan(run.conditions, keys, as_baseline(run, baseline), family=run.family, partial=partial)
     headline = [metric for metric in plan.metrics if (metric.scope, metric.name) == ("benchmark", name)]
     if not headline:
         why = [item.why for item in plan.missing if name in item.names and not item.of]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MEANS", "TITLES", "Scope", "Title"]
+__all__ = ["MEANS", "TITLES", "Part", "Scope", "Title", "both_names", "partial_name", "whole_title"]
 
 Scope = Literal["benchmark", "family", "corruption", "condition", "sequence", "natural"]
 """What a number is about: everything, or one part of it."""
@@ -28,16 +29,20 @@ TITLES = {
     "ece": Title("expected calibration error"),
     "ce": Title("CE"),
     "mce": Title("mCE"),
+    "mean_ce": Title("mean CE"),
     "relative_ce": Title("relative CE"),
     "relative_mce": Title("relative mCE"),
+    "mean_relative_ce": Title("mean relative CE"),
     "robustness": Title("robustness score R", scale=1.0, unit="", higher_is_better=True),
     "residual": Title("residual robustness"),
     "flips": Title("flip probability"),
     "fr": Title("flip rate FR"),
     "mfr": Title("mFR"),
+    "mean_fr": Title("mean flip rate FR"),
     "ut5d": Title("top-5 distance uT5D", scale=1.0, unit=""),
     "t5d": Title("T5D"),
     "mt5d": Title("mT5D"),
+    "mean_t5d": Title("mean T5D"),
     "zipf": Title("Zipf distance", scale=1.0, unit=""),
     "natural_gap": Title("natural gap"),
 }
@@ -45,3 +50,43 @@ TITLES = {
 
 MEANS = {"ce": "mce", "relative_ce": "relative_mce", "fr": "mfr", "t5d": "mt5d"}
 """What the mean of a metric over a whole benchmark is called, where that is another name."""
+
+_PARTIAL = {"mce": "mean_ce", "relative_mce": "mean_relative_ce", "mfr": "mean_fr", "mt5d": "mean_t5d"}
+_TITLED_MEAN = ("error", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some conditions of a benchmark, clean images not counted: the mean over them is not the benchmark's number."""
+
+    conditions: int
+    whole: int
+    benchmark: str
+
+    def __str__(self) -> str:
+        return f"over {self.conditions} of {self.whole} conditions"
+
+
+def partial_name(name: str) -> str:
+    """The name of a mean over a part of a benchmark: that of the whole is reserved for all conditions.
+
+    >>> partial_name("mce"), partial_name("error")
+    ('mean_ce', 'error')
+    """
+    return _PARTIAL.get(name, name)
+
+
+def both_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of means over benchmarks, each followed by that of parts where it is another."""
+    return tuple(dict.fromkeys(name for whole in names for name in (whole, partial_name(whole))))
+
+
+def whole_title(name: str, part: Part | None = None) -> str:
+    """The title of a mean over a benchmark, or over a part of one.
+
+    >>> whole_title("error"), whole_title("mean_ce", Part(20, 75, "imagenet-c"))
+    ('mean error', 'mean CE over 20 of 75 conditions')
+    """
+    title = TITLES[name].title
+    text = f"mean {title}" if name in _TITLED_MEAN else title
+    return text if part is None else f"{text} {part}"

@@ -151,7 +151,7 @@ class Classifier:
     ``forward`` takes what ``preprocessing`` makes and gives (B, classes) logits or probabilities. Of outputs with
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
-    device, in another process as well.
+    device, in another process as well. ``assumed`` says what was assumed of its input, where nobody has said it.
     """
 
     name: str
@@ -167,6 +167,7 @@ class Classifier:
     # How many outputs the first batch that was not refused had.
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
+    assumed: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""

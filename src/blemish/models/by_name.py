@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from blemish.models.base import Classifier, Preprocessing
+from blemish.models.base import Classifier
 from blemish.models.code import needs_permission
+from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
 from blemish.types import InputError, optional_import
 
@@ -35,14 +36,7 @@ def load_timm(name: str, *, weights: Path | None, device: torch.device, allow_co
         module = _fetched(f"timm:{name}", lambda: timm.create_model(name, pretrained=True))
     else:
         module = load_weights(timm.create_model(name, pretrained=False), weights)
-    config = data.resolve_model_data_config(module)
-    count, height, width = config["input_size"]
-    preprocessing = Preprocessing(
-        size=(int(height), int(width)),
-        mean=_numbers(config["mean"]),
-        std=_numbers(config["std"]),
-        channels="gray" if count == 1 else "rgb",
-    )
+    preprocessing = from_settings(data.resolve_model_data_config(module))
     return from_module(module, name=name, preprocessing=preprocessing, device=device, channels_last=True)
 
 
@@ -63,11 +57,7 @@ def load_torchvision(name: str, *, weights: Path | None, device: torch.device, a
         module = _fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
     else:
         module = load_weights(models.get_model(base, weights=None), weights)
-    transform = chosen.transforms()
-    side = transform.crop_size
-    preprocessing = Preprocessing(
-        size=(int(side[0]), int(side[-1])), mean=_numbers(transform.mean), std=_numbers(transform.std)
-    )
+    preprocessing = as_preprocessing(chosen)
     full_name = name if version or weights is not None else f"{base}.{chosen.name}"
     return from_module(module, name=full_name, preprocessing=preprocessing, device=device)
 
@@ -105,7 +95,3 @@ def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     return f"did you mean {', '.join(near)}?" if near else f"it knows {len(names)} others"
-
-
-def _numbers(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

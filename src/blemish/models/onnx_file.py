@@ -15,6 +15,7 @@ from torch import Tensor
 
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files
+from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.sklearn_estimator import flat_preprocessing
 from blemish.types import InputError, optional_import
 
@@ -61,6 +62,7 @@ def load_onnx(path: Path, *, device: torch.device) -> Classifier:
         forward=in_batches_of(str(path), batch, run),
         weights=hash_files([path, *_external_files(path)]),
         preprocessing=preprocessing,
+        assumed=None if dtype == np.uint8 else NOTHING_SAID,
     )
 
 

@@ -146,6 +146,7 @@ def _adjusted(model: Classifier, settings: dict[str, Any], corruptions: tuple[st
             model,
             name=settings.get("name", model.name),
             preprocessing=replace(model.preprocessing, **changes),
+            assumed=None if "mean" in settings or "std" in settings else model.assumed,
             output=settings.get("output", model.output),
             skip_classes=_whole("skip_classes", settings.get("skip_classes", model.skip_classes)),
             training=Training(

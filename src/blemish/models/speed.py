@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from blemish.models.base import Classifier
 from blemish.types import InputError
 
-__all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "speed_up"]
+__all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "slowly", "speed_up"]
 
 Precision = Literal["float32", "float16", "bfloat16"]
 
@@ -35,6 +35,11 @@ def speed_up(
     forward = _Fast(model.module, model.forward, precision, channels_last, compiled)
     kind = model.kind + (f" ({', '.join(settings)})" if settings else "")
     return replace(model, forward=forward, kind=kind, reopen=_reopened(model, precision, channels_last, compiled))
+
+
+def slowly(model: Classifier) -> Classifier:
+    """The model without what makes it faster, where one batch alone would have to be compiled."""
+    return replace(model, forward=model.forward.plain) if isinstance(model.forward, _Fast) else model
 
 
 def compile_seconds(model: Classifier) -> float | None:

@@ -16,6 +16,7 @@ from blemish.models.base import Classifier, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.onnx_file import in_batches_of, preprocessing_for
+from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.types import InputError, optional_import
 
 __all__ = ["load_tflite"]
@@ -61,6 +62,7 @@ def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
         forward=in_batches_of(str(path), shape[0], run),
         weights=hash_files([path]),
         preprocessing=preprocessing,
+        assumed=None if kind.name in _LOWEST else NOTHING_SAID,
     )
 
 

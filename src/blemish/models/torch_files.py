@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from blemish.models.base import Classifier
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
+from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_archive import torch_kind
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
 from blemish.types import InputError
@@ -87,7 +88,14 @@ def _classifier(path: Path, kind: str, module: Callable[[Tensor], Tensor], devic
             shape = tuple(values.shape)
             raise InputError(f"{path}: the model refuses an input of shape {shape}: {_first_line(error)}") from error
 
-    return Classifier(name=path.stem, kind=kind, forward=forward, weights=hash_files([path]), device=device)
+    return Classifier(
+        name=path.stem,
+        kind=kind,
+        forward=forward,
+        weights=hash_files([path]),
+        device=device,
+        assumed=NOTHING_SAID,
+    )
 
 
 def _unpickled(path: Path) -> Any:

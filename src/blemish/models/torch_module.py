@@ -18,6 +18,7 @@ from blemish.data.memory import check_fits
 from blemish.models.base import Classifier, Output, Preprocessing, Training
 from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
+from blemish.models.own_preprocessing import NOTHING_SAID, Preprocessed, as_preprocessing, found_in
 from blemish.models.torch_archive import torch_kind
 from blemish.types import InputError
 
@@ -32,7 +33,7 @@ def from_module(
     module: nn.Module,
     *,
     name: str | None = None,
-    preprocessing: Preprocessing | None = None,
+    preprocessing: Preprocessed | None = None,
     output: Output = "logits",
     skip_classes: int = 0,
     training: Training | None = None,
@@ -40,6 +41,10 @@ def from_module(
     channels_last: bool = False,
 ) -> Classifier:
     """A torch module as a classifier, in evaluation mode and on the device; by default where it is.
+
+    ``preprocessing`` may also be torchvision's weights, or what their ``transforms()`` gives. Without it, what the
+    module says of itself is used (timm's ``pretrained_cfg``; torchvision's weights, attached to it as ``weights``);
+    else RGB in 0 … 1 is assumed. Either is told by a `Notice` when the model is first shown labelled images.
 
     The module is not copied: switching it to evaluation mode and moving it is seen by whoever else holds it.
     ``channels_last`` is a memory format in which many convolutional networks are faster; those that call ``view`` on
@@ -53,17 +58,20 @@ def from_module(
         module = module.eval().to(place)
     if channels_last:
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    called = name or type(module).__name__
+    own = found_in(module) if preprocessing is None else None
     return Classifier(
-        name=name or type(module).__name__,
+        name=called,
         kind="torch",
-        forward=_Forward(name or type(module).__name__, module, channels_last),
+        forward=_Forward(called, module, channels_last),
         weights=weights,
-        preprocessing=preprocessing or Preprocessing(),
+        preprocessing=own.preprocessing if own else as_preprocessing(preprocessing or Preprocessing()),
         output=output,
         skip_classes=skip_classes,
         training=training or Training(),
         device=place,
         module=module,
+        assumed=None if preprocessing is not None else own.told if own else NOTHING_SAID,
     )
 
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.metrics.compare import Comparison, Difference
-from blemish.reports.reading import title_of
+from blemish.metrics.titles import both_names
+from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
 from blemish.reports.tables import Cell, Table
 
 __all__ = ["comparison_tables", "p_text"]
 
-_WHOLE = (
-    "error",
-    "mce",
-    "relative_mce",
-    "robustness",
-    "residual",
-    "ece",
-    "mfr",
-    "flips",
-    "mt5d",
-    "ut5d",
-    "zipf",
-    "natural_gap",
+_WHOLE = both_names(
+    (
+        "error",
+        "mce",
+        "relative_mce",
+        "robustness",
+        "residual",
+        "ece",
+        "mfr",
+        "flips",
+        "mt5d",
+        "ut5d",
+        "zipf",
+        "natural_gap",
+    )
 )
 
 
@@ -45,8 +48,12 @@ def comparison_tables(found: Comparison, first: str, second: str) -> list[Table]
     order = [found.metric, *(name for name in _WHOLE if name != found.metric)]
     whole = sorted((row for row in rows["benchmark"] if row.name in order), key=lambda row: order.index(row.name))
     clean = [row for row in found.rows if (row.name, row.scope, row.of) == ("error", "condition", "clean")]
-    parts = [
-        ("The whole benchmark", "metric", [*whole, *clean]),
+    tables = [
+        (
+            "The whole benchmark" if found.part is None else f"The means {found.part}",
+            "metric",
+            [*whole, *clean],
+        ),
         ("Mean error by corruption", "corruption", _of("error", rows["corruption"])),
         ("Mean error by family", "family", _of("error", rows["family"])),
         ("Flip probability by sequence", "sequence", _of("flips", rows["sequence"])),
@@ -56,7 +63,7 @@ def comparison_tables(found: Comparison, first: str, second: str) -> list[Table]
         f"The difference is {second} less {first}, with its {100 * found.level:g} % interval, over the same "
         f"{found.images:,} images; p is of a paired test and is not corrected for the number of rows."
     )
-    return [_table(*part, first, second, (note,)) for part in parts if part[2]]
+    return [_table(*table, first, second, (note,)) for table in tables if table[2]]
 
 
 def _of(name: str, rows: Sequence[Difference]) -> list[Difference]:
@@ -68,11 +75,9 @@ def _table(title: str, what: str, rows: Sequence[Difference], first: str, second
 
 
 def _row(row: Difference) -> tuple[Cell, ...]:
-    label = row.of if row.scope not in ("benchmark", "condition") else title_of(row.name)
+    label = benchmark_title(row.name, None) if row.scope == "benchmark" else row.of
     if row.scope == "condition":
         label = f"{row.of} {title_of(row.name)}"
-    elif row.scope == "benchmark" and row.name in ("error", "robustness", "residual", "ece", "flips", "ut5d", "zipf"):
-        label = f"mean {label}"
     ends = (row.difference.low, row.difference.high)
     interval = ", ".join(signed(row.name, end) for end in ends)
     return (

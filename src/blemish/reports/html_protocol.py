@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from blemish.evaluation.chance import LOOK_AT
 from blemish.metrics.compare import protocol_differences
 from blemish.reports.html_parts import scrolling
 from blemish.reports.markup import Markup, element
@@ -121,6 +122,8 @@ def run_warnings(readings: Sequence[Reading]) -> list[str]:
 
 def _own_warnings(reading: Reading) -> list[str]:
     run, found = reading.run, []
+    if reading.scores.near_chance:
+        found.append(f"{reading.scores.chance}. Its numbers mean nothing as long as this is so. {LOOK_AT}.")
     if reading.seen:
         found.append(
             f"trained on {', '.join(reading.seen)}. Numbers with them are marked †; they do not measure robustness."

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.metrics.scores import Score
-from blemish.metrics.titles import TITLES
+from blemish.metrics.titles import TITLES, both_names
 from blemish.reports.html_parts import scrolling
 from blemish.reports.markup import Markup, element
-from blemish.reports.reading import Reading, column_of, title_of
+from blemish.reports.reading import Reading, benchmark_title, column_of, title_of
 from blemish.reports.score_tables import cell, with_interval
 from blemish.reports.tables import DAGGER, FOOTNOTE, Cell, Table
 
 __all__ = ["cards", "heatmap", "html_table"]
 
-_CARD_LINES = ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "mfr", "natural_gap")
+_CARD_LINES = both_names(
+    ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "mfr", "natural_gap")
+)
 
 
 def html_table(table: Table, *, caption: bool = True) -> Markup:
@@ -69,14 +71,14 @@ def cards(readings: Sequence[Reading]) -> Markup:
 def _card(reading: Reading) -> Markup:
     name = reading.metric
     shown = reading.get(name, "benchmark")
-    title = TITLES[name]
+    title, heading = TITLES[name], benchmark_title(name, reading.part, unit=False)
     if shown is None:
-        number = element("p", "–", element("small", f" {_headline(name)}"), class_="number")
+        number = element("p", "–", element("small", f" {heading}"), class_="number")
         interval = element("p", "could not be computed; see below", class_="interval")
     else:
         found = with_interval(name, shown)
         unit = f" {title.unit}" if title.unit else ""
-        number = element("p", found.value, element("small", f"{unit} {_headline(name)}"), class_="number")
+        number = element("p", found.value, element("small", f"{unit} {heading}"), class_="number")
         better = "higher is better" if title.higher_is_better else "lower is better"
         ends = found.interval.replace(", ", " to ")
         interval = element("p", f"{ends} ({100 * reading.scores.level:g} % interval); {better}", class_="interval")
@@ -84,17 +86,13 @@ def _card(reading: Reading) -> Markup:
     for line in _CARD_LINES:
         other = reading.get(line, "benchmark")
         if other is not None and line != name:
-            lines.append((_headline(line), cell(line, other), TITLES[line].unit))
+            lines.append((benchmark_title(line, None, unit=False), cell(line, other), TITLES[line].unit))
     terms = [
         (element("dt", what), element("dd", str(value), f" {unit}" if unit else None)) for what, value, unit in lines
     ]
-    heading = element("h3", reading.name)
-    return element("article", heading, number, interval, element("dl", terms), class_=f"card {reading.series}")
-
-
-def _headline(name: str) -> str:
-    text = title_of(name, unit=False)
-    return f"mean {text}" if name in ("error", "residual") else text
+    return element(
+        "article", element("h3", reading.name), number, interval, element("dl", terms), class_=f"card {reading.series}"
+    )
 
 
 def heatmap(reading: Reading) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blemish.metrics.titles import both_names
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading
 from blemish.version import VERSION
@@ -88,7 +89,7 @@ def terms(readings: Sequence[Reading]) -> Markup:
     shown = [
         (element("dt", title), element("dd", text))
         for name, (title, text) in _TERMS.items()
-        if any(reading.get(name, "benchmark") for reading in readings)
+        if any(reading.get(own, "benchmark") for reading in readings for own in both_names([name]))
     ]
     level = readings[0].scores.level
     interval = (

@@ -25,7 +25,7 @@ def scores_json(readings: Sequence[Reading]) -> str:
     entries = []
     for reading, unlike in zip(readings, differences(readings), strict=True):
         run = reading.run
-        entry = {**reading.scores.as_dict(), "model": reading.name, "folder": str(run.folder)}
+        entry = {**reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
         entry |= {part: run.info.get(part) for part in ("protocol", "data")}
         entry["protocol_differences"] = unlike
         if any(row["trained_on"] for row in entry["rows"]):
@@ -47,10 +47,13 @@ def _json(value: Any) -> str:
 
 
 def scores_csv(readings: Sequence[Reading]) -> str:
-    """A row per number; ``trained_on`` is † where the model met a corruption that it was trained on."""
+    """A row per number; ``trained_on`` is † where the model met a corruption that it was trained on.
+
+    ``near_chance`` says so of models that are not better than chance on clean images.
+    """
     rows = (
         {
-            "model": reading.name,
+            "model": reading.label,
             "benchmark": reading.scores.benchmark,
             "metric": row.name,
             "scope": row.scope,
@@ -62,6 +65,7 @@ def scores_csv(readings: Sequence[Reading]) -> str:
             "unit": row.unit,
             "images": reading.scores.images,
             "trained_on": "†" if row.trained_on else "",
+            "near_chance": "near chance" if reading.scores.near_chance else "",
         }
         for reading in readings
         for row in reading.scores.rows
@@ -87,6 +91,9 @@ def comparison_csv(found: Comparison) -> str:
             "p_value": row.p_value,
             "test": row.test,
             "trained_on": "†" if any(row.trained_on) else "",
+            "near_chance": " and ".join(
+                name for name, near in zip(("first", "second"), found.near_chance, strict=True) if near
+            ),
         }
         for row in found.rows
     )

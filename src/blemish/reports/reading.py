@@ -13,20 +13,36 @@ from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import check_level
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
-from blemish.metrics.titles import MEANS, TITLES, Scope
+from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 from blemish.types import InputError
 
-__all__ = ["Reading", "baseline_note", "check_level", "column_of", "differences", "labels", "read_all", "title_of"]
+__all__ = [
+    "Reading",
+    "baseline_note",
+    "benchmark_title",
+    "check_level",
+    "column_of",
+    "differences",
+    "labels",
+    "marked",
+    "read_all",
+    "title_of",
+]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A run and its scores, under a name that no other run beside it has; ``place`` is its number among them."""
+    """A run and its scores, under a label that no other run beside it has; ``place`` is its number among them."""
 
-    name: str
+    label: str
     run: Run
     scores: Scores
     place: int
+
+    @property
+    def name(self) -> str:
+        """The label as people read it, with a mark on models that are near chance."""
+        return marked(self.label, self.scores.near_chance)
 
     @cached_property
     def _rows(self) -> Mapping[tuple[str, str, str], Score]:
@@ -40,6 +56,11 @@ class Reading:
     def metric(self) -> str:
         """The name of the benchmark's headline."""
         return self.scores.metric
+
+    @property
+    def part(self) -> Part | None:
+        """Which part of a benchmark was measured, where not all of it."""
+        return self.scores.part
 
     @property
     def title(self) -> str:
@@ -115,6 +136,21 @@ def title_of(name: str, *, unit: bool = True) -> str:
     """
     title = TITLES[name]
     return f"{title.title}, {title.unit}" if unit and title.unit else title.title
+
+
+def marked(label: str, near_chance: bool) -> str:
+    """The name of a model; one that is near chance is marked wherever its name stands."""
+    return f"{label} (near chance)" if near_chance else label
+
+
+def benchmark_title(name: str, part: Part | None, *, unit: bool = True) -> str:
+    """A mean over a benchmark, or over a part of it, as a heading.
+
+    >>> benchmark_title("mean_ce", Part(20, 75, "imagenet-c"))
+    'mean CE over 20 of 75 conditions, %'
+    """
+    text, title = whole_title(name, part), TITLES[name]
+    return f"{text}, {title.unit}" if unit and title.unit else text
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
-from blemish.metrics.titles import TITLES, Scope
-from blemish.reports.reading import Reading, baseline_note, column_of, differences, title_of
+from blemish.metrics.titles import TITLES, Part, Scope, both_names
+from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, title_of
 from blemish.reports.tables import Cell, Table, number
 
 __all__ = [
@@ -25,18 +25,20 @@ __all__ = [
 ]
 
 _GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
-_SUMMARY = (
-    "error",
-    "mce",
-    "relative_mce",
-    "robustness",
-    "residual",
-    "flips",
-    "mfr",
-    "ut5d",
-    "mt5d",
-    "zipf",
-    "natural_gap",
+_SUMMARY = both_names(
+    (
+        "error",
+        "mce",
+        "relative_mce",
+        "robustness",
+        "residual",
+        "flips",
+        "mfr",
+        "ut5d",
+        "mt5d",
+        "zipf",
+        "natural_gap",
+    )
 )
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
@@ -86,9 +88,19 @@ def score_tables(readings: Sequence[Reading]) -> list[Table]:
 
 def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table:
     """What sums up the benchmark, the headline first: a column for each of a few models, or a row for each of many."""
-    headlines = list(dict.fromkeys(reading.metric for reading in readings))
-    others = [name for name in _SUMMARY if name not in headlines and any(r.get(name, "benchmark") for r in readings)]
-    lines = [(Cell(_benchmark_title(name)), *_summary_row(name, readings)) for name in (*headlines, *others)]
+    headlines = list(dict.fromkeys((reading.metric, reading.part) for reading in readings))
+    others = [
+        (name, part)
+        for name in _SUMMARY
+        for part in dict.fromkeys(reading.part for reading in readings if reading.get(name, "benchmark"))
+        if (name, part) not in headlines
+    ]
+    # The title of the table says which part it is about, unless there are several.
+    mixed = len({reading.part for reading in readings}) > 1
+    lines = [
+        (Cell(benchmark_title(name, part if number < len(headlines) or mixed else None)), *_row(name, part, readings))
+        for number, (name, part) in enumerate((*headlines, *others))
+    ]
     clean = [with_interval("error", reading.get("error", "condition", "clean")) for reading in readings]
     lines.insert(len(headlines), (Cell("clean error, %"), *clean))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
@@ -111,15 +123,11 @@ def _protocol_notes(readings: Sequence[Reading]) -> list[str]:
     ]
 
 
-def _summary_row(name: str, readings: Sequence[Reading]) -> list[Cell]:
-    return [with_interval(name, reading.get(name, "benchmark")) for reading in readings]
-
-
-def _benchmark_title(name: str) -> str:
-    text = title_of(name)
-    return (
-        f"mean {text}" if name in ("error", "robustness", "residual", "flips", "ut5d", "zipf", "natural_gap") else text
-    )
+def _row(name: str, part: Part | None, readings: Sequence[Reading]) -> list[Cell]:
+    """A mean of each model; those over another part of the benchmark are other numbers."""
+    return [
+        with_interval(name, reading.get(name, "benchmark") if reading.part == part else None) for reading in readings
+    ]
 
 
 def corruption_table(reading: Reading) -> Table | None:
@@ -205,9 +213,10 @@ def natural_table(readings: Sequence[Reading]) -> Table | None:
     return Table("Natural sets", columns, tuple(rows), text_columns=2)
 
 
-def _missing_names(missing: Missing) -> str:
-    names = ", ".join(title_of(name, unit=False) for name in missing.names)
-    return f"{names} of {missing.of}" if missing.of else names
+def _missing_names(missing: Missing, part: Part | None) -> str:
+    if not missing.of:
+        return ", ".join(benchmark_title(name, part, unit=False) for name in missing.names)
+    return f"{', '.join(title_of(name, unit=False) for name in missing.names)} of {missing.of}"
 
 
 def missing_table(readings: Sequence[Reading]) -> Table | None:
@@ -215,7 +224,7 @@ def missing_table(readings: Sequence[Reading]) -> Table | None:
     found: dict[tuple[str, str], list[str]] = {}
     for reading in readings:
         for missing in reading.scores.missing:
-            found.setdefault((_missing_names(missing), missing.why), []).append(reading.name)
+            found.setdefault((_missing_names(missing, reading.part), missing.why), []).append(reading.name)
     if not found:
         return None
     every = len(readings) > 1

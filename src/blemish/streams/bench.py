@@ -17,6 +17,7 @@ from torch import Tensor
 
 from blemish.corruptions.base import check_images
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.data.labels import check_below
 from blemish.rng import as_ids
 from blemish.streams.adaptive import Cells
 from blemish.streams.surface import GRID, check_grid
@@ -69,6 +70,7 @@ class Bench:
                 )
         if self.batch < 1:
             raise InputError(f"batches of {self.batch}; expected at least 1")
+        self._top = int(self.labels.max())
         self.labels = self.labels.to(self.images.device)
         self._keeps_all = self.images.numel() * (len(self.grid) - 1) <= _room(self.images.device)
         self._alone: dict[tuple[str, int], NDArray[np.bool_]] = {}
@@ -124,6 +126,10 @@ class Bench:
                 ids = _joined([self.ids[rows] for _, rows in spans])
                 batch = self._corrupted(batch, second, severity, ids)
             scores = self.predict(batch)
+            if scores.shape[1] <= self._top:
+                check_below(
+                    self.labels.cpu().numpy(), self.ids.numpy(), scores.shape[1], source="bench", model="the model"
+                )
             hit = scores.argmax(1) == _joined([self.labels[rows] for _, rows in spans])
             right.append(hit.to(torch.uint8).masked_fill(~scores.amax(1).isfinite(), _NOT_A_NUMBER))
         return torch.cat(right).view(len(cells), len(self.images))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.evaluation.chance import wilson_ends
 from blemish.metrics.bootstrap import Estimate, check_level
 from blemish.metrics.paired import mcnemar_p_value
 from blemish.streams.surface import Surface
@@ -34,11 +35,7 @@ def wilson(correct: float, images: int, *, level: float = 0.95) -> Estimate:
     check_level(level)
     if images < 1 or not 0 <= correct <= images:
         raise InputError(f"{correct:g} of {images} images correct; expected at least one image and a share of them")
-    share, z = correct / images, NormalDist().inv_cdf((1 + level) / 2)
-    centre = (share + z**2 / (2 * images)) / (1 + z**2 / images)
-    half = z * math.sqrt(share * (1 - share) / images + (z / (2 * images)) ** 2) / (1 + z**2 / images)
-    # With no image right, or none wrong, one end is the share itself, but for rounding.
-    return Estimate(share, max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share)))
+    return Estimate(correct / images, *wilson_ends(correct, images, level=level))
 
 
 def cell_interval(surface: Surface, cell: tuple[int, int], *, level: float = 0.95) -> Estimate:

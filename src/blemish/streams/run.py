@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from blemish.data.labels import check_below
 from blemish.storage.files import held_folder, write_bytes
 from blemish.storage.states import DamagedFileError, read_state
 from blemish.streams.settings import differing
@@ -126,8 +127,12 @@ def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
 
 
 def _predicted(batch: Batch, ids: NDArray[np.int64], methods: Mapping[str, Adapts]) -> Columns:
-    classes = {name: method.adapt(batch.images).argmax(1) for name, method in methods.items()}
-    place = (batch.positions.numpy(), ids[batch.rows.numpy()], batch.labels.numpy(), batch.steps.numpy())
+    scores = {name: method.adapt(batch.images) for name, method in methods.items()}
+    shown = ids[batch.rows.numpy()]
+    for name, found in scores.items():
+        check_below(batch.labels.numpy(), shown, found.shape[1], source="the stream", model=f"method {name}")
+    classes = {name: found.argmax(1) for name, found in scores.items()}
+    place = (batch.positions.numpy(), shown, batch.labels.numpy(), batch.steps.numpy())
     return dict(zip(_PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
 
 

@@ -1,0 +1,148 @@
+"""Which output of a model each label means: the rule for class folders that nobody has mapped, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.data.classes import imagenet_wnids
+from blemish.data.source import Source
+from blemish.types import InputError, notify
+
+__all__ = ["check_below", "class_indices", "fit_labels", "labels_entry"]
+
+_WORDNET = re.compile(r"n\d{8}")
+
+WAYS = (
+    "give a mapping (--mapping, or open_source(…, mapping=…)): a .json of {folder: index}, a text with a folder per "
+    "line in class order, or imagenet"
+)
+
+
+def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
+    """The source with labels that are the model's own class numbers; one that cannot be is refused.
+
+    Class folders that nobody mapped follow `class_indices`. So do classes with WordNet ids as names that a dataset or
+    an ``.npz`` file numbers among themselves. All other labels were given, and have to be below the number of outputs.
+    """
+    named = source.classes or ()
+    if source.labelling == "order" or (source.labelling == "given" and _some_of_imagenet(named, outputs)):
+        indices = class_indices(named, outputs, source=source.name, model=model)
+        wnids = imagenet_wnids()
+        if outputs == len(wnids) and _are_wordnet(named):
+            labels = np.array([indices[name] for name in named], dtype=np.int64)[source.labels]
+            return replace(source, labels=labels, classes=wnids, labelling="imagenet")
+        return source
+    _check_below(source, outputs, model)
+    return source
+
+
+def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: str) -> dict[str, int]:
+    """The class index of each class folder, which come in class order.
+
+    WordNet ids and a model with 1,000 outputs: ImageNet's indices. Else as many outputs as folders: numbered in order.
+    Everything else is refused, because it would be a guess.
+
+    >>> class_indices(["cat", "dog"], 2, source="pets", model="net")
+    {'cat': 0, 'dog': 1}
+    """
+    wnids = imagenet_wnids()
+    numbered = {name: number for number, name in enumerate(folders)}
+    if outputs == len(wnids) and _are_wordnet(folders):
+        known = {wnid: index for index, wnid in enumerate(wnids)}
+        if strange := [name for name in folders if name not in known]:
+            raise InputError(
+                f"{source}: {len(strange)} of {len(folders)} class folders are WordNet ids that are not among "
+                f"ImageNet's {len(wnids):,} classes ({_listed(strange)}), and model {model} has {outputs:,} outputs; "
+                f"{WAYS}"
+            )
+        indices = {name: known[name] for name in folders}
+        if indices != numbered:
+            notify(
+                f"{source}: {_counted(len(folders))} named by WordNet ids, and model {model} has {outputs:,} outputs: "
+                "labels are ImageNet's class indices (mapping imagenet)"
+            )
+        return indices
+    if outputs == len(folders):
+        return numbered
+    raise InputError(
+        f"{source}: {_counted(len(folders))} ({_listed(folders)}), but model {model} has {_outputs(outputs)}, so that "
+        f"nobody can tell which is which; expected as many outputs as folders; else {WAYS}{_hint(outputs)}"
+    )
+
+
+def labels_entry(source: Source) -> str:
+    """How labels were numbered, in a few words: what the header of records says of it.
+
+    Two sources with the same folders have equal entries only if the same labels mean the same classes.
+    """
+    if source.labelling in ("order", "imagenet"):
+        return "imagenet" if source.labelling == "imagenet" else "class folders in order"
+    if source.labelling == "given":
+        return "as given"
+    if source.classes == imagenet_wnids():
+        return "imagenet"
+    if source.classes is not None and list(source.classes) == sorted(source.classes):
+        return "class folders in order"
+    names = "\n".join(source.classes or ()).encode("utf-8", "surrogateescape")
+    return f"mapping {hashlib.blake2b(names, digest_size=6).hexdigest()}"
+
+
+def _some_of_imagenet(named: Sequence[str], outputs: int) -> bool:
+    """Whether labels number fewer classes than ImageNet's among themselves, for a model of all of them."""
+    count = len(imagenet_wnids())
+    return outputs == count and len(named) < count and _are_wordnet(named)
+
+
+def _are_wordnet(names: Sequence[str]) -> bool:
+    return bool(names) and all(_WORDNET.fullmatch(name) for name in names)
+
+
+def _check_below(source: Source, outputs: int, model: str) -> None:
+    if source.groups is not None:
+        needed = max(max(group) for group in source.groups)
+        if needed >= outputs:
+            raise InputError(f"{source.name}: needs class {needed} of a model, but {model} has {_outputs(outputs)}")
+        return
+    check_below(source.labels, source.names, outputs, source=source.name, model=f"model {model}")
+
+
+def check_below(
+    labels: NDArray[np.int64], names: Sequence[str] | NDArray[np.int64], outputs: int, *, source: str, model: str
+) -> None:
+    """Refuse a label that no output of a model stands for, and name its image, or tell its id.
+
+    >>> check_below(np.array([0, 3]), ["a.png", "b.png"], 4, source="pictures", model="model net")
+    """
+    row = int(labels.argmax())
+    label = int(labels[row])
+    if label >= outputs:
+        raise InputError(
+            f"{source}: image {names[row]} has the label {label}, but {model} has {_outputs(outputs)}; expected labels "
+            f"below {outputs}{_hint(outputs)}"
+        )
+
+
+def _hint(outputs: int) -> str:
+    if outputs == 1:
+        return ". A model with a single output has no score for each class: give it one for each, two for yes and no"
+    if outputs == len(imagenet_wnids()) + 1:
+        return ". Where the first output is the background, drop it (--skip-classes 1)"
+    return ""
+
+
+def _outputs(count: int) -> str:
+    return "1 output" if count == 1 else f"{count:,} outputs"
+
+
+def _counted(folders: int) -> str:
+    return "1 class folder" if folders == 1 else f"{folders:,} class folders"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

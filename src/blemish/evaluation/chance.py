@@ -1,0 +1,104 @@
+"""Is a classifier better than chance on clean images? If not, nothing that is measured of it means anything."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blemish.evaluation.records import Records
+from blemish.types import InputError
+
+__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of", "wilson_ends"]
+
+LOOK_AT = (
+    "Look at the labels (--mapping), the normalisation (--mean, --std), the channels (--channels) and the order of "
+    "the model's classes (--skip-classes 1 drops a background class)"
+)
+
+_LEVEL = 0.95
+_HALF_WAY = 0.5
+_NOTHING = 0.02
+_FEWEST = 10
+
+
+class NearChanceError(InputError):
+    """A model that is not better than chance on clean images. Its clean records are kept."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The accuracy on clean images with its 95 % interval, what chance gives, and whether the two are near."""
+
+    accuracy: float
+    low: float
+    high: float
+    chance: float
+    images: int
+    near: bool
+
+    def __str__(self) -> str:
+        accuracy, low, high, chance = map(_percent, (self.accuracy, self.low, self.high, self.chance))
+        less = "not" if self.low <= self.chance else "hardly"
+        return (
+            f"clean accuracy {accuracy} % ({low} to {high}, {self.images:,} images), {less} above chance ({chance} %)"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}" if share >= 0.01 else f"{100 * share:.2g}"
+
+
+def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None = None) -> Chance:
+    """Compare a model's first answers with chance.
+
+    Chance is how often the same answers would be right if they were dealt out to the images at random: Σ p(k) q(k)
+    over the classes k, with p their share of labels and q of answers. A model that always says the same is at chance,
+    however common that class is; one that knows a rare class is not. Where the images are of one class only, chance is
+    one in ``outputs``, the number of the model's.
+
+    The accuracy is near chance if its interval (Wilson, 95 %) reaches down to chance, but not up to half way between
+    chance and 1: with few images it reaches both, and nothing can be told, nor can it of fewer than ten. It is also
+    near chance if the interval ends within a fiftieth of that way: many images can prove an accuracy of 0.4 % to be
+    above 0.1 %, and something is wrong all the same.
+
+    >>> against_chance([0, 1] * 50, [0] * 100).near, against_chance([0, 1] * 50, [0, 1] * 50).near
+    (True, False)
+    """
+    truth, said = np.asarray(labels), np.asarray(answers)
+    if truth.shape != said.shape or truth.ndim != 1 or not len(truth):
+        raise InputError(f"labels of shape {truth.shape}, answers of shape {said.shape}; expected as many, one or more")
+    classes, counts = np.unique(truth, return_counts=True)
+    if len(classes) > 1:
+        answered = dict(zip(*(part.tolist() for part in np.unique(said, return_counts=True)), strict=True))
+        pairs = sum(n * answered.get(k, 0) for k, n in zip(classes.tolist(), counts.tolist(), strict=True))
+        chance = pairs / len(truth) ** 2
+    else:
+        chance = 1 / outputs if outputs else 0.0
+    right = int((truth == said).sum())
+    low, high = wilson_ends(right, len(truth), level=_LEVEL)
+    undecided = high >= chance + _HALF_WAY * (1 - chance)
+    near = (low <= chance and not undecided) or high < chance + _NOTHING * (1 - chance)
+    return Chance(right / len(truth), low, high, chance, len(truth), near and len(truth) >= _FEWEST)
+
+
+def chance_of(clean: Records, *, outputs: int | None = None) -> Chance:
+    """The comparison with chance for records of clean images; their header may know the number of outputs."""
+    known = outputs or (clean.header.get("model") or {}).get("outputs")
+    return against_chance(clean.labels, clean.top5[:, 0], outputs=known)
+
+
+def wilson_ends(correct: float, images: int, *, level: float = _LEVEL) -> tuple[float, float]:
+    """The ends of Wilson's score interval (1927) of a share of images.
+
+    >>> [round(end, 4) for end in wilson_ends(8, 10)]
+    [0.4902, 0.9433]
+    """
+    share, z = correct / images, NormalDist().inv_cdf((1 + level) / 2)
+    centre = (share + z**2 / (2 * images)) / (1 + z**2 / images)
+    half = z * math.sqrt(share * (1 - share) / images + (z / (2 * images)) ** 2) / (1 + z**2 / images)
+    # With no image right, or none wrong, one end is the share itself, but for rounding.
+    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))

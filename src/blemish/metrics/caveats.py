@@ -1,0 +1,48 @@
+"""What the numbers of a run may be called, and where they mean nothing: parts of benchmarks, models near chance."""
+
+from __future__ import annotations
+
+from blemish.benchmarks.condition import CLEAN
+from blemish.evaluation.chance import Chance, chance_of
+from blemish.evaluation.runs import Run
+from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
+from blemish.metrics.plan import Metric
+from blemish.metrics.titles import Part, partial_name
+from blemish.types import InputError
+
+__all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "undefined_where"]
+
+_RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
+
+
+def part_of(run: Run) -> Part | None:
+    """Which part of a benchmark a run is of; None for a whole one."""
+    if not (whole := run.info["benchmark"].get("part_of")):
+        return None
+    # Clean images are measured along with any part; they are no condition of the benchmark to be counted.
+    count = sum(condition != CLEAN for condition in run.conditions)
+    return Part(count, int(whole["conditions"]), str(whole["name"]))
+
+
+def headline_name(run: Run) -> str:
+    """The name of the number that a run is headed by: the benchmark's metric, or that of a part of it."""
+    metric = str(run.info["benchmark"]["metric"])
+    return metric if part_of(run) is None else partial_name(metric)
+
+
+def clean_chance(run: Run) -> Chance | None:
+    """How a run's clean accuracy compares with chance, where its clean images are measured."""
+    return chance_of(run.records(CLEAN)) if run.finished(CLEAN) else None
+
+
+def refuse_near_chance(metric: Metric, *chances: Chance | None) -> None:
+    """Refuse the rise of errors of a model that is near chance: it would be about 0, as if nothing could harm it."""
+    if metric.name in _RELATIVE and (near := [chance for chance in chances if chance is not None and chance.near]):
+        raise InputError(f"{near[0]}: there is nothing left to lose")
+
+
+def undefined_where(metric: Metric) -> str:
+    """Where a metric is no finite number."""
+    if metric.name in _RELATIVE:
+        return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
+    return "the clean accuracy is 0"

@@ -1,0 +1,120 @@
+"""What a torch module, or the weights it came with, says of its input: size, mean and standard deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from blemish.models.base import Preprocessing
+from blemish.types import InputError
+
+__all__ = ["NOTHING_SAID", "Preprocessed", "as_preprocessing", "found_in", "from_settings"]
+
+# Where timm keeps its settings, in new versions and in old ones; then what people attach to a module themselves.
+_TIMM = ("pretrained_cfg", "default_cfg")
+_ATTACHED = ("preprocessing", "weights")
+# Wrappers that only pass images on: DataParallel and compiled modules. Others may normalise themselves.
+_WRAPPED = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+
+_HOW = "Say it with --mean and --std, in Python with from_module(net, preprocessing=…)"
+
+Preprocessed = Preprocessing | Any
+"""A preprocessing; or, of torchvision, a member of a weights enum or what its ``transforms()`` gives."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A preprocessing, and in words where it was found; nothing where it was meant for us."""
+
+    preprocessing: Preprocessing
+    where: str | None
+
+    @property
+    def told(self) -> str | None:
+        """What is said of it."""
+        if self.where is None:
+            return None
+        own = self.preprocessing
+        size = "" if own.size is None else f"size {own.size[0]}×{own.size[1]}, "
+        numbers = f"mean {_shown(own.mean)}, std {_shown(own.std)}"
+        return f"{size}{numbers}, read from its {self.where}. {_HOW}"
+
+
+NOTHING_SAID = (
+    "nothing says what its input is like; assumed values in 0 … 1, red first, without mean and standard deviation. "
+    f"{_HOW}: 0 and 1 for a model that normalises by itself"
+)
+"""What is assumed of a model that says nothing, and how to say it."""
+
+
+def found_in(module: nn.Module) -> Own | None:
+    """What a module says of its input: timm's settings, torchvision's weights where they are attached to it."""
+    while (inner := _WRAPPED.get(type(module).__name__)) and isinstance(getattr(module, inner, None), nn.Module):
+        module = getattr(module, inner)
+    for name in _TIMM:
+        settings = getattr(module, name, None)
+        if settings is not None and (own := _from_timm(settings)) is not None:
+            return Own(own, name)
+    for name in _ATTACHED:
+        attached = getattr(module, name, None)
+        if isinstance(attached, Preprocessing):
+            return Own(attached, None)
+        if (own := _from_torchvision(attached)) is not None:
+            return Own(own, name)
+    return None
+
+
+def as_preprocessing(given: Preprocessed) -> Preprocessing:
+    """A preprocessing, whichever way it is given."""
+    if isinstance(given, Preprocessing):
+        return given
+    own = _from_torchvision(given)
+    if own is None:
+        raise InputError(
+            f"a preprocessing of type {type(given).__name__}; expected a Preprocessing, or torchvision's weights or "
+            "their transforms()"
+        )
+    return own
+
+
+def from_settings(settings: Mapping[str, Any]) -> Preprocessing:
+    """The preprocessing of timm's settings: ``input_size``, ``mean`` and ``std``."""
+    count, height, width = settings["input_size"]
+    return Preprocessing(
+        size=(int(height), int(width)),
+        mean=_numbers(settings["mean"]),
+        std=_numbers(settings["std"]),
+        channels="gray" if count == 1 else "rgb",
+    )
+
+
+def _from_timm(settings: Any) -> Preprocessing | None:
+    plain = settings if isinstance(settings, Mapping) else getattr(settings, "__dict__", {})
+    try:
+        return from_settings(plain)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _from_torchvision(given: Any) -> Preprocessing | None:
+    """Of weights, or of the transform of some: a crop, a mean and a standard deviation."""
+    try:
+        transform = given.transforms() if callable(getattr(given, "transforms", None)) else given
+        side = transform.crop_size
+        sides = tuple(side) if isinstance(side, Sequence) else (side,)
+        return Preprocessing(
+            size=(int(sides[0]), int(sides[-1])), mean=_numbers(transform.mean), std=_numbers(transform.std)
+        )
+    except (AttributeError, TypeError, ValueError, IndexError):
+        return None
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _shown(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
