@@ -118,7 +118,8 @@ def _distance(start: Points, end: Points) -> NDArray[np.float64]:
     along = end - start
     share = ((x - start[0]) * along[0] + (y - start[1]) * along[1]) / max(float(along @ along), 1e-12)
     share = share.clip(0, 1)
-    return np.hypot(x - start[0] - share * along[0], y - start[1] - share * along[1])
+    away: NDArray[np.float64] = np.hypot(x - start[0] - share * along[0], y - start[1] - share * along[1])
+    return away
 
 
 def _share(what: str) -> float:
