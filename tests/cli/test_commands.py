@@ -184,7 +184,7 @@ class TestCorrupt:
         [
             (["-c", "gausian_noise"], "did you mean gaussian_noise"),
             (["-s", "0,9"], "severity 9"),
-            (["--labels", "y.npy"], "--labels is for array files"),
+            (["--labels", "y.npy", "-c", "fog"], "--labels is for array files"),
             (["--crop", "500", "--resize", "256"], "a crop of 500"),
             (["-c", "fog", "-s", "1", "--crop", "49"], "too few for a centre crop"),
         ],

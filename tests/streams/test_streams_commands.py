@@ -181,7 +181,8 @@ def test_a_model_that_cannot_be_adapted(place: Path) -> None:
 @pytest.mark.parametrize("step", ["0", "-1", "0.3", "7"])
 def test_a_step_that_does_not_divide_the_range_is_explained(step: str, tmp_path: Path) -> None:
     code, _, said = invoke(
-        "calibrate", "-m", "demo:plain", "-d", "demo:digits", "-n", 5, f"--step={step}", "-o", tmp_path / "surfaces"
+        *("calibrate", "-m", "demo:plain", "-d", "demo:digits", "-c", "fog,snow", "-n", 5),
+        *(f"--step={step}", "-o", tmp_path / "surfaces"),
     )
     assert code == 2
     assert f"--step {float(step):g}; expected a number that divides 5" in said

@@ -59,8 +59,9 @@ def make_recipe(
             corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
         for level in levels:
             corruption.require(level)
-        corruption.check_files()
     check_sizes(resize, crop)
+    for corruption in chosen:
+        corruption.check_files()
     return Recipe(chosen, levels, seed, preset, file_format, resize, crop)
 
 
