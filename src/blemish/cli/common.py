@@ -17,11 +17,12 @@ from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import SeverityTable
 from blemish.ops.textures import FROST_VARIABLE, frost_kind
 from blemish.transform import preset_rule
-from blemish.types import InputError
+from blemish.types import InputError, WorkerError
 
 __all__ = [
     "BAD_INPUT",
     "DEFAULT_SEVERITIES",
+    "LOST_WORKERS",
     "Frost",
     "chosen_names",
     "friendly",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 BAD_INPUT = 2
+LOST_WORKERS = 1
 DEFAULT_SEVERITIES = "1,2,3,4,5"
 
 P = ParamSpec("P")
@@ -50,15 +52,15 @@ def say(message: str, style: str = "") -> None:
 
 
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and exit code 2, without a traceback."""
+    """Turn bad input into one line on stderr and exit code 2, without a traceback; lost workers into exit code 1."""
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
-        except InputError as error:
+        except (InputError, WorkerError) as error:
             stderr().print(Text(f"error: {error}", style="red"), soft_wrap=True)
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(BAD_INPUT if isinstance(error, InputError) else LOST_WORKERS) from None
 
     return guarded
 
