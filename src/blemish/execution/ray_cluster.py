@@ -140,8 +140,9 @@ class _RayWorker:
         try:
             content: bytes = self._ray.get(next(self._stream))
         except self._ray.exceptions.RayError as error:
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise WorkerError(f"a Ray worker died ({reason})") from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raised = isinstance(error, self._ray.exceptions.RayTaskError)  # whose first line tells only where
+            raise WorkerError(f"a Ray worker died ({lines[-1 if raised else 0].strip()})") from error
         return content
 
     def kill(self) -> None:
@@ -168,5 +169,8 @@ class _Actor:
         said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
         threading.Thread(target=serve, args=(job, threads, device, self._heard.get, said.put), daemon=True).start()
-        yield from iter(said.get, b"")
-        yield b""
+        while True:
+            content = said.get()
+            yield content
+            if not content:
+                return
