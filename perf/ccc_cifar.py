@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from blemish.adaptation.base import Levels
 from blemish.adaptation.methods import METHODS, make_method
 from blemish.data.array_source import array_source
 from blemish.data.source import stratified_order
+from blemish.execution import Calls, Done, Processes
 from blemish.models.base import Preprocessing
 from blemish.models.resnet_cifar import resnet20
 from blemish.models.torch_module import load_weights
@@ -133,9 +132,9 @@ def generate(options: argparse.Namespace, walk: Walk, images: Tensor, labels: Te
     return options.images / (time.perf_counter() - start)
 
 
-def run_method(name: str, weights: str, device: str, place: str, batch: int, reset: int) -> float:
+def run_method(job: tuple[str, str, str, str, int, int]) -> float:
     """One method over one stream; its correctness is left in a file."""
-    torch.set_num_threads(1)
+    name, weights, device, place, batch, reset = job
     shown = np.load(Path(place) / "images.npy", mmap_mode="r")
     labels = torch.from_numpy(np.load(Path(place) / "labels.npy"))
     clean = torch.from_numpy(np.load(Path(place).parent / "clean.npy")).to(device)
@@ -185,13 +184,11 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
         ]
     speeds: dict[str, Any] = {}
     start = time.perf_counter()
-    with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(run_method, *job): f"{Path(job[3]).name} {job[0]}" for job in jobs}
-        for done in as_completed(waiting):
-            # One method that fails must not take the others' results with it.
-            failed = done.exception()
-            speeds[waiting[done]] = repr(failed) if failed else done.result()
-            print(f"  {waiting[done]}: {speeds[waiting[done]]} images/s", flush=True)
+    for outcome in Processes(options.jobs, threads=1).run(Calls(run_method), jobs):
+        # One method that fails does not take the others' results with it.
+        name = f"{Path(outcome.unit[3]).name} {outcome.unit[0]}"
+        speeds[name] = outcome.result if isinstance(outcome, Done) else outcome.reason
+        print(f"  {name}: {speeds[name]} images/s", flush=True)
     results["methods_seconds"] = time.perf_counter() - start
     results["images_per_second"] = speeds
     score(options, results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.evaluation import runner
-from blemish.execution.base import Later, Tell
+from blemish.execution.base import PendingResult, Tell
 from blemish.models.base import Preprocessing
 from blemish.storage.files import staged_destination
 from blemish.types import InputError
@@ -87,7 +88,7 @@ class Afterwards:
         return self._begin
 
     def _begin(self, unit: int, tell: Tell) -> Any:  # noqa: ARG002
-        return self._finish(unit) if unit in self.at_once else Later(partial(self._finish, unit))
+        return self._finish(unit) if unit in self.at_once else PendingResult(partial(self._finish, unit))
 
     def _finish(self, unit: int) -> Any:
         if unit in self.die_always or (unit in self.die and once(self.folder / f"died-{unit}")):
@@ -102,6 +103,30 @@ class Afterwards:
 
 
 @dataclass(frozen=True)
+class Weighty:
+    """Results of many bytes; the worker is killed in the middle of sending the first, once."""
+
+    folder: Path
+
+    def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
+        return self._work
+
+    def _work(self, unit: int, tell: Tell) -> bytes:  # noqa: ARG002
+        if once(self.folder / "once"):
+            threading.Thread(target=self._kill, daemon=True).start()
+        return bytes(2**26)
+
+    def _kill(self) -> None:
+        """Once a thread is within a call that writes more than fits into a pipe."""
+        while True:
+            for task in Path("/proc/self/task").iterdir():
+                call = (task / "syscall").read_text().split()
+                if call[0] == "1" and int(call[3], 16) > 2**20:
+                    (self.folder / "killed").touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
 class Overlapping:
     """Each unit but the last is finished only after the next has begun; one worker that waits would wait for ever."""
 
@@ -111,10 +136,10 @@ class Overlapping:
     def open(self, device: torch.device | None) -> Work:  # noqa: ARG002
         return self._work
 
-    def _work(self, unit: int, tell: Tell) -> Later:
+    def _work(self, unit: int, tell: Tell) -> PendingResult:
         tell(unit)
         (self.folder / f"begun-{unit}").touch()
-        return Later(partial(self._finish, unit))
+        return PendingResult(partial(self._finish, unit))
 
     def _finish(self, unit: int) -> int:
         deadline = time.monotonic() + 30

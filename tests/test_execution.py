@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
@@ -18,41 +19,33 @@ import torch
 from blemish.execution import Done, Executor, Failed, InProcess, Processes, RayExecutor
 from blemish.execution.base import torch_threads
 from blemish.execution.failures import FAILURES_FILE, completed
-from blemish.execution.ray_actor import Actor
-from blemish.execution.schedule import Finished, Queued, Returned
-from blemish.types import InputError
-from execution_jobs import Afterwards, Overlapping, Sleeper, Squares, Unopenable
+from blemish.execution.worker import OPENING, Queued, serve
+from blemish.types import InputError, WorkerError
+from execution_jobs import Afterwards, Overlapping, Sleeper, Squares, Unopenable, Weighty
 
 EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
 
 
-def test_no_word_of_a_ray_worker_is_lost() -> None:
-    """Answers overtake each other: what has not arrived for certain is told again, with its place."""
-    actor = Actor()
-    answers: list[Any] = []
-
-    def work(unit: int, tell: Any) -> int:
-        for number, arrived in enumerate(unit):
-            tell(number)
-            answers.append(pickle.loads(actor.news(1, arrived)))
-        return len(unit)
-
-    actor._work = work
-    last = pickle.loads(actor.do(1, pickle.dumps((0, 0, 2))))
-    assert answers == [(1, 0, [0], None), (1, 0, [0, 1], None), (1, 2, [2], None)]
-    assert last == (1, 2, [2], Returned(3))
-
-
-def test_answers_of_a_ray_worker_that_cannot_travel(tmp_path: Path) -> None:
-    """They are the unit's failure, at once or later, and the worker lives on."""
-    actor = Actor()
-    actor._work = Afterwards(tmp_path, not_to_send=(1, 2), at_once=(2,)).open(None)
-    assert pickle.loads(actor.do(1, pickle.dumps(1)))[3] == Queued()
-    number, event = 1, pickle.loads(actor.finish(1))[3]
-    assert (event.number, "pickle" in event.event.reason) == (number, True)
-    assert "pickle" in pickle.loads(actor.do(2, pickle.dumps(2)))[3].reason
-    assert pickle.loads(actor.do(3, pickle.dumps(3)))[3] == Queued()
-    assert pickle.loads(actor.finish(3))[3] == Finished(3, Returned(9))
+def test_what_a_worker_says(tmp_path: Path) -> None:
+    """Of each unit in turn, by its number; what cannot travel is the unit's failure, and the worker lives on."""
+    units: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    said: list[bytes] = []
+    for number in (1, 2, 3, 4):
+        units.put(pickle.dumps((number, pickle.dumps(number))))
+    units.put(pickle.dumps((5, b"not a pickle")))
+    units.put(b"")
+    job = Afterwards(tmp_path, not_to_send=(1, 2), at_once=(2,), refuse=(4,))
+    serve(pickle.dumps(job), torch.get_num_threads(), "cpu", units.get, said.append)
+    assert said.pop() == b""
+    messages = [pickle.loads(content) for content in said]
+    assert messages[0] == Done(OPENING, None)
+    assert [message.unit for message in messages if isinstance(message, Queued)] == [1, 3, 4]
+    outcomes = {message.unit: message for message in messages[1:] if not isinstance(message, Queued)}
+    assert ["ickl" in outcomes[unit].reason for unit in (1, 2, 5)] == [True, True, True]
+    assert outcomes[3] == Done(3, 9)
+    assert outcomes[4].bad_input
+    # A unit that is queued is reported before the next one is.
+    assert messages.index(outcomes[1]) < messages.index(Queued(3)) < messages.index(outcomes[3])
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
@@ -130,13 +123,21 @@ class TestProcesses:
         failed = found.pop(1)
         assert isinstance(failed, Failed)
         assert failed.attempts == 3
+        assert failed.lost
         assert "SIGKILL" in failed.reason
         assert all(isinstance(outcome, Done) for outcome in found.values())
 
+    @pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="no /proc that tells of calls here")
+    def test_a_worker_killed_while_it_sends(self, tmp_path: Path) -> None:
+        """Half a message is no message, and nobody waits for the other half."""
+        found = list(Processes(1, retries=1).run(Weighty(tmp_path), range(2)))
+        assert (tmp_path / "killed").exists()
+        assert [len(outcome.result) for outcome in found if isinstance(outcome, Done)] == [2**26, 2**26]
+
     @pytest.mark.parametrize(("how", "reason"), [("kill", "SIGKILL"), ("raise", "RuntimeError: broken")])
     def test_workers_that_cannot_start(self, how: str, reason: str) -> None:
-        with pytest.raises(InputError, match=f"(?s)workers cannot start.*{reason}"):
-            list(Processes(2).run(Unopenable(how), range(4)))
+        with pytest.raises(WorkerError, match=f"(?s)workers cannot start.*{reason}"):
+            list(Processes(1, retries=0).run(Unopenable(how), range(4)))
 
     def test_units_of_a_key_stay_with_a_worker(self, tmp_path: Path) -> None:
         # Long enough that both workers are there before half of the units are done.
@@ -200,7 +201,7 @@ class TestProcesses:
         assert pids
         assert not any(alive(pid) for pid in pids)
 
-    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "term", "kill -9"])
     def test_workers_end_with_the_coordinator(self, tmp_path: Path, how: signal.Signals) -> None:
         script = tmp_path / "script.py"
         script.write_text(
@@ -244,6 +245,16 @@ def alive(pid: int) -> bool:
 
 
 class TestCompleted:
+    def test_lost_workers_are_no_bad_input(self, tmp_path: Path) -> None:
+        """A unit that killed its workers is named; everything else is done."""
+        lost = Failed(1, "a worker process was ended by SIGKILL", "", 3, lost=True)
+        raised = Failed(2, "ZeroDivisionError: unit 2", "", 3)
+        for failures, kind in (([raised, lost], WorkerError), ([raised], InputError)):
+            found = completed([Done(0, "result"), *failures], tmp_path)
+            assert next(found) == (0, "result")
+            with pytest.raises(kind, match=f"failed: {', '.join(sorted(str(it.unit) for it in failures))}; all others"):
+                next(found)
+
     def test_tracebacks_are_written_down(self, tmp_path: Path) -> None:
         job = Squares(tmp_path, fail_always=(1,), refuse=(3,))
         seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""Small shared types: what an image batch looks like, and how bad input is reported."""
+"""Small shared types: what an image batch looks like, and how bad input and lost workers are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "notify", "optional_import"]
+__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "WorkerError", "notify", "optional_import"]
 
 _HERE = str(Path(__file__).parent)
 
@@ -24,6 +24,10 @@ class UnknownNameError(InputError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would quote it
+
+
+class WorkerError(RuntimeError):
+    """Workers that were lost (killed, or their machine is gone), or that cannot start."""
 
 
 class Notice(UserWarning):

@@ -19,11 +19,12 @@ from blemish.corruptions.severity import SeverityTable
 from blemish.models.code import raised_by_a_signal, where_raised
 from blemish.ops.photographs import REFERENCE
 from blemish.transform import preset_rule
-from blemish.types import InputError, Notice
+from blemish.types import InputError, Notice, WorkerError
 
 __all__ = [
     "BAD_INPUT",
     "DEFAULT_SEVERITIES",
+    "LOST_WORKERS",
     "AllowCode",
     "Frost",
     "check_frost",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 BAD_INPUT = 2
+LOST_WORKERS = 1
 DEFAULT_SEVERITIES = "1,2,3,4,5"
 
 P = ParamSpec("P")
@@ -56,7 +58,8 @@ def say(message: str, style: str = "") -> None:
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
     """Turn bad input into one line on stderr and exit code 2, without a traceback; and notices into lines.
 
-    No command leaves by itself with code 0 before its end, so whatever does is someone else's code.
+    Lost workers give exit code 1. No command leaves by itself with code 0 before its end, so whatever does is someone
+    else's code.
     """
 
     @functools.wraps(command)
@@ -66,6 +69,8 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
                 return command(*args, **kwargs)
         except InputError as error:
             raise _failed(str(error)) from None
+        except WorkerError as error:
+            raise _failed(str(error), LOST_WORKERS) from None
         except SystemExit as error:
             if raised_by_a_signal(error):
                 raise
@@ -78,9 +83,9 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
-def _failed(message: str) -> typer.Exit:
+def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
     stderr().print(Text(f"error: {message}", style="red"), soft_wrap=True)
-    return typer.Exit(BAD_INPUT)
+    return typer.Exit(code)
 
 
 AllowCode = Annotated[

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -193,9 +194,13 @@ def _estimator(name: str) -> Callable[[int], Any]:
         seeded = isinstance(found, type) and "random_state" in inspect.signature(found).parameters
         if not isinstance(found, type):
             return cast(Callable[[int], Any], found)
-        return lambda run: found(random_state=run) if seeded else found()
+        return partial(_made, found, seeded)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{name}: cannot be imported ({error}); expected python:module:name") from error
+
+
+def _made(kind: type, seeded: bool, run: int) -> Any:
+    return kind(random_state=run) if seeded else kind()
 
 
 def _radii(text: str, at: float, option: str) -> tuple[float, ...]:

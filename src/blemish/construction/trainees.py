@@ -72,11 +72,11 @@ class TrainingJob:
         images, labels = self.images(), self.labels
         if place.type == "cuda" and images.numel() < _ROOM:
             images, labels = images.to(place), labels.to(place)
-        return _Desk(self.plan, images, labels, place).train
+        return WorkerState(self.plan, images, labels, place).train
 
 
 @dataclass(frozen=True)
-class _Desk:
+class WorkerState:
     plan: Plan
     images: Tensor
     labels: Tensor

@@ -23,7 +23,7 @@ from blemish.evaluation.header import differences, made_with
 from blemish.evaluation.predict import Batcher
 from blemish.evaluation.records import records_bytes
 from blemish.evaluation.work import Task, queue
-from blemish.execution.base import Later, Tell, settled
+from blemish.execution.base import PendingResult, Tell, wait_for
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 from blemish.models.speed import compile_seconds, fill_batches
@@ -152,7 +152,7 @@ class ShardJob:
         fill_batches(model, min(self.size, most))
         stored = self.stored if self.stored is None or isinstance(self.stored, StoredSet) else self.stored()
         # What comes later comes as bytes in the end.
-        return cast(Callable[[Shard, Tell], bytes], _Desk(self, model, stored, Batcher(self.size)).measure)
+        return cast(Callable[[Shard, Tell], bytes], WorkerState(self, model, stored, Batcher(self.size)).measure)
 
     def task_header(self, condition: str, pixels: str) -> dict[str, Any]:
         """The header of a condition's records."""
@@ -161,7 +161,7 @@ class ShardJob:
 
 
 @dataclass
-class _Desk:
+class WorkerState:
     """A worker at work: its model, and the images of its last shards."""
 
     job: ShardJob
@@ -174,7 +174,7 @@ class _Desk:
     whole: dict[str, Images] = field(default_factory=dict)
     compiling: float | None = None
 
-    def measure(self, shard: Shard, tell: Tell) -> bytes | Later:
+    def measure(self, shard: Shard, tell: Tell) -> bytes | PendingResult:
         """The file of records of a shard; a GPU begins with the next shard before the host has written it."""
         done = 0
 
@@ -195,8 +195,8 @@ class _Desk:
             tell(Compiled(seconds or 0.0))
         if (outputs := self.model.outputs_seen) is not None:
             tell(Outputs(outputs))
-        later = Later(lambda: records_bytes(records()))
-        return later if self.model.device.type == "cuda" else settled(later)
+        later = PendingResult(lambda: records_bytes(records()))
+        return later if self.model.device.type == "cuda" else wait_for(later)
 
     def _task(self, shard: Shard) -> Task:
         job, condition = self.job, self.job.conditions[shard.condition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from blemish.data.natural import same_classes
 from blemish.data.stored import StoredSet
 from blemish.evaluation.shards import Mapped, Reopened, View
 from blemish.evaluation.stage import Setting, Stage
+from blemish.execution.tensors import mapped_file
 from blemish.storage.files import staging_path
 from blemish.types import InputError
 
@@ -32,7 +33,7 @@ def travelling(
         files: dict[int, Mapped] = {}
         for images in views.values():
             if id(images.pixels) not in files:
-                files[id(images.pixels)] = stack.enter_context(_mapped(images, folder))
+                files[id(images.pixels)] = Mapped(_file_of(images, folder, stack), images.pixels.size)
         return {name: View(replace(images, pixels=nothing), files[id(images.pixels)]) for name, images in views.items()}
     found = {}
     for name, images in views.items():
@@ -51,26 +52,12 @@ def travelling(
     return found
 
 
-@contextlib.contextmanager
-def _mapped(images: Images, folder: Path) -> Iterator[Mapped]:
-    """The pixels in a file that workers of this machine map; a copy, unless they are in one already."""
+def _file_of(images: Images, folder: Path, stack: contextlib.ExitStack) -> Path:
+    """The file that the pixels lie in; where they do not, one that is written now."""
     file = images.pixels.filename if isinstance(images.pixels, np.memmap) else None
     if isinstance(file, (str, Path)) and Path(file).is_file():
-        yield Mapped(Path(file), images.pixels.size)
-        return
-    path = staging_path(folder, Path("pixels"))
-    try:
-        _write(images, path)
-        yield Mapped(path, images.pixels.size)
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _write(images: Images, path: Path) -> None:
-    try:
-        path.write_bytes(images.pixels.data)  # which says why it fails; NumPy's own way does not
-    except OSError as error:
-        raise InputError(f"cannot write decoded images to {path.parent}: {error.strerror or error}") from error
+        return Path(file)
+    return stack.enter_context(mapped_file(images.pixels, staging_path(folder, Path("pixels"))))
 
 
 def reopening(stored: StoredSet | None) -> Callable[[], StoredSet] | None:

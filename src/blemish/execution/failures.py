@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blemish.execution.base import Done, Failed, Outcome
-from blemish.types import InputError
+from blemish.types import InputError, WorkerError
 
 __all__ = ["FAILURES_FILE", "completed", "raise_failures"]
 
@@ -52,7 +52,8 @@ def raise_failures(failures: list[Failed[Unit]], folder: Path | None, name: Call
         caused = [failed for failed in failures if _CAUSED in failed.traceback]
         where = f"; {_written(log, _text(caused, name))}" if caused and log is not None else ""
         raise InputError(f"{first.reason} ({shown}){where}")
-    raise InputError(f"failed: {shown}; all others are done. {first.reason}; {_written(log, _text(failures, name))}")
+    kind = WorkerError if any(failed.lost for failed in failures) else InputError
+    raise kind(f"failed: {shown}; all others are done. {first.reason}; {_written(log, _text(failures, name))}")
 
 
 def _text(failures: list[Failed[Unit]], name: Callable[[Unit], str]) -> str:

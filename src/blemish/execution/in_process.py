@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import traceback
+import itertools
 from collections.abc import Callable, Generator, Hashable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
-
 from blemish.execution.base import (
     Done,
-    Failed,
+    Executor,
     Job,
-    Later,
     Outcome,
+    PendingResult,
     Progress,
-    Reach,
-    Tell,
-    Work,
-    settled,
+    failed,
     torch_threads,
+    wait_for,
 )
-from blemish.types import InputError
 
 __all__ = ["InProcess"]
 
@@ -32,31 +27,14 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class InProcess:
+class InProcess(Executor):
     """No other process: nothing has to be picklable, and the job uses the device that it has."""
 
+    reach = "process"
+    workers = 1
+    device = None
+
     retries: int = 2
-
-    def __enter__(self) -> InProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    @property
-    def workers(self) -> int:
-        """One unit at a time."""
-        return 1
-
-    @property
-    def reach(self) -> Reach:
-        """Everything is shared."""
-        return "process"
-
-    @property
-    def device(self) -> torch.device | None:
-        """That of the job."""
-        return None
 
     def run(
         self,
@@ -70,38 +48,34 @@ class InProcess:
         """The outcome of each unit, in their order."""
         with torch_threads(threads):
             work = job.open(None)
+
+        def begin(unit: Unit) -> Result:
+            with torch_threads(threads):
+                return work(unit, lambda what: None if progress is None else progress(unit, what))
+
+        def finished(unit: Unit, result: Future[Result]) -> Outcome[Unit, Result]:
+            return self._tried(unit, itertools.chain([result.result], itertools.repeat(lambda: wait_for(begin(unit)))))
+
+        pending: tuple[Unit, Future[Result]] | None = None
         with ThreadPoolExecutor(1) as thread:
-            waiting: tuple[Unit, Future[Result]] | None = None
             for unit in units:
-                with torch_threads(threads):
-                    outcome = self._outcome(work, unit, progress)
-                if waiting is not None:
-                    yield self._waited_for(work, *waiting)
-                    waiting = None
-                if isinstance(outcome, Done) and isinstance(outcome.result, Later):
-                    waiting = unit, thread.submit(outcome.result.finish)
+                outcome = self._tried(unit, itertools.repeat(lambda: begin(unit)))  # noqa: B023  # called at once
+                if pending is not None:
+                    yield finished(*pending)
+                    pending = None
+                if isinstance(outcome, Done) and isinstance(outcome.result, PendingResult):
+                    pending = unit, thread.submit(outcome.result.finish)
                 else:
                     yield outcome
-            if waiting is not None:
-                yield self._waited_for(work, *waiting)
+            if pending is not None:
+                yield finished(*pending)
 
-    def _waited_for(self, work: Work[Unit, Result], unit: Unit, result: Future[Result]) -> Outcome[Unit, Result]:
-        first = [result.result]
-
-        def again(unit: Unit, tell: Tell) -> Result:
-            if first:
-                return first.pop()()
-            done: Result = settled(work(unit, tell))
-            return done
-
-        return self._outcome(again, unit, None)
-
-    def _outcome(self, work: Work[Unit, Result], unit: Unit, progress: Progress | None) -> Outcome[Unit, Result]:
-        for attempt in range(1, self.retries + 2):
+    def _tried(self, unit: Unit, attempts: Iterable[Callable[[], Result]]) -> Outcome[Unit, Result]:
+        for number, attempt in enumerate(itertools.islice(attempts, self.retries + 1), start=1):
             try:
-                return Done(unit, work(unit, lambda what: progress(unit, what) if progress is not None else None))
-            except InputError as error:
-                return Failed(unit, str(error), traceback.format_exc(), attempt, bad_input=True)
+                return Done(unit, attempt())
             except Exception as error:
-                failed = Failed(unit, f"{type(error).__name__}: {error}", traceback.format_exc(), attempt)
-        return failed
+                failure = failed(unit, error, number)
+                if failure.bad_input:
+                    break
+        return failure

@@ -1,38 +1,21 @@
-"""A tensor on its way to workers: itself, a file of this machine that all map, or a way to make it again."""
+"""Pixels on their way to workers: themselves, a file of this machine that all map, or a way to make them again."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.execution.base import Reach
 from blemish.types import InputError
 
-__all__ = ["shared_tensor"]
-
-
-@dataclass(frozen=True)
-class _Same:
-    tensor: Tensor
-
-    def __call__(self) -> Tensor:
-        return self.tensor
-
-
-@dataclass(frozen=True)
-class _File:
-    path: Path
-    shape: tuple[int, ...]
-
-    def __call__(self) -> Tensor:
-        # Copied where it is written to, which nobody does: torch warns of arrays that cannot be.
-        return torch.from_numpy(np.memmap(self.path, dtype=np.uint8, mode="c", shape=self.shape))
+__all__ = ["mapped_file", "shared_tensor"]
 
 
 @contextlib.contextmanager
@@ -44,21 +27,29 @@ def shared_tensor(
     ``again`` makes it on another machine, and has to be picklable.
     """
     if reach == "process":
-        yield _Same(tensor)
+        yield lambda: tensor
     elif reach == "cluster":
         if again is None:
             raise InputError("images in memory cannot be opened on other machines; expected a path to them")
         yield again
     else:
-        try:
-            _write(tensor, path)
-            yield _File(path, tuple(tensor.shape))
-        finally:
-            path.unlink(missing_ok=True)
+        with mapped_file(tensor.cpu().contiguous().numpy(), path) as file:
+            yield partial(_mapped, file, tuple(tensor.shape))
 
 
-def _write(tensor: Tensor, path: Path) -> None:
+def _mapped(path: Path, shape: tuple[int, ...]) -> Tensor:
+    # Copied where it is written to, which nobody does: torch warns of arrays that cannot be.
+    return torch.from_numpy(np.memmap(path, dtype=np.uint8, mode="c", shape=shape))
+
+
+@contextlib.contextmanager
+def mapped_file(pixels: NDArray[np.uint8], path: Path) -> Iterator[Path]:
+    """A file of pixels for a while, which processes map: they are in memory once."""
     try:
-        path.write_bytes(tensor.cpu().contiguous().numpy().data)  # NumPy's own way does not say why it fails
-    except OSError as error:
-        raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
+        try:
+            path.write_bytes(pixels.data)  # which says why it fails; NumPy's own way does not
+        except OSError as error:
+            raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
+        yield path
+    finally:
+        path.unlink(missing_ok=True)

@@ -6,12 +6,14 @@ Algorithm 1 of Siedel et al. 2022. A run splits the data anew, trains one model 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from blemish.execution import Calls, Failed, Processes
+from blemish.execution.failures import raise_failures
 from blemish.ops.balls import Norm
 from blemish.rng import Words
 from blemish.separation.exact import checked_points
@@ -100,7 +104,7 @@ def experiment(
     """Accuracies for every ε_train and ε_test over ``runs`` runs; 0 and ε_min are always among the test radii.
 
     With a ``folder``, each finished run is kept there, and a later call continues; a folder with other settings is
-    refused. ``jobs`` runs go side by side in processes of their own.
+    refused. ``jobs`` runs go side by side in processes of their own, which have to be able to import the trainer.
     """
     data, codes, _ = checked_points(points, labels)
     if runs < 1 or jobs < 1:
@@ -122,8 +126,8 @@ def experiment(
     protocol.split(0, len(data))
     values = as_unit_floats(data)
     if folder is None:
-        tables = list(_several(values, codes, train, protocol, range(runs), None, jobs, progress, runs))
-        return Matrix.of(protocol, tables)
+        tables = dict(_several(values, codes, train, protocol, range(runs), None, jobs, progress, runs))
+        return Matrix.of(protocol, [tables[run] for run in range(runs)])
     target = Path(folder)
     check_folder(target)
     with staged_destination(target):
@@ -187,21 +191,30 @@ def _several(
     jobs: int,
     progress: Callable[[int, int], None] | None,
     runs: int,
-) -> Iterable[NDArray[np.float64]]:
-    if jobs == 1 or len(which) < 2:
-        tables: Iterable[Any] = (_one(points, codes, train, protocol, run, folder) for run in which)
-    else:
-        joblib = optional_import("joblib")
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")
-        tables = parallel(joblib.delayed(_one)(points, codes, train, protocol, run, folder) for run in which)
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Runs and their tables, as they are finished."""
+    work = partial(_one, points, codes, train, protocol, folder)
+    apart = jobs > 1 and len(which) > 1
+    tables = _apart(work, which, folder, jobs) if apart else ((run, work(run)) for run in which)
     for done, table in enumerate(tables, start=runs - len(which) + 1):
         if progress is not None:
             progress(done, runs)
         yield table
 
 
+def _apart(
+    work: Callable[[int], NDArray[np.float64]], which: Sequence[int], folder: Path | None, jobs: int
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    with contextlib.closing(Processes(jobs).run(Calls(work), which)) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, Failed):  # what fails in one run will in others
+                raise_failures([outcome], folder, "run {}".format)
+            else:
+                yield outcome.unit, outcome.result
+
+
 def _one(
-    points: NDArray[Any], codes: NDArray[np.int64], train: Trainer, protocol: Protocol, run: int, folder: Path | None
+    points: NDArray[Any], codes: NDArray[np.int64], train: Trainer, protocol: Protocol, folder: Path | None, run: int
 ) -> NDArray[np.float64]:
     """One run: accuracies of shape (ε_test, ε_train)."""
     trained, tested = protocol.split(run, len(points))
@@ -220,26 +233,30 @@ def _one(
 
 def from_estimator(make: Callable[[int], Any]) -> Trainer:
     """A trainer from a function that makes a fresh scikit-learn estimator for a seed."""
+    return partial(_fit, make)
 
-    def train(points: NDArray[Any], labels: NDArray[Any], noise: Noise) -> Predict:
-        noisy, targets = noise.augmented(points, labels)
-        fitted = make(noise.run).fit(noisy.reshape(len(noisy), -1), targets)
 
-        def predict(asked: NDArray[Any]) -> NDArray[Any]:
-            return np.asarray(fitted.predict(asked.reshape(len(asked), -1)))
-
-        return predict
-
-    return train
+def _fit(make: Callable[[int], Any], points: NDArray[Any], labels: NDArray[Any], noise: Noise) -> Predict:
+    noisy, targets = noise.augmented(points, labels)
+    fitted = make(noise.run).fit(noisy.reshape(len(noisy), -1), targets)
+    return lambda asked: np.asarray(fitted.predict(asked.reshape(len(asked), -1)))
 
 
 def forest(trees: int = 100) -> Trainer:
     """A random forest, as in the paper with 100 trees; the run seeds it."""
-    ensemble = optional_import("sklearn.ensemble")
-    return from_estimator(lambda run: ensemble.RandomForestClassifier(n_estimators=trees, random_state=run))
+    optional_import("sklearn")
+    return from_estimator(partial(_forest, trees))
+
+
+def _forest(trees: int, run: int) -> Any:
+    return optional_import("sklearn.ensemble").RandomForestClassifier(n_estimators=trees, random_state=run)
 
 
 def nearest_neighbour() -> Trainer:
     """The 1-nearest-neighbour classifier, which leaves as much room around points as there is."""
-    neighbors = optional_import("sklearn.neighbors")
-    return from_estimator(lambda _run: neighbors.KNeighborsClassifier(n_neighbors=1))
+    optional_import("sklearn")
+    return from_estimator(_nearest)
+
+
+def _nearest(_run: int) -> Any:
+    return optional_import("sklearn.neighbors").KNeighborsClassifier(n_neighbors=1)

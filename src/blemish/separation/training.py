@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,22 +44,32 @@ def from_net(
     """
     if epochs < 1 or batch < 1:
         raise InputError(f"epochs={epochs}, batch={batch}; expected at least 1 of each")
-    place = torch.device(device)
+    descent = partial(torch.optim.SGD, lr=rate, momentum=momentum, weight_decay=decay, nesterov=momentum > 0)
+    views = {"batch": batch, "flip": flip, "crop": crop}
+    return partial(_train, make, descent, epochs, views, torch.device(device))
 
-    def train(points: NDArray[Any], labels: NDArray[Any], noise: Noise) -> Predict:
-        images = _channels_first(points)
-        with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-            torch.manual_seed(noise.seed * 1_000_003 + noise.run)  # the first weights, and dropout
-            net = make(tuple(images.shape[1:]), int(labels.max()) + 1).to(place)
-            optimiser = torch.optim.SGD(net.parameters(), rate, momentum, weight_decay=decay, nesterov=momentum > 0)
-            milestones = [math.ceil(share * epochs) for share in (0.3, 0.6, 0.8)]
-            schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, milestones, gamma=0.2)
-            for epoch in range(epochs):
-                _epoch(net, optimiser, images, labels, noise, epoch, batch=batch, flip=flip, crop=crop, device=place)
-                schedule.step()
-        return predictor(net, device=place)
 
-    return train
+def _train(
+    make: Callable[[tuple[int, ...], int], nn.Module],
+    descent: Callable[..., torch.optim.Optimizer],
+    epochs: int,
+    views: dict[str, Any],
+    device: torch.device,
+    points: NDArray[Any],
+    labels: NDArray[Any],
+    noise: Noise,
+) -> Predict:
+    images = _channels_first(points)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(noise.seed * 1_000_003 + noise.run)  # the first weights, and dropout
+        net = make(tuple(images.shape[1:]), int(labels.max()) + 1).to(device)
+        optimiser = descent(net.parameters())
+        milestones = [math.ceil(share * epochs) for share in (0.3, 0.6, 0.8)]
+        schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, milestones, gamma=0.2)
+        for epoch in range(epochs):
+            _epoch(net, optimiser, images, labels, noise, epoch, device=device, **views)
+            schedule.step()
+    return predictor(net, device=device)
 
 
 def _channels_first(points: NDArray[Any]) -> NDArray[np.float32]:
@@ -133,6 +144,8 @@ def predictor(net: nn.Module, *, device: str | torch.device = "cpu", batch: int 
 def wide_resnet(depth: int = 28, width: int = 10, *, dropout: float = 0.3, **settings: Any) -> Trainer:
     """A trainer of WRN-depth-width nets; ``settings`` are those of ``from_net``."""
     WideResNet(depth, width=1, classes=2)  # refuse a bad depth before any work
-    return from_net(
-        lambda shape, classes: WideResNet(depth, width, classes=classes, channels=shape[0], dropout=dropout), **settings
-    )
+    return from_net(partial(_wide_resnet, depth, width, dropout), **settings)
+
+
+def _wide_resnet(depth: int, width: int, dropout: float, shape: tuple[int, ...], classes: int) -> WideResNet:
+    return WideResNet(depth, width, classes=classes, channels=shape[0], dropout=dropout)

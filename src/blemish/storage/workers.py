@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-import torch
-
-from blemish.execution.base import Executor, Failed, Outcome, Tell
+from blemish.execution.base import Calls, Executor, Failed, Outcome
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
 from blemish.execution.processes import Processes
@@ -29,17 +26,6 @@ def executor_for(jobs: int, executor: Executor | None = None) -> Executor:
     return executor or (Processes(jobs) if jobs > 1 else InProcess())
 
 
-@dataclass(frozen=True)
-class _Job(Generic[Task, Result]):
-    work: Callable[[Task], Result]
-
-    def open(self, device: torch.device | None) -> Callable[[Task, Tell], Result]:  # noqa: ARG002
-        return self._do
-
-    def _do(self, task: Task, tell: Tell) -> Result:  # noqa: ARG002
-        return self.work(task)
-
-
 def run_tasks(
     work: Callable[[Task], Result],
     tasks: Iterable[Task],
@@ -54,7 +40,7 @@ def run_tasks(
     are listed in an error at the end, with their tracebacks in a file in ``folder``.
     """
     # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
-    outcomes = executor.run(_Job(work), tasks, threads=1)
+    outcomes = executor.run(Calls(work), tasks, threads=1)
     with contextlib.closing(outcomes):
         for _, result in completed(_without_bad_input(outcomes), folder, name):
             yield result
