@@ -20,7 +20,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.execution.base import Later, Tell
-from blemish.storage.files import staged_destination
+from blemish.storage.files import held_folder
 from blemish.types import InputError
 
 Work = Callable[[Any, Tell], Any]
@@ -203,7 +203,7 @@ def compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None
     mark, done = folder / "mark", 0
     while done < rounds:
         try:
-            with staged_destination(folder):
+            with held_folder(folder):
                 if mark.exists():
                     seen.put("two at once")
                 mark.write_text("here")

@@ -23,7 +23,7 @@ from blemish.execution.base import Executor
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
 from blemish.execution.tensors import shared_tensor
-from blemish.storage.files import staged_destination, staging_path, write_bytes
+from blemish.storage.files import held_folder, staging_path, write_bytes
 from blemish.storage.states import DamagedFileError, read_state
 from blemish.types import InputError
 
@@ -68,10 +68,10 @@ def train_all(
         catalog[name].check_files()  # that, and an unknown name, is refused before any work
     place = executor or InProcess()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(staged_destination(folder))
+        stack.enter_context(held_folder(folder))
         stack.enter_context(place)
         _check_plan(folder, plan, images, labels)
-        path = staging_path(folder, Path("images"))
+        path = staging_path(folder, "images")
         pixels = stack.enter_context(shared_tensor(images, place.reach, path, again))
         work = _Work(plan, TrainingJob(plan, pixels, labels.cpu(), device), folder, place, report)
         groups = _groups(work, place.workers, lambda names: together or faster_size(plan, names, images, device))

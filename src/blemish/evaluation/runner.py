@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.files import load_benchmark
+from blemish.core.links import check_no_link
 from blemish.data.cache import Images
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
@@ -39,7 +40,7 @@ from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.torch_module import from_module
-from blemish.storage.files import check_folder, staged_destination
+from blemish.storage.files import held_folder
 from blemish.types import InputError
 
 __all__ = ["FIRST_STAGE", "Step", "evaluate"]
@@ -97,8 +98,8 @@ def evaluate(
     )
     setting.check(staged=enough is not None)
     folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
-    check_folder(folder)
-    with staged_destination(folder), setting.executor:
+    check_no_link(folder, Path(out))
+    with held_folder(folder), setting.executor:
         return _run(setting, folder, limit, enough)
 
 

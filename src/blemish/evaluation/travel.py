@@ -58,7 +58,7 @@ def _mapped(images: Images, folder: Path) -> Iterator[Mapped]:
     if isinstance(file, (str, Path)) and Path(file).is_file():
         yield Mapped(Path(file), images.pixels.size)
         return
-    path = staging_path(folder, Path("pixels"))
+    path = staging_path(folder, "pixels")
     try:
         _write(images, path)
         yield Mapped(path, images.pixels.size)
