@@ -215,10 +215,12 @@ class TestShards:
         materialise(stream, whole, shard_images=20)
         assert materialise(stream, parts, shard_images=20, part=1, parts=2).written == 40
         assert not (parts / "serial_00000.tar").exists()
-        (parts / ".serial_00000.tar.1.part").write_bytes(b"left over by a killed run")
+        for name in (".serial_00000.tar.0123456789abcdef.part", ".blemish-unfinished/0123456789abcdef.part"):
+            (parts / name).parent.mkdir(exist_ok=True)
+            (parts / name).write_bytes(b"left over by a killed run")
         resumed = materialise(stream, parts, shard_images=20)
         assert (resumed.written, resumed.skipped) == (40, 40)
-        assert not list(parts.glob(".*.part"))
+        assert not list(parts.glob(".*"))
         for number in range(4):
             name = f"serial_0000{number}.tar"
             assert (whole / name).read_bytes() == (parts / name).read_bytes()

@@ -28,6 +28,7 @@ from blemish.cli.separation import (
     with_bar,
     write_json,
 )
+from blemish.core.links import check_links
 from blemish.models.code import ending_refused
 from blemish.models.open import open_model
 from blemish.ops.balls import Norm
@@ -106,6 +107,8 @@ def mscr_command(
     for folder in (output, figures):
         if folder is not None:
             check_folder(folder)
+    if output is not None:
+        check_links(output)
     check_json_file(json_file)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
     found = read_points(data, labels=labels, resize=resize, crop=crop)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,7 @@ __all__ = [
     "digest_of",
     "file_digest",
     "part_file",
-    "part_files_of",
+    "part_files",
     "remove_abandoned",
     "staging_path",
     "sync_folder",
@@ -46,6 +47,7 @@ FOLDER_LOCK = ".blemish-lock"
 
 _PART = ".part"
 _TOKEN_BYTES = 8
+_PART_NAME = re.compile(rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part\Z")
 
 # Files that are open at the same time, to be sent to the disk together, which is far faster than one by one.
 _TOGETHER = 64
@@ -109,7 +111,7 @@ class PartFile:
         with _told(final):
             if destination is None:
                 final.parent.mkdir(parents=True, exist_ok=True)
-                remove_abandoned(part_files_of(final))
+                remove_abandoned(part_files(final.parent, _prefix(final)))
             folder, prefix = (final.parent, _prefix(final)) if destination is None else (destination / STAGING, "")
             while True:
                 self.path = folder / f"{prefix}{secrets.token_hex(_TOKEN_BYTES)}{_PART}"
@@ -192,20 +194,13 @@ def _prefix(final: Path) -> str:
     return f".{os.fsdecode(os.fsencode(final.name)[:_NAME_BYTES])}."
 
 
-def part_files_of(final: Path) -> list[Path]:
-    """The files beside a final name that are, or were, on their way to it."""
-    prefix = _prefix(final)
-    with contextlib.suppress(OSError):
+def part_files(folder: Path, prefix: str = ".") -> list[Path]:
+    """The files in a folder that are, or were, on their way to names in it."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return [
-            Path(entry.path)
-            for entry in os.scandir(final.parent)
-            if entry.name.startswith(prefix) and _is_token(entry.name.removeprefix(prefix).removesuffix(_PART))
+            Path(entry.path) for entry in entries if entry.name.startswith(prefix) and _PART_NAME.search(entry.name)
         ]
     return []
-
-
-def _is_token(text: str) -> bool:
-    return bool(text) and all(letter in "0123456789abcdef" for letter in text)
 
 
 def remove_abandoned(paths: Iterable[Path]) -> None:

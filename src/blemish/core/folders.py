@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from blemish.core.files import FOLDER_LOCK, STAGING, remove_abandoned
+from blemish.core.files import FOLDER_LOCK, STAGING, part_files, remove_abandoned
 from blemish.core.links import check_links
 from blemish.core.locks import locked
 from blemish.types import InputError
@@ -47,6 +47,7 @@ def held_folder(destination: Path, share: str = "", *, names: Iterable[str] | No
         with locked(lock, destination):
             try:
                 _tidy(staging)
+                remove_abandoned(part_files(destination))
                 yield
             finally:
                 _tidy(staging)
