@@ -144,7 +144,7 @@ class TestFinished:
     def test_is_not_measured(self, tmp_path: Path) -> None:
         path = tmp_path / "fog.pt"
         path.write_bytes(other(b""))
-        with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds\)"):
+        with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds, seal\)"):
             measure_all(PLAN, [Trained("fog", path, 1.0)], None, tmp_path, device=CPU)  # type: ignore[arg-type]
 
     def test_is_no_start_for_others(self, tmp_path: Path) -> None:
