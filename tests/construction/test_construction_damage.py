@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +128,48 @@ class TestUnfinished:
     def test_sound_ones_go_on_in_silence(self, cut: Path, tmp_path: Path) -> None:
         shutil.copytree(cut, tmp_path / "cut")
         assert train(tmp_path / "cut")[1][:2] == [("2 networks", 2), ("2 networks", 3)]
+
+
+class TestLeftBehind:
+    """By a run that was killed after it had written weights, and before it removed the state they came from."""
+
+    def test_is_removed_when_its_networks_are_finished(self, whole: Path, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(whole, tmp_path / "whole")
+        shutil.copy(cut / UNFINISHED, tmp_path / "whole" / UNFINISHED)
+        assert train(tmp_path / "whole")[1] == []
+        assert not [*tmp_path.rglob("unfinished-*")]
+
+    def test_is_used_when_one_of_its_networks_is_missing(self, whole: Path, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(cut, tmp_path / "cut")
+        shutil.copy(whole / "models" / "gaussian_noise.pt", tmp_path / "cut" / "models")
+        found, heard = train(tmp_path / "cut")
+        assert heard[:2] == [("2 networks", 2), ("2 networks", 3)]
+        assert same(weights(found), weights(train(whole)[0]))
+        assert not [*tmp_path.rglob("unfinished-*")]
+
+    def test_is_kept_for_networks_that_may_still_be_asked_for(self, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(cut, tmp_path / "cut")
+        plan = replace(PLAN, corruptions=("contrast",))
+        train_all(plan, *pictures(), tmp_path / "cut", device=CPU)
+        assert (tmp_path / "cut" / UNFINISHED).is_file()
+
+
+def test_a_full_disk_ends_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first state that cannot be kept, not when everything is trained."""
+    heard: list[tuple[str, int]] = []
+    folder = tmp_path / "out"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def report(name: str, done: int, *_: object) -> None:
+        heard.append((name, done))
+        monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(InputError, match=r"cannot write .*unfinished-standard-1\.pt: No space left on device"):
+        train_all(PLAN, *pictures(), folder, device=CPU, together=1, report=report)
+    assert heard == [("standard", 1)]
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {"training.json"}
 
 
 class TestFinished:
