@@ -273,9 +273,10 @@ class TestInterruption:
         assert contents(target) == contents(tmp_path / "whole")
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
-    def test_ctrl_c_says_how_to_resume(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+    def test_ctrl_c_and_schedulers_are_told_how_to_resume(self, tmp_path: Path, number: int, jobs: int) -> None:
         source, target = make_tree(tmp_path / "src", count=200, side=64), tmp_path / "dst"
-        command = run_cli("corrupt", source, target, "-c", "gaussian_noise,fog")
+        command = run_cli("corrupt", source, target, "-c", "gaussian_noise,fog", "-j", jobs)
         process = subprocess.Popen(
             command,
             env=environment(),
@@ -288,7 +289,7 @@ class TestInterruption:
         deadline = time.monotonic() + 60
         while not list(target.glob("*/*/*/*.jpg")) and time.monotonic() < deadline:
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate()
         assert process.returncode == 130
         assert "Run the same command again to continue" in errors
