@@ -8,7 +8,7 @@ from pathlib import Path
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
-from blemish.core.files import sync_folder
+from blemish.core.files import STAGING, sync_folder, write_files
 from blemish.core.folders import part_folder
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
@@ -65,9 +65,14 @@ def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> Non
         folder.parent.mkdir(parents=True, exist_ok=True)
         with part_folder(folder) as unfinished:
             whole = unfinished / "whole"
-            for group, benchmarks in groups.items():
-                for benchmark in benchmarks:
-                    write_bytes(whole / group / f"{benchmark.name}.toml", benchmark_toml(benchmark).encode())
+            (unfinished / STAGING).mkdir()
+            files = (
+                (whole / group / f"{benchmark.name}.toml", benchmark_toml(benchmark).encode())
+                for group, benchmarks in groups.items()
+                for benchmark in benchmarks
+            )
+            for _ in write_files(files, destination=unfinished):
+                pass
             if folder.exists():
                 folder.rmdir()
             whole.rename(folder)

@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -49,8 +50,8 @@ _PART = ".part"
 _TOKEN_BYTES = 8
 _PART_NAME = re.compile(rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part\Z")
 
-# Files that are open at the same time, to be sent to the disk together, which is far faster than one by one.
-_TOGETHER = 64
+# Files that are open at the same time, and threads that send them to the disk: it takes many at once as fast as one.
+_TOGETHER, _SENDING = 64, 8
 
 # Of a name in front of the token; file systems end names at 255 bytes.
 _NAME_BYTES = 200
@@ -236,28 +237,34 @@ def write_bytes(final: Path, content: bytes, *, destination: Path | None = None)
 
 
 def write_files(contents: Iterable[tuple[Path, bytes]], *, destination: Path) -> Iterator[tuple[Path, Digest]]:
-    """Write many files as `write_bytes` does, and give their digests; many at a time, which is faster by far.
+    """Write many files as `write_bytes` does, and give their digests.
 
-    After a power failure some of the last ones may be missing; none is damaged.
+    They are sent to the disk together, while the next ones are made: one by one each would wait for the disk. After a
+    power failure some of the last ones may be missing; none is damaged.
     """
-    pending: list[tuple[PartFile, Digest]] = []
+    pending: list[tuple[PartFile, Digest, Future[None]]] = []
     try:
-        for final, content in contents:
-            part = PartFile(final, destination=destination)
-            pending.append((part, digest_of(content)))
-            part.write(content)
-            if len(pending) == _TOGETHER:
-                yield from _finished(pending)
-                pending.clear()
-        yield from _finished(pending)
+        with ThreadPoolExecutor(_SENDING) as threads:
+            for final, content in contents:
+                part = PartFile(final, destination=destination)
+                pending.append((part, digest_of(content), threads.submit(_send, part, content)))
+                if len(pending) == _TOGETHER:
+                    yield from _finished(pending)
+                    pending.clear()
+            yield from _finished(pending)
     finally:
-        for part, _ in pending:
+        for part, *_ in pending:
             part.discard()
 
 
-def _finished(pending: list[tuple[PartFile, Digest]]) -> list[tuple[Path, Digest]]:
-    for part, _ in pending:
-        part.sync()
-    for part, _ in pending:
+def _send(part: PartFile, content: bytes) -> None:
+    part.write(content)
+    part.sync()
+
+
+def _finished(pending: list[tuple[PartFile, Digest, Future[None]]]) -> list[tuple[Path, Digest]]:
+    for _, _, sent in pending:
+        sent.result()
+    for part, *_ in pending:
         part.rename()
-    return [(part.final, digest) for part, digest in pending]
+    return [(part.final, digest) for part, digest, _ in pending]

@@ -53,6 +53,9 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._path = folder, folder / JOURNAL
+        self._open()
+
+    def _open(self) -> None:
         self._places: dict[str, list[int]] = {}
         self._sorted, self._end = True, 0
         try:
@@ -119,9 +122,9 @@ class Journal:
         with part_file(self._path, destination=self._folder) as part:
             for entry in self._entries():
                 part.write(_line(entry))
+            self._stream.close()
             part.finish()
-        self._stream.close()
-        self.__init__(self._folder)  # type: ignore[misc]
+        self._open()
 
     def counts(self, condition_of: Callable[[str], str | None]) -> Counter[str]:
         """How many sources have copies of each condition."""
@@ -146,23 +149,21 @@ def _line(entry: Entry) -> bytes:
         "source": None if source is None else [source.size, source.time, source.hash],
         "copies": {key: [digest.size, digest.hash] for key, digest in sorted(entry.copies.items())},
     }
-    return (_text({**content, "check": _check(content)}) + "\n").encode("ascii")
+    text = json.dumps(content, separators=(",", ":")).removeprefix("{").encode("ascii")
+    return _checked(text) + text + b"\n"
 
 
-def _text(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":"))
-
-
-def _check(content: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(_text(content).encode("ascii"), digest_size=8).hexdigest()
+def _checked(text: bytes) -> bytes:
+    """How a line begins: with a digest of everything that follows."""
+    return f'{{"check":"{hashlib.blake2b(text, digest_size=8).hexdigest()}",'.encode("ascii")
 
 
 def _parsed(line: bytes) -> Entry | None:
     """The entry of a line; None for a damaged one, whose copies are then made again."""
     try:
+        text = line.removesuffix(b"\n")[len(_checked(b"")) :]
         content = json.loads(line)
-        check = content.pop("check")
-        if check != _check(content) or not _is_inside(content["name"]):
+        if not line.startswith(_checked(text)) or not _is_inside(content["name"]):
             return None
         copies = {key: Digest(*digest) for key, digest in content["copies"].items() if _is_inside(key)}
         source = None if content["source"] is None else SourceFile(*content["source"])
