@@ -189,8 +189,20 @@ class TestFinished:
     def test_is_not_measured(self, tmp_path: Path) -> None:
         path = tmp_path / "fog.pt"
         path.write_bytes(other(b""))
-        with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds, seal\)"):
+        with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds\)"):
             measure_all(PLAN, [Trained("fog", path, 1.0)], None, tmp_path, device=CPU)  # type: ignore[arg-type]
+
+    def test_from_before_there_were_seals(self, whole: Path, tmp_path: Path) -> None:
+        shutil.copytree(whole, tmp_path / "whole")
+        path = tmp_path / "whole" / "models" / "fog.pt"
+        content = torch.load(path, weights_only=True)
+        changed = {**content, "seconds": 1e9}
+        torch.save(changed, path)
+        with pytest.raises(InputError, match=r"fog\.pt: damaged \(changed since it was written: its seal does not fit"):
+            train(tmp_path / "whole")
+        del changed["seal"]
+        torch.save(changed, path)
+        assert {model.name: model.seconds for model in train(tmp_path / "whole")[0]}["fog"] == 1e9
 
     def test_is_no_start_for_others(self, tmp_path: Path) -> None:
         plan = Plan(("fog",), "small_net", 3, Schedule(epochs=1, batch=16), fine_tune=Schedule(epochs=1, batch=16))

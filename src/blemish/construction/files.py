@@ -65,7 +65,8 @@ def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> Non
         folder.parent.mkdir(parents=True, exist_ok=True)
         with part_folder(folder) as unfinished:
             whole = unfinished / "whole"
-            (unfinished / STAGING).mkdir()
+            for entry in (STAGING, *(f"whole/{group}" for group in groups)):
+                (unfinished / entry).mkdir(parents=True, exist_ok=True)
             files = (
                 (whole / group / f"{benchmark.name}.toml", benchmark_toml(benchmark).encode())
                 for group, benchmarks in groups.items()

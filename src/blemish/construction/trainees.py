@@ -137,7 +137,7 @@ def make_net(plan: Plan, copies: int, start: dict[str, Tensor] | None) -> nn.Mod
 def read_weights(path: Path) -> dict[str, Any]:
     """The ``weights`` of a finished network, and the ``seconds`` of its training."""
     try:
-        return read_state(path, ("weights", "seconds"))
+        return read_state(path, ("weights", "seconds"), sealed=False)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; remove it, and this network is trained again") from error
 

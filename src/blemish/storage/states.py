@@ -31,10 +31,11 @@ def state_bytes(state: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def read_state(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+def read_state(path: Path, keys: Sequence[str], *, sealed: bool = True) -> dict[str, Any]:
     """The mapping that a file holds, with at least these keys; its tensors on the CPU, wherever they were.
 
-    Every byte is compared with its checksum first, and what was read with the seal.
+    Every byte is compared with its checksum first, and what was read with the seal; ``sealed=False`` also takes files
+    from before there were seals.
     """
     try:
         content = path.read_bytes()
@@ -54,11 +55,12 @@ def read_state(path: Path, keys: Sequence[str]) -> dict[str, Any]:
         raise DamagedFileError(f"{path}: damaged ({reason})") from error
     if changed is not None:
         raise DamagedFileError(f"{path}: damaged (the checksum of {changed} does not fit)")
-    missing = [key for key in (*keys, _SEAL) if not isinstance(state, dict) or key not in state]
+    missing = [key for key in (*keys, *([_SEAL] if sealed else [])) if not isinstance(state, dict) or key not in state]
     if missing:
         raise DamagedFileError(f"{path}: damaged (without {', '.join(missing)})")
     found = dict(state)
-    if found.pop(_SEAL) != _seal(found):
+    seal = found.pop(_SEAL, None)
+    if seal != _seal(found) and (sealed or seal is not None):
         raise DamagedFileError(f"{path}: damaged (changed since it was written: its seal does not fit)")
     return found
 
