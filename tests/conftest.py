@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,19 @@ def no_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without the reference's photographs of frost: nothing fetched, nothing installed."""
     monkeypatch.setattr(photographs, "fetched_folder", lambda: tmp_path / "nothing fetched")
     monkeypatch.setattr(photographs, "_installed", tuple)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 48 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("no right to mount a small disk here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

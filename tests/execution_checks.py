@@ -138,5 +138,5 @@ def check_corrupted_copies(executor: Executor, folder: Path) -> None:
     for number, work in enumerate(works):
         for name in ("here", "there"):
             work(folder / name / str(number), recipe, executor=executor if name == "there" else None)
-    assert len(contents(folder / "here")) == 24 + 1 + 2 + 1
+    assert len(contents(folder / "here")) == 24 + 2 + 2 + 2
     assert contents(folder / "here") == contents(folder / "there")

@@ -23,7 +23,7 @@ from blemish.data.source import Source
 from blemish.evaluation import runner
 from blemish.execution.base import PendingResult, Tell
 from blemish.models.base import Preprocessing
-from blemish.storage.files import staged_destination
+from blemish.storage.files import held_folder
 from blemish.types import InputError
 
 Work = Callable[[Any, Tell], Any]
@@ -235,7 +235,7 @@ def compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None
     mark, done = folder / "mark", 0
     while done < rounds:
         try:
-            with staged_destination(folder):
+            with held_folder(folder):
                 if mark.exists():
                     seen.put("two at once")
                 mark.write_text("here")

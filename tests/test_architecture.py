@@ -17,6 +17,7 @@ ROOT = Path(blemish.__file__).parent
 LAYERS = {
     "kernels": -1,
     "types": -1,
+    "core": 0,
     "rng": 0,
     "version": 0,
     "ops": 1,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from blemish.data.demo import demo_picture
 from blemish.data.open import open_source
 from blemish.evaluation.runner import Step
 from blemish.execution import Done, Failed, RayExecutor, pool, ray_cluster
@@ -182,3 +186,33 @@ def test_waiting_for_a_place_is_told(executor: RayExecutor, tmp_path: Path, monk
     with pytest.warns(RuntimeWarning, match="no worker is ready after 0 s, but we go on waiting; each needs"):
         outcomes = list(executor.run(Squares(tmp_path), range(3)))
     assert {outcome.unit for outcome in outcomes} == {0, 1, 2}
+
+
+def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
+    """Ray's own handler would dump the stack of its C++ code and abort."""
+    for number in range(60):
+        path = tmp_path / "src" / "a" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        demo_picture(224).save(path)
+    command = ["corrupt", str(tmp_path / "src"), str(tmp_path / "out"), "-c", "fog,snow", "--ray", "local", "-j", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "blemish.cli.main", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not [*(tmp_path / "out").glob("*/*/*/*.jpg")]:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert "Run the same command again to continue" in said
+    assert "SIGTERM" not in said
+    assert "Traceback" not in said

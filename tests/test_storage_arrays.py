@@ -23,7 +23,12 @@ class TestArrays:
         outcome = corrupt_arrays(tmp_path / "test.npz", tmp_path / "dst", make_recipe(NAMES, seed=4))
         assert outcome.written == 7 * 15
         assert outcome.presets == {"cifar": 7}
-        assert set(contents(tmp_path / "dst")) == {"blemish.json", "labels.npy", *(f"{name}.npy" for name in NAMES)}
+        assert set(contents(tmp_path / "dst")) == {
+            "blemish.json",
+            "blemish-files.jsonl",
+            "labels.npy",
+            *(f"{name}.npy" for name in NAMES),
+        }
         np.testing.assert_array_equal(np.load(tmp_path / "dst" / "labels.npy"), np.concatenate([labels] * 5))
         for name in NAMES:
             stored = np.load(tmp_path / "dst" / f"{name}.npy")

@@ -38,7 +38,7 @@ def test_layout_and_pixels(tmp_path: Path) -> None:
     assert outcome.presets == {"imagenet64": 3}
     stems = ["class0/0", "class0/2", "class1/1"]
     expected = {f"{s}/{n}/{i:02d}.png" for s in ("tilt", "shot_noise_2") for n in stems for i in range(31)}
-    assert set(contents(tmp_path / "dst")) == {"blemish.json", *expected}
+    assert set(contents(tmp_path / "dst")) == {"blemish.json", "blemish-files.jsonl", *expected}
     picture = np.array(read_picture(source / "class1" / "1.png"))
     batch = torch.from_numpy(picture).permute(2, 0, 1)[None]
     for name, folder in (("p:tilt", "tilt"), ("p:shot_noise", "shot_noise_2")):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +130,48 @@ class TestUnfinished:
         assert train(tmp_path / "cut")[1][:2] == [("2 networks", 2), ("2 networks", 3)]
 
 
+class TestLeftBehind:
+    """By a run that was killed after it had written weights, and before it removed the state they came from."""
+
+    def test_is_removed_when_its_networks_are_finished(self, whole: Path, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(whole, tmp_path / "whole")
+        shutil.copy(cut / UNFINISHED, tmp_path / "whole" / UNFINISHED)
+        assert train(tmp_path / "whole")[1] == []
+        assert not [*tmp_path.rglob("unfinished-*")]
+
+    def test_is_used_when_one_of_its_networks_is_missing(self, whole: Path, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(cut, tmp_path / "cut")
+        shutil.copy(whole / "models" / "gaussian_noise.pt", tmp_path / "cut" / "models")
+        found, heard = train(tmp_path / "cut")
+        assert heard[:2] == [("2 networks", 2), ("2 networks", 3)]
+        assert same(weights(found), weights(train(whole)[0]))
+        assert not [*tmp_path.rglob("unfinished-*")]
+
+    def test_is_kept_for_networks_that_may_still_be_asked_for(self, cut: Path, tmp_path: Path) -> None:
+        shutil.copytree(cut, tmp_path / "cut")
+        plan = replace(PLAN, corruptions=("contrast",))
+        train_all(plan, *pictures(), tmp_path / "cut", device=CPU)
+        assert (tmp_path / "cut" / UNFINISHED).is_file()
+
+
+def test_a_full_disk_ends_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first state that cannot be kept, not when everything is trained."""
+    heard: list[tuple[str, int]] = []
+    folder = tmp_path / "out"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def report(name: str, done: int, *_: object) -> None:
+        heard.append((name, done))
+        monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(InputError, match=r"cannot write .*unfinished-standard-1\.pt: No space left on device"):
+        train_all(PLAN, *pictures(), folder, device=CPU, together=1, report=report)
+    assert heard == [("standard", 1)]
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {"training.json"}
+
+
 class TestFinished:
     @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
     def test_is_refused_by_name(self, whole: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
@@ -146,6 +191,18 @@ class TestFinished:
         path.write_bytes(other(b""))
         with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds\)"):
             measure_all(PLAN, [Trained("fog", path, 1.0)], None, tmp_path, device=CPU)  # type: ignore[arg-type]
+
+    def test_from_before_there_were_seals(self, whole: Path, tmp_path: Path) -> None:
+        shutil.copytree(whole, tmp_path / "whole")
+        path = tmp_path / "whole" / "models" / "fog.pt"
+        content = torch.load(path, weights_only=True)
+        changed = {**content, "seconds": 1e9}
+        torch.save(changed, path)
+        with pytest.raises(InputError, match=r"fog\.pt: damaged \(changed since it was written: its seal does not fit"):
+            train(tmp_path / "whole")
+        del changed["seal"]
+        torch.save(changed, path)
+        assert {model.name: model.seconds for model in train(tmp_path / "whole")[0]}["fog"] == 1e9
 
     def test_is_no_start_for_others(self, tmp_path: Path) -> None:
         plan = Plan(("fog",), "small_net", 3, Schedule(epochs=1, batch=16), fine_tune=Schedule(epochs=1, batch=16))

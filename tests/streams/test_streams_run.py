@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from blemish.adaptation.methods import METHODS, make_method
+from blemish.storage.states import read_state, state_bytes
 from blemish.streams.images import from_tensor
 from blemish.streams.run import StreamResult, read_result, run_stream
 from blemish.streams.stream import Stream
 from blemish.streams.walks import Step, Walk
 from blemish.types import InputError
+
+NAMES = ("none", "tent")
 
 WALK = Walk(
     (
@@ -108,8 +113,109 @@ def test_interrupted_equals_uninterrupted(tmp_path: Path, stop: int) -> None:
 def test_a_part_beyond_the_checkpoint_does_not_count(tmp_path: Path) -> None:
     """A run killed between writing a part and its checkpoint repeats the part."""
     whole = run_stream(stream(), methods(), folder=tmp_path / "run", every=3)
-    (tmp_path / "run" / "checkpoint.pt").unlink()
+    for path in (tmp_path / "run").glob("checkpoint-*.pt"):
+        path.unlink()
     assert same(whole, run_stream(stream(), methods(), folder=tmp_path / "run", every=2))
+    # Those of the other interval are gone, or whoever reads all of them would count images twice.
+    assert [path.name[5:15] for path in sorted((tmp_path / "run").glob("part-*"))] == [
+        f"{begin:010d}" for begin in (0, 16, 32, 48)
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A finished run with parts of 16 images."""
+    run_stream(stream(), methods(NAMES), folder=tmp_path / "run", every=2)
+    return tmp_path / "run"
+
+
+def checkpoints(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("checkpoint*"))
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _flipped(path: Path) -> None:
+    """One bit in the numbers of a tensor."""
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        largest = archive.read(max(archive.infolist(), key=lambda entry: entry.file_size))
+    content[content.index(largest) + len(largest) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def _crafted(path: Path) -> None:
+    """A file that torch reads, and that says that nothing is done yet."""
+    torch.save({**torch.load(path, weights_only=True), "done": 0}, path)
+
+
+def _adapted(path: Path) -> None:
+    """A file that torch reads, with other numbers in it."""
+    state = torch.load(path, weights_only=True)
+    weights = next(value for value in state["methods"]["tent"].values() if isinstance(value, dict) and value)
+    weights.update({key: value + 1 for key, value in weights.items() if isinstance(value, Tensor)})
+    torch.save(state, path)
+
+
+DAMAGES = [_emptied, _truncated, _flipped, _crafted, _adapted]
+
+
+def test_the_last_two_checkpoints_are_kept(run: Path) -> None:
+    assert checkpoints(run) == ["checkpoint-0000000048.pt", "checkpoint-0000000060.pt"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_costs_what_came_after_the_one_before(run: Path, damage: Callable[[Path], None]) -> None:
+    whole = read_result(run)
+    damage(run / "checkpoint-0000000060.pt")
+    with pytest.warns(RuntimeWarning, match=r"checkpoint-0000000060\.pt: damaged .*the checkpoint before it, of 48 im"):
+        assert len(read_result(run).labels) == 48
+    shown: list[int] = []
+    with pytest.warns(RuntimeWarning, match=r"checkpoint-0000000060\.pt: damaged"):
+        again = run_stream(stream(), methods(NAMES), folder=run, every=2, progress=lambda done, _: shown.append(done))
+    assert shown == [56, 60]
+    assert same(whole, again)
+    assert same(whole, read_result(run))
+    assert checkpoints(run) == ["checkpoint-0000000048.pt", "checkpoint-0000000060.pt"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_nothing_is_repeated_silently_where_both_are_damaged(run: Path, damage: Callable[[Path], None]) -> None:
+    for path in run.glob("checkpoint-*.pt"):
+        damage(path)
+    with pytest.raises(InputError, match=r"checkpoint-0000000060\.pt: damaged .*; remove .*run to begin again"):
+        run_stream(stream(), methods(NAMES), folder=run, every=2)
+
+
+def test_numbers_of_a_checkpoint_have_to_agree(run: Path) -> None:
+    """Even where somebody has sealed them."""
+    state = read_state(run / "checkpoint-0000000060.pt", ())
+    (run / "checkpoint-0000000048.pt").unlink()
+    for change in ({"done": 0}, {"done": 61}, {"done": 60.0}, {"done": True}, {"parts": {}}, {"run": "another"}):
+        (run / "checkpoint-0000000060.pt").write_bytes(state_bytes({**state, **change}))
+        with pytest.raises(InputError, match=r"checkpoint-0000000060\.pt: |part-0000000000\.parquet: not the part"):
+            read_result(run)
+    (run / "checkpoint-0000000060.pt").unlink()
+    (run / "checkpoint-0000000000.pt").write_bytes(state_bytes({**state, "done": 0}))
+    with pytest.raises(InputError, match=r"checkpoint-0000000000\.pt: damaged \(0 images done, of 60\)"):
+        run_stream(stream(), methods(NAMES), folder=run)
+    (run / "checkpoint-0000000000.pt").rename(run / "checkpoint-0000000012.pt")
+    (run / "checkpoint-0000000012.pt").write_bytes(state_bytes({**state, "done": 12}))
+    with pytest.raises(InputError, match=r"damaged \(12 images done, in batches of 8\)"):
+        run_stream(stream(), methods(NAMES), folder=run)
+
+
+def test_a_damaged_part_that_only_the_last_checkpoint_needs(run: Path) -> None:
+    whole = read_result(run)
+    _truncated(run / "part-0000000048.parquet")
+    with pytest.warns(RuntimeWarning, match=r"part-0000000048\.parquet: .*the checkpoint before it, of 48 images"):
+        assert same(whole, run_stream(stream(), methods(NAMES), folder=run, every=2))
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
@@ -145,7 +251,4 @@ def test_refusals(tmp_path: Path) -> None:
         read_result(tmp_path / "run")
     part.unlink()
     with pytest.raises(InputError, match=r"part-0000000000\.parquet: no such file"):
-        read_result(tmp_path / "run")
-    (tmp_path / "run" / "checkpoint.pt").write_bytes(b"?")
-    with pytest.raises(InputError, match=r"checkpoint\.pt: damaged \(.*\); remove .*run to begin again"):
         read_result(tmp_path / "run")

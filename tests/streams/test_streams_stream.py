@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import os
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -18,11 +20,13 @@ from torch.utils.data import DataLoader
 
 import blemish
 from blemish.data.source import Source
+from blemish.execution import Processes
 from blemish.streams.images import ImageSet, crop_box, from_source, from_tensor, randomly_cropped
 from blemish.streams.shards import MANIFEST, materialise
-from blemish.streams.stream import Stream
+from blemish.streams.stream import Batch, Stream
 from blemish.streams.walks import Step, Walk
 from blemish.types import InputError
+from stored_sets import contents
 
 
 def tensor_set(count: int = 12) -> ImageSet:
@@ -215,13 +219,79 @@ class TestShards:
         materialise(stream, whole, shard_images=20)
         assert materialise(stream, parts, shard_images=20, part=1, parts=2).written == 40
         assert not (parts / "serial_00000.tar").exists()
-        (parts / ".serial_00000.tar.1.part").write_bytes(b"left over by a killed run")
+        for name in (".serial_00000.tar.0123456789abcdef.part", ".blemish-unfinished/0123456789abcdef.part"):
+            (parts / name).parent.mkdir(exist_ok=True)
+            (parts / name).write_bytes(b"left over by a killed run")
         resumed = materialise(stream, parts, shard_images=20)
         assert (resumed.written, resumed.skipped) == (40, 40)
-        assert not list(parts.glob(".*.part"))
+        assert not list(parts.glob(".*"))
         for number in range(4):
             name = f"serial_0000{number}.tar"
             assert (whole / name).read_bytes() == (parts / name).read_bytes()
+
+    def test_another_division_of_the_work_at_the_same_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Both write the first shard: neither takes the other's file for one that a killed run left."""
+        stream, parts, at = Stream(IMAGES, WALK, batch=8), tmp_path / "parts", Stream.at
+
+        def in_the_middle(self: Stream, first: int, count: int) -> Batch:
+            if first == 8:
+                monkeypatch.setattr(Stream, "at", at)
+                materialise(stream, parts, shard_images=20, part=0, parts=3)
+            return at(self, first, count)
+
+        monkeypatch.setattr(Stream, "at", in_the_middle)
+        assert materialise(stream, parts, shard_images=20, part=0, parts=2).written == 40
+        materialise(stream, parts, shard_images=20)
+        materialise(stream, tmp_path / "whole", shard_images=20)
+        assert contents(parts) == contents(tmp_path / "whole")
+
+    @pytest.mark.parametrize("length", [0, 512, 10_240, 20_481])
+    def test_shards_that_were_cut_off_are_made_again(self, tmp_path: Path, length: int) -> None:
+        stream = Stream(IMAGES, WALK, batch=8)
+        materialise(stream, tmp_path / "out", shard_images=40)
+        before = contents(tmp_path / "out")
+        os.truncate(tmp_path / "out" / "serial_00001.tar", length)
+        outcome = materialise(stream, tmp_path / "out", shard_images=40)
+        assert (outcome.written, outcome.skipped) == (40, 40)
+        assert contents(tmp_path / "out") == before
+
+    @pytest.mark.parametrize("executor", [None, Processes(2)], ids=["here", "processes"])
+    def test_a_full_disk_ends_it(
+        self, tmp_path: Path, small_disk: Path, executor: Processes | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Not one shard after the other is made, only to find that there is no room for it."""
+        begun: list[int] = []
+        at = Stream.at
+        monkeypatch.setattr(Stream, "at", lambda self, *where: (begun.append(where[0]), at(self, *where))[1])
+        said = rf"cannot write {small_disk}/out/serial_.*: No space left on device \(the disk at {small_disk} has"
+        with pytest.raises(InputError, match=said):
+            materialise(Stream(IMAGES, WALK, batch=8), small_disk / "out", shard_images=20, executor=executor)
+        assert not [path for path in (small_disk / "out").rglob("*") if path.suffix == ".part" or path.is_dir()]
+        if executor is None:
+            assert max(begun) < 60
+        for path in (small_disk / "out").glob("*.tar"):
+            self.members(path)  # what is there is whole
+        subprocess.run(["mount", "-o", "remount,size=1m", str(small_disk)], check=True)
+        materialise(Stream(IMAGES, WALK, batch=8), small_disk / "out", shard_images=20, executor=executor)
+        materialise(Stream(IMAGES, WALK, batch=8), tmp_path / "whole", shard_images=20)
+        assert contents(small_disk / "out") == contents(tmp_path / "whole")
+
+    def test_parts_leave_each_others_tracebacks_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        stream, at = Stream(IMAGES, WALK, batch=8), Stream.at
+
+        def broken(self: Stream, first: int, count: int) -> Batch:
+            raise RuntimeError("broken")
+
+        monkeypatch.setattr(Stream, "at", broken)
+        with pytest.raises(InputError, match=r"tracebacks in .*failures-1-of-2/failures\.txt"):
+            materialise(stream, tmp_path, shard_images=20, part=1, parts=2)
+        monkeypatch.setattr(Stream, "at", at)
+        materialise(stream, tmp_path, shard_images=20, part=0, parts=2)
+        assert (tmp_path / "failures-1-of-2" / "failures.txt").exists()
+        materialise(stream, tmp_path, shard_images=20, part=1, parts=2)
+        assert not (tmp_path / "failures-1-of-2").exists()
 
     def test_refusals(self, tmp_path: Path) -> None:
         stream = Stream(IMAGES, WALK, batch=8)

@@ -27,7 +27,6 @@ from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.sequence import corrupt_sequence
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
-from blemish.execution.base import Executor
 from blemish.storage import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
 from blemish.storage import Progress as Report
 from blemish.types import InputError
@@ -92,12 +91,21 @@ def corrupt_command(
     difficulty: Annotated[
         int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise; other sequences are strided.")
     ] = 1,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="When continuing, compare sizes and times of files; by default their digests."),
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove the copies of pictures that are gone from SRC; else they are refused."),
+    ] = False,
 ) -> None:
     """Write corrupted copies of a picture, a class-folder tree or an array file.
 
     A tree becomes <corruption>/<severity>/<class>/<file>. An array file of N images becomes one <corruption>.npy
     per corruption, with a block of N images per severity, and labels.npy: the layout of CIFAR-10-C. The settings
-    are noted in blemish.json. Stop whenever you like: the same command continues where it stopped.
+    are noted in blemish.json, and size and digest of every file in blemish-files.jsonl. Stop whenever you like: the
+    same command continues where it stopped, and makes again what is damaged, or of a picture that has changed.
 
     Examples:
 
@@ -126,6 +134,8 @@ def corrupt_command(
             resize=resize,
             crop=crop,
             executor=executor,
+            quick=quick,
+            prune=prune,
         )
         _summarise(_with_progress(work), destination)
         return
@@ -149,7 +159,15 @@ def corrupt_command(
     check_frost(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:
-        return _run(source, destination, recipe, labels if is_array else None, is_array, executor, report)
+        if source.is_dir():
+            return corrupt_tree(
+                source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
+            )
+        if is_array:
+            return corrupt_arrays(
+                source, destination, recipe, labels=labels, executor=executor, progress=report, quick=quick
+            )
+        return corrupt_picture(source, destination, recipe, progress=report, quick=quick)
 
     _summarise(_with_progress(work_on_copies), destination)
 
@@ -177,29 +195,18 @@ def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
     return min(read_picture(source).size) if side is None and source.is_file() else side
 
 
-def _run(
-    source: Path,
-    destination: Path,
-    recipe: Recipe,
-    labels: Path | None,
-    is_array: bool,
-    executor: Executor | None,
-    report: Report,
-) -> Outcome:
-    if source.is_dir():
-        return corrupt_tree(source, destination, recipe, executor=executor, progress=report)
-    if is_array:
-        return corrupt_arrays(source, destination, recipe, labels=labels, executor=executor, progress=report)
-    return corrupt_picture(source, destination, recipe, progress=report)
-
-
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _summarise(outcome: Outcome, destination: Path) -> None:
-    found = f", {outcome.skipped} were there already" if outcome.skipped else ""
-    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{found}")
+    there = f", {outcome.skipped} were there already" if outcome.skipped else ""
+    again = f" ({outcome.again} of them again: damaged, or of pictures that have changed)" if outcome.again else ""
+    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{there}")
+    if outcome.removed:
+        say(f"removed {outcome.removed} copies of pictures that are gone")
+    for note in outcome.notes:
+        say(note, style="yellow")
     if len(outcome.presets) > 1:
         say(
             "presets used: " + ", ".join(f"{name} {count}" for name, count in outcome.presets.most_common()),

@@ -7,6 +7,7 @@ from typing import Annotated
 import torch
 import typer
 
+from blemish.cli.signals import stop_on_sigterm
 from blemish.execution.base import Executor
 from blemish.execution.processes import Processes
 from blemish.execution.ray_cluster import RayExecutor
@@ -43,7 +44,9 @@ def chosen_executor(
             raise InputError(f"--gpus {gpus} and --jobs {jobs} with --ray; expected one of them")
         count = jobs if gpus in (None, "all") else _number(gpus)
         on_gpu = True if gpus is not None or device.startswith("cuda") else None if device == "auto" else False
-        return RayExecutor(ray, count, on_gpu)
+        executor = RayExecutor(ray, count, on_gpu)
+        stop_on_sigterm()
+        return executor
     if gpus is not None:
         return Processes(jobs, _gpus(gpus))
     if jobs is None or jobs == 1:

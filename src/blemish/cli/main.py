@@ -22,6 +22,7 @@ from blemish.cli.run import run_command
 from blemish.cli.score import score_command
 from blemish.cli.separation import separation_command
 from blemish.cli.show import show_command
+from blemish.cli.signals import stop_on_sigterm
 from blemish.version import VERSION
 
 __all__ = ["app"]
@@ -52,6 +53,7 @@ def main(
     Start with "blemish demo": it measures two small networks and writes a report. "blemish show" draws every corruption
     of a picture on one sheet.
     """
+    stop_on_sigterm()
 
 
 _MEASURE = "Measure a classifier"

@@ -30,6 +30,7 @@ from blemish.cli.separation import (
     with_bar,
     write_json,
 )
+from blemish.core.links import check_links
 from blemish.data.folders import check_mapped, class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
 from blemish.models.base import Classifier
@@ -116,6 +117,8 @@ def mscr_command(
     for folder in (output, figures):
         if folder is not None:
             check_folder(folder)
+    if output is not None:
+        check_links(output)
     check_json_file(json_file)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
     found = read_points(data, labels=labels, resize=resize, crop=crop)

@@ -24,6 +24,7 @@ from blemish.construction.measure import measure_all
 from blemish.construction.overlap import OverlapIntervals, overlap_intervals
 from blemish.construction.tables import write_table
 from blemish.construction.training import Schedule
+from blemish.core.links import check_links
 from blemish.corruptions.catalog import catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
@@ -110,6 +111,7 @@ def overlap_command(
     plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset)
     if len(names) < 2:
         raise InputError(f"{len(names)} corruption; expected at least two to compare")
+    check_links(out)
     executor = chosen_executor(jobs, gpus, ray, device)
     place = device_named(own_device(device, ray))
     runs = _worked(plan, _limited(training, limit), testing, out, place, together, resize, crop, executor)

@@ -80,6 +80,8 @@ def corrupt_sequence(
     resize: int | None = None,
     crop: int | None = None,
     executor: Executor | None = None,
+    quick: bool = False,
+    prune: bool = False,
 ) -> Callable[[Progress], Outcome]:
     """Check everything, and return the work: a call with a progress report that writes the frames.
 
@@ -102,7 +104,9 @@ def corrupt_sequence(
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 
     def work(report: Progress) -> Outcome:
-        return corrupt_sequences(source, destination, recipe, executor=executor, progress=report)
+        return corrupt_sequences(
+            source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
+        )
 
     return work
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture
 from blemish.ops.photographs import MissingFrostError
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
+from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
 __all__ = ["show_command"]
@@ -103,10 +105,12 @@ def show_command(
     chosen = _makeable(chosen, catalog, by_default=corruptions is None)
     say(preset_choice(chosen[0].table, preset, min(picture.size)), style="dim")
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
+    content = io.BytesIO()
     try:
-        sheet.save(output)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror or error}") from error
+        sheet.save(content, Image.registered_extensions()[output.suffix.lower()])
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"cannot write {output}: {error}; expected a file name that ends in .png or .jpg") from error
+    write_bytes(output, content.getvalue())
     say(f"wrote {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
+from blemish.core.files import STAGING, sync_folder, write_files
+from blemish.core.folders import part_folder
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
@@ -64,18 +63,21 @@ def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> Non
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=folder.parent, prefix=f".{folder.name}.", ignore_cleanup_errors=True
-        ) as made:
-            whole = Path(made) / "whole"
-            for group, benchmarks in groups.items():
-                place = whole / group
-                place.mkdir(parents=True, exist_ok=True)
-                for benchmark in benchmarks:
-                    (place / f"{benchmark.name}.toml").write_text(benchmark_toml(benchmark), encoding="utf-8")
+        with part_folder(folder) as unfinished:
+            whole = unfinished / "whole"
+            for entry in (STAGING, *(f"whole/{group}" for group in groups)):
+                (unfinished / entry).mkdir(parents=True, exist_ok=True)
+            files = (
+                (whole / group / f"{benchmark.name}.toml", benchmark_toml(benchmark).encode())
+                for group, benchmarks in groups.items()
+                for benchmark in benchmarks
+            )
+            for _ in write_files(files, destination=unfinished):
+                pass
             if folder.exists():
                 folder.rmdir()
-            shutil.move(os.fspath(whole), os.fspath(folder))
+            whole.rename(folder)
+            sync_folder(folder.parent)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
 

@@ -23,8 +23,9 @@ from blemish.execution.base import Executor
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
 from blemish.execution.tensors import shared_tensor
-from blemish.storage.files import staged_destination, staging_path, write_bytes
+from blemish.storage.files import held_folder, staging_path, write_bytes
 from blemish.storage.states import DamagedFileError, read_state
+from blemish.storage.workers import stop_at_bad_input
 from blemish.types import InputError
 
 __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "Trained", "build_net", "conditions", "train_all"]
@@ -68,12 +69,13 @@ def train_all(
         catalog[name].check_files()  # that, and an unknown name, is refused before any work
     place = executor or InProcess()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(staged_destination(folder))
+        stack.enter_context(held_folder(folder))
         stack.enter_context(place)
         _check_plan(folder, plan, images, labels)
-        path = staging_path(folder, Path("images"))
+        path = staging_path(folder, "images")
         pixels = stack.enter_context(shared_tensor(images, place.reach, path, again))
         work = _Work(plan, TrainingJob(plan, pixels, labels.cpu(), device), folder, place, report)
+        work.remove_states_of_finished()
         groups = _groups(work, place.workers, lambda names: together or faster_size(plan, names, images, device))
         if plan.fine_tune is None:
             work.train([(STANDARD,), *groups], plan.schedule)
@@ -81,6 +83,7 @@ def train_all(
             work.train([(STANDARD,)], plan.schedule)
             read_weights(work.path(STANDARD))  # refused here if damaged, rather than by every worker
             work.train(groups, plan.fine_tune, start=work.path(STANDARD).read_bytes())
+        work.remove_states_of_finished()
         return [work.trained(name) for name in plan.names()]
 
 
@@ -134,7 +137,8 @@ class _Work:
         """Train groups of networks, each from the common start or from random weights, epoch by epoch."""
         outcomes = self.executor.run(self.job, self._units(groups, schedule, start), progress=self._hear)
         with contextlib.closing(outcomes):
-            for group, weights in completed(outcomes, self.folder):
+            # A full disk ends everything: whatever is trained from then on could not be kept.
+            for group, weights in completed(stop_at_bad_input(outcomes), self.folder):
                 for name, content in zip(group.names, weights, strict=True):
                     write_bytes(self.path(name), content, destination=self.folder)
                 self._begun(group.names).unlink(missing_ok=True)
@@ -146,12 +150,26 @@ class _Work:
                 begun = self._begun(names)
                 yield Group(names, schedule, start, begun.read_bytes() if _held_by(begun) == names else None)
 
-    def begun_groups(self, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """Groups of some of these networks that have a state to go on from."""
+    def remove_states_of_finished(self) -> None:
+        """Remove states that nobody goes on from any more: a run was killed between the weights and their removal."""
+        for path in self._states():
+            names = _held_by(path)
+            if names and all(self.path(name).is_file() for name in names):
+                path.unlink(missing_ok=True)
+
+    def _states(self) -> list[Path]:
+        return sorted((self.folder / _MODELS).glob("unfinished-*.pt"))
+
+    def begun_groups(self, missing: Sequence[str]) -> list[tuple[str, ...]]:
+        """Groups that have a state to go on from, with at least one network that is missing.
+
+        Where a run was killed between the weights of two, both are trained again: one alone differs in the last bits.
+        """
         found: list[tuple[str, ...]] = []
-        for path in sorted((self.folder / _MODELS).glob("unfinished-*.pt")):
+        for path in self._states():
             group = _held_by(path)
-            if group and set(group) <= set(names) - {name for other in found for name in other}:
+            others = {name for other in found for name in other}
+            if set(group) <= set(self.plan.names()[1:]) - others and not set(missing).isdisjoint(group):
                 found.append(group)
         return found
 

@@ -17,7 +17,7 @@ from blemish.construction.training import Schedule, Trainer
 from blemish.execution.base import Tell
 from blemish.models.code import ending_refused
 from blemish.models.resnet import join_copies, split_copies
-from blemish.storage.states import DamagedFileError, read_state
+from blemish.storage.states import DamagedFileError, read_state, state_bytes
 
 __all__ = ["STATE_KEYS", "Epoch", "Group", "State", "TrainingJob", "make_net", "read_weights"]
 
@@ -97,11 +97,11 @@ class WorkerState:
             seconds += time.perf_counter() - clock
             tell(Epoch(trainer.epoch, epochs, loss))
             if trainer.epoch < epochs:
-                tell(State(_saved({**trainer.state(), "names": list(group.names), "seconds": seconds})))
+                tell(State(state_bytes({**trainer.state(), "names": list(group.names), "seconds": seconds})))
         count = len(group.names)
         states = split_copies(trainer.net.state_dict(), count) if count > 1 else [trainer.net.state_dict()]
         return [
-            _saved(
+            state_bytes(
                 {
                     "weights": {key: value.detach().cpu() for key, value in state_dict.items()},
                     "seconds": seconds / count,
@@ -137,15 +137,9 @@ def make_net(plan: Plan, copies: int, start: dict[str, Tensor] | None) -> nn.Mod
 def read_weights(path: Path) -> dict[str, Any]:
     """The ``weights`` of a finished network, and the ``seconds`` of its training."""
     try:
-        return read_state(path, ("weights", "seconds"))
+        return read_state(path, ("weights", "seconds"), sealed=False)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; remove it, and this network is trained again") from error
-
-
-def _saved(content: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return buffer.getvalue()
 
 
 def _loaded(content: bytes | None, device: torch.device) -> dict[str, Any] | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 import tempfile
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +17,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.files import PartFile
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -35,7 +34,6 @@ Progress = Callable[[int, int], None]
 """Told how many images are decoded, of how many."""
 
 _MAGIC = b"blemish pixels 2"
-_LEFT_OVER_SECONDS = 24 * 3600
 
 
 def load(
@@ -155,7 +153,7 @@ class _Sink:
         self._limit, self._kept, self._folder = limit, kept, folder
         self._memory = bytearray()
         self._file: IO[bytes] | None = None
-        self._temporary: Path | None = None
+        self._part: PartFile | None = None
         self._size = 0
 
     def __enter__(self) -> _Sink:
@@ -165,9 +163,8 @@ class _Sink:
         with contextlib.suppress(OSError):  # a full disk may keep it from being closed; then it could not be written
             if self._file is not None:
                 self._file.close()
-        with contextlib.suppress(OSError):
-            if self._temporary is not None:
-                self._temporary.unlink(missing_ok=True)
+        if self._part is not None:
+            self._part.discard()
 
     def append(self, levels: NDArray[np.uint8]) -> None:
         self._size += levels.size
@@ -181,9 +178,9 @@ class _Sink:
     def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
         if self._file is None:
             return _Pixels(np.frombuffer(self._memory, dtype=np.uint8), shapes, digests)
-        if self._temporary is not None and self._kept is not None:
+        if self._part is not None and self._kept is not None:
             self._write(_footer(shapes, digests))
-            self._close(self._temporary, self._kept)
+            self._part.rename()  # its digests tell whether all of it has reached the disk
             return _Pixels(np.memmap(self._kept, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
         self._write(b"", last=True)
         return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
@@ -195,9 +192,8 @@ class _Sink:
             if self._kept is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # __exit__ closes it
             else:
-                _remove_left_overs(self._kept)
-                self._temporary = self._kept.with_name(f".{self._kept.name}.{secrets.token_hex(8)}.part")
-                self._file = self._temporary.open("xb")
+                self._part = PartFile(self._kept)
+                self._file = self._part.stream
         except OSError as error:
             raise InputError(f"cannot write decoded images to {self._folder}: {error.strerror or error}") from error
         self._write(self._memory)
@@ -212,22 +208,6 @@ class _Sink:
         except OSError as error:
             where = self._folder or tempfile.gettempdir()
             raise InputError(f"cannot write decoded images to {where}: {error.strerror or error}") from error
-
-    def _close(self, temporary: Path, kept: Path) -> None:
-        assert self._file is not None
-        try:
-            self._file.close()
-            temporary.replace(kept)
-        except OSError as error:
-            raise InputError(f"cannot write {kept}: {error.strerror or error}") from error
-
-
-def _remove_left_overs(kept: Path) -> None:
-    """What killed runs left; younger files may belong to one that is still at work."""
-    for path in kept.parent.glob(f".{kept.name}.*.part"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _LEFT_OVER_SECONDS:
-                path.unlink()
 
 
 def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:

@@ -19,13 +19,20 @@ Colour = tuple[float, float, float]
 _OVERSAMPLING = 2
 _HORIZON = 0.66
 
+# Larger ones are painted again rather than kept: 3 MB each.
+_KEPT_SIDE = 1024
+
 
 def demo_picture(side: int = 224) -> Image.Image:
     """The demo picture as a square RGB image; the same pixels every time."""
-    return Image.fromarray(_paint(side).copy())
+    return Image.fromarray(_painted(side).copy() if side <= _KEPT_SIDE else _paint(side))
 
 
 @lru_cache(maxsize=4)
+def _painted(side: int) -> NDArray[np.uint8]:
+    return _paint(side)
+
+
 def _paint(side: int) -> NDArray[np.uint8]:
     scene = _Scene(side * _OVERSAMPLING)
     scene.sky()

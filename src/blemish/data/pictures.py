@@ -21,6 +21,7 @@ __all__ = [
     "PICTURE_SUFFIXES",
     "decode_picture",
     "list_pictures",
+    "picture_bytes",
     "picture_id",
     "read_picture",
     "resize_and_crop",
@@ -50,6 +51,11 @@ def read_picture(path: str | os.PathLike[str]) -> Image.Image:
     Pixels are taken as stored: like torchvision's loader, this does not turn a picture by its EXIF orientation (the tag
     is still there for those who want to) and drops transparency. Gray of 16 bits keeps its upper eight.
     """
+    return decode_picture(picture_bytes(path), os.fspath(path))
+
+
+def picture_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a picture file; what is no file, or too large to be a picture, is refused."""
     name = os.fspath(path)
     if not Path(name).exists():
         raise InputError(f"{name}: no such file")
@@ -60,10 +66,9 @@ def read_picture(path: str | os.PathLike[str]) -> Image.Image:
     try:
         if Path(name).stat().st_size > _MAX_BYTES:
             raise InputError(f"{name}: a file of more than {_MAX_BYTES:,} bytes; not read")
-        content = Path(name).read_bytes()
+        return Path(name).read_bytes()
     except OSError as error:
         raise InputError(f"{name}: not a readable picture ({error.strerror or error})") from error
-    return decode_picture(content, name)
 
 
 def decode_picture(content: bytes, name: str) -> Image.Image:

@@ -19,6 +19,7 @@ from torch.utils.data import Dataset
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import load_benchmark
+from blemish.core.links import check_no_link
 from blemish.data.cache import Images
 from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
@@ -46,7 +47,7 @@ from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.torch_module import from_module
-from blemish.storage.files import check_folder, staged_destination
+from blemish.storage.files import held_folder
 from blemish.types import InputError
 
 __all__ = ["FIRST_STAGE", "Step", "evaluate"]
@@ -117,9 +118,9 @@ def evaluate(
     )
     setting.check(staged=enough is not None)
     folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
-    check_folder(folder)
+    check_no_link(folder, Path(out))
     setting = _fitted(setting, folder)
-    with staged_destination(folder), setting.executor:
+    with held_folder(folder), setting.executor:
         return _run(setting, folder, limit, enough)
 
 

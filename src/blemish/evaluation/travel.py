@@ -57,7 +57,7 @@ def _file_of(images: Images, folder: Path, stack: contextlib.ExitStack) -> Path:
     file = images.pixels.filename if isinstance(images.pixels, np.memmap) else None
     if isinstance(file, (str, Path)) and Path(file).is_file():
         return Path(file)
-    return stack.enter_context(mapped_file(images.pixels, staging_path(folder, Path("pixels"))))
+    return stack.enter_context(mapped_file(images.pixels, staging_path(folder, "pixels")))
 
 
 def reopening(stored: StoredSet | None) -> Callable[[], StoredSet] | None:

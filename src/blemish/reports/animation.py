@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from PIL import Image, features
 
+from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
 __all__ = ["ANIMATION_SUFFIXES", "check_animation_path", "write_animation"]
@@ -44,8 +46,10 @@ def write_animation(frames: Iterable[Image.Image], path: str | os.PathLike[str],
     if not pictures:
         raise InputError("no frames; expected at least one")
     options = {**_OPTIONS[target.suffix.lower()], "save_all": True, "duration": milliseconds, "loop": 0}
+    content = io.BytesIO()
     try:
-        pictures[0].save(target, append_images=pictures[1:], **options)
+        pictures[0].save(content, append_images=pictures[1:], **options)
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {target}: {error}") from error
+    write_bytes(target, content.getvalue())
     return len(pictures)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -19,7 +18,7 @@ from blemish.reports.html_charts import Chart
 from blemish.reports.html_page import Page
 from blemish.reports.html_sections import sections
 from blemish.reports.markup import Markup, element, embedded_json, joined, raw_element
-from blemish.storage.files import write_bytes
+from blemish.storage.files import part_file, write_bytes
 from blemish.types import InputError, optional_import
 from blemish.version import VERSION
 
@@ -55,11 +54,11 @@ def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = (
 def _try(target: Path, folder: Path) -> None:
     """Access rights do not tell all: file systems may be read-only, full, or not for files."""
     try:
-        # With the name in it, because names can be too long; it is gone when it is closed.
-        with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", suffix=".part", dir=folder):
+        # Under its name, because names can be too long; it is removed at the end.
+        with part_file(folder / target.name):
             pass
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except InputError as error:
+        reason = str(error).removeprefix(f"cannot write {folder / target.name}: ")
         raise InputError(f"cannot write {target}: no file can be made in {folder}: {reason}") from error
 
 

@@ -28,7 +28,7 @@ from blemish.rng import Words
 from blemish.separation.exact import checked_points
 from blemish.separation.noise import Draws, Noise, as_unit_floats
 from blemish.separation.scores import Matrix, accuracy
-from blemish.storage.files import check_folder, staged_destination, write_bytes
+from blemish.storage.files import held_folder, write_bytes
 from blemish.types import InputError, optional_import
 
 __all__ = ["Predict", "Protocol", "Trainer", "experiment", "forest", "from_estimator", "nearest_neighbour"]
@@ -129,8 +129,7 @@ def experiment(
         tables = dict(_several(values, codes, train, protocol, range(runs), None, jobs, progress, runs))
         return Matrix.of(protocol, [tables[run] for run in range(runs)])
     target = Path(folder)
-    check_folder(target)
-    with staged_destination(target):
+    with held_folder(target):
         _claim(target, protocol)
         missing = [run for run in range(runs) if not _file(target, run).is_file()]
         for _ in _several(values, codes, train, protocol, missing, target, jobs, progress, runs):

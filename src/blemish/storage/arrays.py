@@ -19,10 +19,22 @@ from numpy.typing import NDArray
 from blemish.data.arrays import ImageArray, read_arrays
 from blemish.data.source import check_unchanged, file_stamp
 from blemish.execution.base import Executor
-from blemish.storage.files import check_folder, place, staged_destination, staging_path, write_bytes
-from blemish.storage.manifest import check_manifest, protocol, write_manifest
+from blemish.execution.failures import FAILURES_FILE
+from blemish.storage.files import (
+    PartFile,
+    check_folder,
+    digest_of,
+    file_digest,
+    held_folder,
+    part_file,
+    unwritable,
+    write_bytes,
+)
+from blemish.storage.journal import JOURNAL, Entry, Journal
+from blemish.storage.manifest import MANIFEST, check_manifest, protocol, write_manifest
 from blemish.storage.recipe import Recipe
 from blemish.storage.results import Outcome, Progress
+from blemish.storage.resume import is_intact
 from blemish.storage.workers import executor_for, run_tasks
 from blemish.types import InputError
 
@@ -43,12 +55,14 @@ def corrupt_arrays(
     jobs: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
+    quick: bool = False,
 ) -> Outcome:
     """Write ``<corruption>.npy`` for each corruption: the N images at the first severity, then at the second …
 
     ``labels.npy`` holds the labels once per severity, as CIFAR-10-C does, if the source has any. The id of an image is
-    its position. Finished files are skipped; nothing but the recipe and the images decides the result. An ``executor``
-    may be given in place of ``jobs``; its machines have to share the destination.
+    its position. Finished files are skipped, if they have the digest (``quick``: the size) that the manifest knows;
+    nothing but the recipe and the images decides the result. An ``executor`` may be given in place of ``jobs``; its
+    machines have to share the destination.
     """
     target = Path(destination)
     if recipe.resize is not None or recipe.crop is not None:
@@ -62,13 +76,34 @@ def corrupt_arrays(
     wanted = protocol(recipe, layout="array", shape=list(data.images.shape), images=_digest(data.images))
     if recipe.preset is None:
         wanted["preset"] = recipe.corruptions[0].table.preset(*data.images.shape[1:3])
-    entries = check_manifest(target, wanted, [*outputs, target / LABELS])
-    label_bytes = _check_labels(target / LABELS, data.labels, len(recipe.severities))
-    with staged_destination(target):
-        write_manifest(target, entries)
+    check_manifest(target, wanted, [*outputs, target / LABELS])
+    with contextlib.ExitStack() as stack:
+        files = {path.name for path in (*outputs, target / LABELS)}
+        stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *files}))
+        # Once more, because another run may have begun the folder in between.
+        entries = check_manifest(target, wanted, [*outputs, target / LABELS])
+        journal = stack.enter_context(Journal(target))
+        label_bytes = None if data.labels is None else _npy_bytes(np.tile(data.labels, len(recipe.severities)))
         if label_bytes is not None:
+            _check_labels(target / LABELS, label_bytes, journal)
+        write_manifest(target, entries)
+        if label_bytes is not None and not _is_there(target / LABELS, journal, quick=False):
             write_bytes(target / LABELS, label_bytes, destination=target)
-        return _write(data, target, outputs, recipe, workers, progress, _unchanged(source, stamp, data))
+            journal.add(Entry(LABELS, None, {LABELS: digest_of(label_bytes)}))
+        todo = {
+            index: stack.enter_context(part_file(output, destination=target))
+            for index, output in enumerate(outputs)
+            if not _is_there(output, journal, quick=quick)
+        }
+        check = _unchanged(source, stamp, data)
+        outcome = _write(data, target, todo, recipe, workers, progress, check, journal)
+        journal.sort()
+        return outcome
+
+
+def _is_there(path: Path, journal: Journal, *, quick: bool) -> bool:
+    entry = journal.entry(path.name)
+    return entry is not None and path.name in entry.copies and is_intact(path, entry.copies[path.name], quick=quick)
 
 
 def _unchanged(source: str | os.PathLike[str], stamp: str, data: ImageArray) -> Callable[[], None]:
@@ -84,20 +119,18 @@ def _check_apart(sources: list[str | os.PathLike[str]], outputs: list[Path]) -> 
                 raise InputError(f"{output} is a source and would be overwritten; choose another destination")
 
 
-def _check_labels(path: Path, labels: NDArray[Any] | None, blocks: int) -> bytes | None:
-    """The labels file to be written, unless there are no labels or it is there already."""
-    if labels is None:
-        return None
-    tiled = np.tile(labels, blocks)
-    if not path.exists():
-        return _npy_bytes(tiled)
-    try:
-        present = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}); remove it, or choose another destination") from error
-    if not np.array_equal(present, tiled):
-        raise InputError(f"{path} holds other labels; choose another destination")
-    return None
+def _check_labels(path: Path, content: bytes, journal: Journal) -> None:
+    """Refuse a file of other labels; a damaged one is written again."""
+    entry = journal.entry(LABELS)
+    if entry is not None and entry.copies.get(LABELS) == digest_of(content):
+        return
+    if path.exists():
+        try:
+            same = np.array_equal(np.load(path, allow_pickle=False), np.load(io.BytesIO(content), allow_pickle=False))
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{path} cannot be read ({error}); remove it, or choose another destination") from error
+        if not same:
+            raise InputError(f"{path} holds other labels; choose another destination")
 
 
 def _npy_bytes(array: NDArray[Any]) -> bytes:
@@ -145,29 +178,28 @@ class _ChunkWork:
                     file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
                     file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
         except OSError as error:
-            raise InputError(f"cannot write {corruption.name}.npy: {error.strerror or error}") from error
+            raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from error
         return chunk.corruption, len(images)
 
 
 def _write(
     data: ImageArray,
     target: Path,
-    outputs: list[Path],
+    todo: dict[int, PartFile],
     recipe: Recipe,
     executor: Executor,
     progress: Progress | None,
     check: Callable[[], None],
+    journal: Journal,
 ) -> Outcome:
     count, blocks = len(data.images), len(recipe.severities)
-    todo = [index for index, output in enumerate(outputs) if not output.exists()]
-    outcome = Outcome(skipped=(len(outputs) - len(todo)) * count * blocks)
+    outcome = Outcome(skipped=(len(recipe.corruptions) - len(todo)) * count * blocks)
+    outcome.again = sum(part.final.exists() for part in todo.values()) * count * blocks
     total = count * recipe.copies
-    staged = {index: staging_path(target, outputs[index]) for index in todo}
     left = dict.fromkeys(todo, count)
-    tasks = _chunks(data.images, staged, blocks, check)
     outcomes = run_tasks(
         _ChunkWork(recipe),
-        tasks,
+        _chunks(data.images, todo, blocks, check),
         executor=executor,
         folder=target,
         name=lambda chunk: recipe.corruptions[chunk.corruption].name,
@@ -177,7 +209,7 @@ def _write(
             left[index] -= images
             if left[index] == 0:
                 check()
-                place(staged[index], outputs[index])
+                _finish(todo[index], journal)
             outcome.written += images * blocks
             if progress is not None:
                 progress(outcome.written + outcome.skipped, total)
@@ -187,27 +219,34 @@ def _write(
     return outcome
 
 
+def _finish(part: PartFile, journal: Journal) -> None:
+    digest = file_digest(part.path)
+    if digest is None:
+        raise InputError(f"cannot write {part.final}: what was written cannot be read again")
+    part.finish()
+    journal.add(Entry(part.final.name, None, {part.final.name: digest}))
+
+
 def _chunks(
-    images: NDArray[np.uint8], staged: dict[int, Path], blocks: int, check: Callable[[], None]
+    images: NDArray[np.uint8], todo: dict[int, PartFile], blocks: int, check: Callable[[], None]
 ) -> Iterator[_Chunk]:
     step = max(1, _CHUNK // images[0].size)
-    for index, file in staged.items():
-        header = _begin(file, (blocks * len(images), *images.shape[1:]))
+    for index, part in todo.items():
+        header = _begin(part, (blocks * len(images), *images.shape[1:]))
         for start in range(0, len(images), step):
             check()
-            part = np.array(images[start : start + step])
-            yield _Chunk(index, start, part, file, header, len(images))
+            some = np.array(images[start : start + step])
+            yield _Chunk(index, start, some, part.path, header, len(images))
 
 
-def _begin(file: Path, shape: tuple[int, ...]) -> int:
+def _begin(part: PartFile, shape: tuple[int, ...]) -> int:
     """An .npy file of the final size with nothing but its header; returns the header's length."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
     length = header.tell()
+    part.write(header.getvalue())
     try:
-        with file.open("wb") as stream:
-            stream.write(header.getvalue())
-            stream.truncate(length + int(np.prod(shape)))
+        part.stream.truncate(length + int(np.prod(shape)))
     except OSError as error:
-        raise InputError(f"cannot write to {file.parent.parent}: {error.strerror or error}") from error
+        raise unwritable(part.final, error) from error
     return length

@@ -22,12 +22,19 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What a run did: images written, images found finished, broken pictures, and the presets that were used."""
+    """What a run did: images written, images found finished, broken pictures, and the presets that were used.
+
+    ``again`` is how many of those written were there before, but damaged, or made of a source that has changed.
+    ``removed`` counts copies of sources that are gone. ``notes`` are for people.
+    """
 
     written: int = 0
     skipped: int = 0
     failures: list[Failure] = field(default_factory=list)
     presets: Counter[str] = field(default_factory=Counter)
+    again: int = 0
+    removed: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
         """Count what another part of the run did."""
@@ -35,3 +42,6 @@ class Outcome:
         self.skipped += other.skipped
         self.failures += other.failures
         self.presets += other.presets
+        self.again += other.again
+        self.removed += other.removed
+        self.notes += other.notes

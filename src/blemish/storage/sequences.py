@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,14 +14,15 @@ from PIL import Image
 from torch import Tensor
 
 from blemish.corruptions.sequences import DIFFICULTIES, Sequence, sequences
-from blemish.data.pictures import list_pictures, picture_id, read_picture, resize_and_crop
+from blemish.data.pictures import decode_picture, list_pictures, picture_id, resize_and_crop
 from blemish.execution.base import Executor
-from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
-from blemish.storage.manifest import check_manifest, write_manifest
+from blemish.storage.files import ORIENTATION, encode_picture, write_files
 from blemish.storage.recipe import FORMATS, check_sizes
 from blemish.storage.results import Failure, Outcome, Progress
-from blemish.storage.trees import changed_since, check_apart, folder_mark, to_picture
-from blemish.storage.workers import executor_for, run_tasks
+from blemish.storage.resume import Checked, check_picture
+from blemish.storage.sets import PictureResult, PictureTask, Writing, write_set
+from blemish.storage.trees import check_apart, folder_mark, to_picture
+from blemish.storage.workers import executor_for
 from blemish.types import InputError
 
 __all__ = ["SequenceRecipe", "corrupt_sequences", "make_sequence_recipe"]
@@ -86,38 +86,33 @@ def corrupt_sequences(
     jobs: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
+    quick: bool = False,
+    prune: bool = False,
 ) -> Outcome:
     """Write the frames of one picture, or of every picture below a folder; those that cannot be used are reported.
 
     Pictures are resized first, and frames cropped last. A picture's id is the hash of ``<class>/<file>``. Finished
     frames are skipped, so a stopped run is continued by running it again; the number of ``jobs`` changes nothing, nor
-    does an ``executor`` in their place.
+    does an ``executor`` in their place. ``quick`` and ``prune`` are those of `corrupt_tree`.
     """
     root, target = Path(source), Path(destination)
-    if root.is_file():
-        root, names = root.parent, [root.name]
-    else:
+    whole = not root.is_file()
+    if whole:
         names = list_pictures(root)
         check_apart(root, target)
+    else:
+        root, names = root.parent, [root.name]
     _check_stems(names)
-    workers = executor_for(jobs, executor)
-    check_folder(target)
-    wanted = {**_protocol(recipe), "source": folder_mark(root)}
-    entries = check_manifest(target, wanted, [target / recipe.folder(one) for one in recipe.sequences])
-    outcome, left = Outcome(), len(names)
     frames = sum(recipe.longest(sequence) for sequence in recipe.sequences)
-    with staged_destination(target):
-        write_manifest(target, entries)
-        results = run_tasks(_PictureWork(root, target, recipe), names, executor=workers, folder=target)
-        with contextlib.closing(results):
-            for result in results:
-                outcome.add(result)
-                left -= 1
-                if progress is not None:
-                    done = outcome.written + outcome.skipped
-                    progress(done, done + left * frames)
-    outcome.failures.sort(key=lambda failure: failure.name)
-    return outcome
+
+    def advance(outcome: Outcome, left: int) -> None:
+        if progress is not None:
+            done = outcome.written + outcome.skipped
+            progress(done, done + left * frames)
+
+    writing = Writing(executor_for(jobs, executor), whole=whole, prune=prune, advance=advance)
+    wanted = {**_protocol(recipe), "source": folder_mark(root)}
+    return write_set(_PictureWork(root, target, recipe, quick), target, names, wanted, writing)
 
 
 def _protocol(recipe: SequenceRecipe) -> dict[str, Any]:
@@ -152,40 +147,59 @@ def _stem(name: str) -> str:
 
 @dataclass(frozen=True)
 class _PictureWork:
-    """All sequences of one picture, which is decoded once."""
+    """All sequences of one picture, which is decoded once. Frames have their sequence and number as key."""
 
     root: Path
     target: Path
     recipe: SequenceRecipe
+    quick: bool
 
-    def __call__(self, name: str) -> Outcome:
-        recipe = self.recipe
-        outcome = Outcome()
-        todo = []
-        finished: list[Path] = []
-        for sequence in recipe.sequences:
-            outputs = self._outputs(name, sequence, recipe.longest(sequence))
-            there = [output for output in outputs if output.exists()]
-            finished += there
-            if len(there) == len(outputs):
-                outcome.skipped += len(outputs)
-            else:
-                todo.append(sequence)
-        if (reason := changed_since(self.root / name, finished)) is not None:
-            return Outcome(failures=[Failure(name, reason)])
-        if not todo:
-            return outcome
+    def __call__(self, task: PictureTask) -> PictureResult:
+        source, chosen = self.root / task.name, self.recipe.sequences
         try:
-            levels, orientation = _load(self.root / name, recipe)
-            films = [self._frames(name, sequence, levels) for sequence in todo]
+            # Some pictures have fewer frames than these.
+            most = self._wanted(task.name, [self.recipe.longest(sequence) for sequence in chosen])
+            checked = check_picture(source, task.name, most, task.known, quick=self.quick)
+            if len(checked.intact) == len(most):
+                return PictureResult(Outcome(skipped=len(most)), checked.entry({}))
+            levels, orientation = _load(source, checked.content, self.recipe)
+            lengths = [sequence.length(self._preset(sequence, levels)) for sequence in chosen]
+            todo = [
+                (sequence, self._keys(sequence, length), self._frames(task.name, sequence, levels))
+                for sequence, length in zip(chosen, lengths, strict=True)
+                if not checked.intact >= {*self._keys(sequence, length)}
+            ]
         except InputError as error:
-            outcome.failures.append(Failure(name, str(error).removeprefix(f"{self.root / name}: ")))
-            return outcome
-        outcome.presets[self._preset(todo[0], levels)] += 1
-        for sequence, frames in zip(todo, films, strict=True):
-            outputs = self._outputs(name, sequence, sequence.length(self._preset(sequence, levels)))
-            outcome.add(self._write(frames, outputs, orientation))
-        return outcome
+            return PictureResult(Outcome(failures=[Failure(task.name, str(error).removeprefix(f"{source}: "))]))
+        wanted = self._wanted(task.name, lengths)
+        outcome = Outcome(skipped=len(checked.intact & wanted.keys()))
+        if todo:
+            outcome.presets[self._preset(todo[0][0], levels)] += 1
+        for key in [] if task.known is None else task.known.copies.keys() & most.keys() - wanted.keys():
+            most[key].unlink(missing_ok=True)  # of a picture of that name that had more frames
+        key_of = {path: key for key, path in wanted.items() if key not in checked.intact}
+        outcome.again = sum(path.exists() for path in key_of)
+        copies = (copy for _, keys, film in todo for copy in self._copies(checked, keys, film, orientation))
+        digests = {key_of[path]: digest for path, digest in write_files(copies, destination=self.target)}
+        outcome.written = len(digests)
+        return PictureResult(outcome, checked.entry(digests))
+
+    def _wanted(self, name: str, lengths: Iterable[int]) -> dict[str, Path]:
+        sequences = zip(self.recipe.sequences, lengths, strict=True)
+        return {key: self.path(name, key) for one, length in sequences for key in self._keys(one, length)}
+
+    def _keys(self, sequence: Sequence, length: int) -> list[str]:
+        return [f"{self.recipe.folder(sequence)}/{index:02d}" for index in range(length)]
+
+    def path(self, name: str, key: str) -> Path:
+        """The file of a frame."""
+        folder, _, frame = key.partition("/")
+        return self.target / folder / _stem(name) / f"{frame}{FORMATS[self.recipe.file_format][0]}"
+
+    def condition(self, key: str) -> str | None:
+        """The first frame counts for its sequence."""
+        folder, _, frame = key.partition("/")
+        return folder if frame == "00" else None
 
     def _preset(self, sequence: Sequence, levels: Tensor) -> str:
         return self.recipe.preset or sequence.preset(*levels.shape[-2:])
@@ -201,28 +215,19 @@ class _PictureWork:
             crop=recipe.crop,
         )
 
-    def _write(self, frames: Iterator[Tensor], outputs: list[Path], orientation: int | None) -> Outcome:
-        finished = {output for output in outputs if output.exists()}
-        outcome = Outcome(skipped=len(finished))
-        if len(finished) == len(outputs):
-            return outcome
+    def _copies(
+        self, checked: Checked, keys: list[str], frames: Iterator[Tensor], orientation: int | None
+    ) -> Iterator[tuple[Path, bytes]]:
         # Frames are made from the first on even where only later ones are missing: some build on their predecessors.
-        for output, frame in zip(outputs, frames, strict=True):
-            if output not in finished:
+        for key, frame in zip(keys, frames, strict=True):
+            if key not in checked.intact:
                 content = encode_picture(to_picture(frame[0]), self.recipe.file_format, orientation=orientation)
-                write_bytes(output, content, destination=self.target)
-                outcome.written += 1
-        return outcome
-
-    def _outputs(self, name: str, sequence: Sequence, length: int) -> list[Path]:
-        folder = self.target / self.recipe.folder(sequence) / _stem(name)
-        suffix = FORMATS[self.recipe.file_format][0]
-        return [folder / f"{index:02d}{suffix}" for index in range(length)]
+                yield self.path(checked.name, key), content
 
 
-def _load(path: Path, recipe: SequenceRecipe) -> tuple[Tensor, int | None]:
+def _load(path: Path, content: bytes, recipe: SequenceRecipe) -> tuple[Tensor, int | None]:
     """A picture as a batch of one, (1, C, H, W), and how it is to be turned for viewing."""
-    picture = read_picture(path)
+    picture = decode_picture(content, os.fspath(path))
     orientation = picture.getexif().get(ORIENTATION)
     return _levels(resize_and_crop(picture, resize=recipe.resize)), orientation
 

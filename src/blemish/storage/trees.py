@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -16,17 +15,26 @@ from PIL import Image
 from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
-from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture, resize_and_crop
+from blemish.data.pictures import (
+    PICTURE_SUFFIXES,
+    decode_picture,
+    list_pictures,
+    picture_bytes,
+    picture_id,
+    resize_and_crop,
+)
 from blemish.execution.base import Executor
 from blemish.execution.in_process import InProcess
-from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
-from blemish.storage.manifest import check_manifest, protocol, write_manifest
+from blemish.storage.files import ORIENTATION, encode_picture, write_bytes, write_files
+from blemish.storage.manifest import protocol
 from blemish.storage.recipe import FORMATS, Recipe
 from blemish.storage.results import Failure, Outcome, Progress
-from blemish.storage.workers import executor_for, run_tasks
+from blemish.storage.resume import Checked, check_picture
+from blemish.storage.sets import PictureResult, PictureTask, Writing, write_set
+from blemish.storage.workers import executor_for
 from blemish.types import InputError
 
-__all__ = ["changed_since", "check_apart", "corrupt_picture", "corrupt_tree", "folder_mark", "to_picture"]
+__all__ = ["check_apart", "corrupt_picture", "corrupt_tree", "folder_mark", "to_picture"]
 
 
 def corrupt_tree(
@@ -37,18 +45,31 @@ def corrupt_tree(
     jobs: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
+    quick: bool = False,
+    prune: bool = False,
 ) -> Outcome:
     """Write corrupted copies of every picture below ``source``; pictures that cannot be read are reported at the end.
 
     A picture's id is the hash of ``<class>/<file>``. Finished files are skipped, so a stopped run is continued by
-    running it again. Nothing but the recipe and the pictures decides the result; the number of ``jobs`` does not, nor
-    the ``executor`` that may be given in their place. Its machines have to share both folders.
+    running it again. Pictures and copies are compared with the digests in the manifest (``quick``: with sizes and
+    times), and copies that are damaged, or of a picture that has changed, are made again. Copies of pictures that are
+    gone are refused, or with ``prune`` removed.
+
+    Nothing but the recipe and the pictures decides the result; the number of ``jobs`` does not, nor the ``executor``
+    that may be given in their place. Its machines have to share both folders.
     """
     root, target = Path(source), Path(destination)
     names = list_pictures(root)
     check_apart(root, target)
     _check_unique(names, recipe.file_format)
-    return _write(root, target, names, recipe, workers=executor_for(jobs, executor), progress=progress)
+    total = len(names) * recipe.copies
+
+    def advance(outcome: Outcome, _left: int) -> None:
+        if progress is not None:
+            progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
+
+    writing = Writing(executor_for(jobs, executor), prune=prune, advance=advance)
+    return _write(root, target, names, recipe, writing, quick=quick)
 
 
 def corrupt_picture(
@@ -57,6 +78,7 @@ def corrupt_picture(
     recipe: Recipe,
     *,
     progress: Progress | None = None,
+    quick: bool = False,
 ) -> Outcome:
     """Write corrupted copies of one picture: into a folder as a tree of one, or as one file named with its suffix.
 
@@ -64,9 +86,11 @@ def corrupt_picture(
     """
     path, target = Path(source), Path(destination)
     suffix = target.suffix.lower()
-    picture, orientation = _load(path, recipe)
+    picture, orientation = _load(path, picture_bytes(path), recipe)
     if target.is_dir() or suffix not in PICTURE_SUFFIXES:
-        outcome = _write(path.parent, target, [path.name], recipe, workers=InProcess(), progress=progress)
+        outcome = _write(path.parent, target, [path.name], recipe, Writing(InProcess(), whole=False), quick=quick)
+        if progress is not None:
+            progress(outcome.written + outcome.skipped, recipe.copies)
         for failure in outcome.failures:
             raise InputError(f"{path}: {failure.reason}")
         return outcome
@@ -84,41 +108,16 @@ def corrupt_picture(
     return Outcome(written=1, presets=Counter([_preset(recipe.corruptions[0], recipe, picture)]))
 
 
-def _write(
-    root: Path, target: Path, names: list[str], recipe: Recipe, *, workers: Executor, progress: Progress | None
-) -> Outcome:
+def _write(root: Path, target: Path, names: list[str], recipe: Recipe, writing: Writing, *, quick: bool) -> Outcome:
     sizes = {"resize": recipe.resize, "crop": recipe.crop}
     wanted = protocol(recipe, layout="tree", format=recipe.file_format, source=folder_mark(root), **sizes)
-    check_folder(target)
-    entries = check_manifest(target, wanted, [target / corruption.name for corruption in recipe.corruptions])
-    total = len(names) * recipe.copies
-    outcome = Outcome()
-    with staged_destination(target):
-        write_manifest(target, entries)
-        results = run_tasks(_PictureWork(root, target, recipe), names, executor=workers, folder=target)
-        with contextlib.closing(results):
-            for result in results:
-                outcome.add(result)
-                if progress is not None:
-                    progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
-    outcome.failures.sort(key=lambda failure: failure.name)
-    return outcome
+    return write_set(_PictureWork(root, target, recipe, quick), target, names, wanted, writing)
 
 
 def folder_mark(root: Path) -> str:
     """A folder's name and a digest of its place: another folder's pictures of the same name are not these."""
     place = hashlib.blake2b(root.resolve().as_posix().encode(), digest_size=4).hexdigest()
     return f"{root.resolve().name} ({place})"
-
-
-def changed_since(source: Path, copies: Iterable[Path]) -> str | None:
-    """Why a picture has no place beside its finished copies: if it was changed later, further ones would be others."""
-    try:
-        oldest = min((copy.stat().st_mtime_ns for copy in copies), default=None)
-        changed = oldest is not None and source.stat().st_mtime_ns > oldest
-    except OSError:
-        return None  # what is wrong with it shows when it is read
-    return "changed after copies of it were made; remove them, or choose another destination" if changed else None
 
 
 def check_apart(root: Path, target: Path) -> None:
@@ -147,52 +146,60 @@ def _stored_name(name: str, file_format: str) -> str:
 
 @dataclass(frozen=True)
 class _PictureWork:
-    """All corrupted copies of one picture, which is decoded once."""
+    """All corrupted copies of one picture, which is decoded once. Copies have the folder of their condition as key."""
 
     root: Path
     target: Path
     recipe: Recipe
+    quick: bool
 
-    def __call__(self, name: str) -> Outcome:
-        recipe = self.recipe
-        finished = {output for output in self._outputs(name).values() if output.exists()}
-        if (reason := changed_since(self.root / name, finished)) is not None:
-            return Outcome(failures=[Failure(name, reason)])
-        outcome = Outcome(skipped=len(finished))
-        if len(finished) == recipe.copies:
-            return outcome
+    def __call__(self, task: PictureTask) -> PictureResult:
+        source = self.root / task.name
+        wanted = {
+            key: self.path(task.name, key) for corruption in self.recipe.corruptions for key in self._keys(corruption)
+        }
         try:
-            picture, orientation = _load(self.root / name, recipe)
+            checked = check_picture(source, task.name, wanted, task.known, quick=self.quick)
+            outcome = Outcome(skipped=len(checked.intact))
+            if len(checked.intact) == len(wanted):
+                return PictureResult(outcome, checked.entry({}))
+            picture, orientation = _load(source, checked.content, self.recipe)
         except InputError as error:
-            reason = str(error).removeprefix(f"{self.root / name}: ")
-            return Outcome(failures=[Failure(name, reason)])
-        outcome.presets[_preset(recipe.corruptions[0], recipe, picture)] += 1
-        for corruption in recipe.corruptions:
-            outputs = [self._output(name, corruption, severity) for severity in recipe.severities]
-            if finished.issuperset(outputs):
+            return PictureResult(Outcome(failures=[Failure(task.name, str(error).removeprefix(f"{source}: "))]))
+        outcome.presets[_preset(self.recipe.corruptions[0], self.recipe, picture)] += 1
+        key_of = {path: key for key, path in wanted.items() if key not in checked.intact}
+        outcome.again = sum(path.exists() for path in key_of)
+        copies = self._copies(checked, picture, orientation)
+        digests = {key_of[path]: digest for path, digest in write_files(copies, destination=self.target)}
+        outcome.written = len(digests)
+        return PictureResult(outcome, checked.entry(digests))
+
+    def _copies(self, checked: Checked, picture: Image.Image, orientation: int | None) -> Iterator[tuple[Path, bytes]]:
+        for corruption in self.recipe.corruptions:
+            keys = self._keys(corruption)
+            if checked.intact >= {*keys}:
                 continue
             # All severities are made even where one is missing, so that a resumed run repeats the same computation.
-            copies = _corrupted(picture, corruption, recipe, name)
-            for output, copy in zip(outputs, copies, strict=True):
-                if output not in finished:
-                    content = encode_picture(to_picture(copy), recipe.file_format, orientation=orientation)
-                    write_bytes(output, content, destination=self.target)
-                    outcome.written += 1
-        return outcome
+            copies = _corrupted(picture, corruption, self.recipe, checked.name)
+            for key, copy in zip(keys, copies, strict=True):
+                if key not in checked.intact:
+                    content = encode_picture(to_picture(copy), self.recipe.file_format, orientation=orientation)
+                    yield self.path(checked.name, key), content
 
-    def _outputs(self, name: str) -> dict[tuple[str, float], Path]:
-        return {
-            (corruption.name, severity): self._output(name, corruption, severity)
-            for corruption in self.recipe.corruptions
-            for severity in self.recipe.severities
-        }
+    def _keys(self, corruption: Corruption) -> list[str]:
+        return [f"{corruption.name}/{severity:g}" for severity in self.recipe.severities]
 
-    def _output(self, name: str, corruption: Corruption, severity: float) -> Path:
-        return self.target / corruption.name / f"{severity:g}" / _stored_name(name, self.recipe.file_format)
+    def path(self, name: str, key: str) -> Path:
+        """The file of a copy."""
+        return self.target / key / _stored_name(name, self.recipe.file_format)
+
+    def condition(self, key: str) -> str:
+        """Every copy counts."""
+        return key
 
 
-def _load(path: Path, recipe: Recipe) -> tuple[Image.Image, int | None]:
-    picture = read_picture(path)
+def _load(path: Path, content: bytes, recipe: Recipe) -> tuple[Image.Image, int | None]:
+    picture = decode_picture(content, os.fspath(path))
     orientation = picture.getexif().get(ORIENTATION)
     try:
         picture = resize_and_crop(picture, resize=recipe.resize, crop=recipe.crop)

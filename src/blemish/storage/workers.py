@@ -13,7 +13,7 @@ from blemish.execution.in_process import InProcess
 from blemish.execution.processes import Processes
 from blemish.types import InputError
 
-__all__ = ["executor_for", "run_tasks"]
+__all__ = ["executor_for", "run_tasks", "stop_at_bad_input"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -42,11 +42,12 @@ def run_tasks(
     # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
     outcomes = executor.run(Calls(work), tasks, threads=1)
     with contextlib.closing(outcomes):
-        for _, result in completed(_without_bad_input(outcomes), folder, name):
+        for _, result in completed(stop_at_bad_input(outcomes), folder, name):
             yield result
 
 
-def _without_bad_input(outcomes: Iterable[Outcome[Any, Any]]) -> Generator[Outcome[Any, Any], None, None]:
+def stop_at_bad_input(outcomes: Iterable[Outcome[Any, Any]]) -> Generator[Outcome[Any, Any], None, None]:
+    """The outcomes, up to the first unit that met bad input: a full disk, say, would be met by all others too."""
     for outcome in outcomes:
         if isinstance(outcome, Failed) and outcome.bad_input:
             raise InputError(outcome.reason)

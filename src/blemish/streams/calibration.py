@@ -78,7 +78,7 @@ def calibrate(
                 for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
                     surfaces[pair] = surface
                     if pair in paths:
-                        write_bytes(paths[pair], surface_bytes(surface, protocol))
+                        write_bytes(paths[pair], surface_bytes(surface, protocol), destination=folder)
                     if progress is not None:
                         progress(len(surfaces), len(pairs))
         if progress is not None and not todo:
@@ -125,7 +125,7 @@ def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, A
 def _check_protocol(folder: Path, protocol: dict[str, Any]) -> None:
     path = folder / PROTOCOL_FILE
     if not path.exists():
-        write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode())
+        write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
         return
     found = _read_json(path)
     different = differing(found, protocol)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from blemish.core.folders import temporary_folder
 from blemish.execution.base import Executor, Tell
 from blemish.execution.tensors import shared_tensor
 from blemish.models.base import Classifier
@@ -71,7 +70,7 @@ def bench_job(
         "catalog": bench.catalog,
     }
     with (
-        tempfile.TemporaryDirectory(prefix="blemish-") as folder,
-        shared_tensor(bench.images, executor.reach, Path(folder) / "images", again) as images,
+        temporary_folder() as folder,
+        shared_tensor(bench.images, executor.reach, folder / "images", again) as images,
     ):
         yield BenchJob(None, measure, images, predict, settings, str(bench.describe()["data_fingerprint"]))

@@ -4,13 +4,12 @@
 
     OUT/run.json                        what was run, and how
     OUT/part-<first image>.parquet      position, image, label and step of each image, and each method's prediction
-    OUT/checkpoint.pt                   how far the run has come, and the state of every method
+    OUT/checkpoint-<images>.pt          how far the run has come, and the state of every method; the last two
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,30 +17,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from blemish.data.labels import check_below
 from blemish.storage.files import held_folder, write_bytes
-from blemish.storage.states import DamagedFileError, read_state
+from blemish.streams.checkpoints import PLACE, Checkpoint, Checkpoints, Columns
 from blemish.streams.settings import differing
 from blemish.streams.stream import Batch, Stream
-from blemish.streams.tables import read_table, table_bytes
 from blemish.types import InputError
 from blemish.version import VERSION
 
 __all__ = ["RUN_FILE", "StreamResult", "read_result", "run_stream"]
 
 RUN_FILE = "run.json"
-CHECKPOINT = "checkpoint.pt"
 
 Progress = Callable[[int, int], None]
-Columns = dict[str, NDArray[np.int64]]
-
-_KIND = "ccc run"
-_PLACE = ("position", "image", "label", "step")
 
 
 class Adapts(Protocol):
@@ -90,8 +82,9 @@ def run_stream(
 ) -> StreamResult:
     """Show a bounded stream to all methods at once, batch by batch; each sees every image once, in order.
 
-    With a ``folder`` the run is saved after ``every`` batches, and the same call goes on from there: its result is the
-    same, bit for bit, as that of a run that was never stopped. ``model`` and ``settings`` describe what is run.
+    With a ``folder`` the run is saved after ``every`` batches, and the same call goes on from there (from the
+    checkpoint before, where the last one is damaged): its result is the same, bit for bit, as that of a run that was
+    never stopped. ``model`` and ``settings`` describe what is run.
     """
     if not methods:
         raise InputError("no adaptation methods to run; expected at least one")
@@ -101,8 +94,9 @@ def run_stream(
         raise InputError(f"a checkpoint every {every} batches; expected at least 1")
     info = _info(stream, methods, model, settings)
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
-        done = 0 if folder is None else _resume(folder, info, methods)
-        parts = [] if folder is None else _read_parts(folder, done, info)
+        checkpoints = None if folder is None else Checkpoints(folder, info)
+        before = None if checkpoints is None else _resume(checkpoints, methods)
+        done, parts = (0, []) if before is None else (before.done, before.parts)
         fresh: list[Columns] = []
         begin = done
         for number, batch in enumerate(_batches(stream, done, workers), start=1):
@@ -111,8 +105,8 @@ def run_stream(
             if number % every == 0 or done == stream.length:
                 parts.append(_joined(fresh))
                 fresh = []
-                if folder is not None:
-                    _save(folder, begin, parts[-1], info, methods)
+                if checkpoints is not None:
+                    checkpoints.save(begin, parts[-1], {name: method.state_dict() for name, method in methods.items()})
                 begin = done
             if progress is not None:
                 progress(done, int(stream.length))
@@ -133,7 +127,7 @@ def _predicted(batch: Batch, ids: NDArray[np.int64], methods: Mapping[str, Adapt
         check_below(batch.labels.numpy(), shown, found.shape[1], source="the stream", model=f"method {name}")
     classes = {name: found.argmax(1) for name, found in scores.items()}
     place = (batch.positions.numpy(), shown, batch.labels.numpy(), batch.steps.numpy())
-    return dict(zip(_PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
+    return dict(zip(PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
 
 
 def _joined(parts: list[Columns]) -> Columns:
@@ -142,7 +136,7 @@ def _joined(parts: list[Columns]) -> Columns:
 
 def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
     whole = _joined(parts)
-    _, images, labels, steps = (whole.pop(name) for name in _PLACE)
+    _, images, labels, steps = (whole.pop(name) for name in PLACE)
     return StreamResult(labels, whole, info, images, steps)
 
 
@@ -159,29 +153,26 @@ def _info(
         "target": stream.walk.protocol.get("target"),
         "blemish": VERSION,
     }
-    taken = [name for name in methods if name in _PLACE]
+    taken = [name for name in methods if name in PLACE]
     if taken:
         raise InputError(f"a method named {taken[0]!r}; that name is taken by a column of the results")
     plain: dict[str, Any] = json.loads(json.dumps(described))
     return plain
 
 
-def _resume(folder: Path, info: dict[str, Any], methods: Mapping[str, Adapts]) -> int:
-    """Check that the folder holds this run, or nothing yet; load the states and say how many images are done."""
+def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoint | None:
+    """Check that the folder holds this run, or nothing yet, and load the states of the checkpoint to go on from."""
+    folder, info = checkpoints.folder, checkpoints.info
     path = folder / RUN_FILE
     if not path.exists():
-        write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode())
-        return 0
-    found = _read_info(folder)
-    different = differing(found, info)
-    if different:
+        write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
+    elif different := differing(_read_info(folder), info):
         raise InputError(f"{folder}: holds another run ({different}); choose another folder")
-    state = _read_checkpoint(folder)
-    if state is None:
-        return 0
-    for name, method in methods.items():
-        method.load_state_dict(state["methods"][name])
-    return int(state["done"])
+    checkpoint = checkpoints.resume()
+    if checkpoint is not None:
+        for name, method in methods.items():
+            method.load_state_dict(checkpoint.states[name])
+    return checkpoint
 
 
 def _read_info(folder: Path) -> dict[str, Any]:
@@ -195,63 +186,10 @@ def _read_info(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _read_checkpoint(folder: Path) -> dict[str, Any] | None:
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    try:
-        return read_state(path, ("done", "methods"))
-    except DamagedFileError as error:
-        raise DamagedFileError(f"{error}; remove {folder} to begin again") from error
-
-
-def _save(folder: Path, begin: int, part: Columns, info: dict[str, Any], methods: Mapping[str, Adapts]) -> None:
-    import pyarrow as pa
-
-    wide = ("position", "image")
-    columns = {name: pa.array(values, pa.int64() if name in wide else pa.int32()) for name, values in part.items()}
-    write_bytes(_part_path(folder, begin), table_bytes(_KIND, {"run": info, "begin": begin}, columns))
-    # Last, because only what a checkpoint covers counts.
-    buffer = io.BytesIO()
-    done = begin + len(part["label"])
-    torch.save({"done": done, "methods": {name: method.state_dict() for name, method in methods.items()}}, buffer)
-    write_bytes(folder / CHECKPOINT, buffer.getvalue())
-
-
-def _part_path(folder: Path, begin: int) -> Path:
-    return folder / f"part-{begin:010d}.parquet"
-
-
-def _read_parts(folder: Path, done: int, info: dict[str, Any]) -> list[Columns]:
-    """The parts from the first image to the last that the checkpoint covers."""
-    parts: list[Columns] = []
-    begin = 0
-    while begin < done:
-        parts.append(_read_part(_part_path(folder, begin), begin, info))
-        begin += len(parts[-1]["label"])
-    if begin != done:
-        raise InputError(f"{folder}: parts of {begin} images for {done}; remove the folder to begin again")
-    return parts
-
-
-def _read_part(path: Path, begin: int, info: dict[str, Any]) -> Columns:
-    names = (*_PLACE, *info["methods"])
-    try:
-        header, table = read_table(path, _KIND, names)
-    except InputError as error:
-        raise InputError(f"{error}; remove {path.parent} to begin again") from error
-    if header.get("run") != info:
-        raise InputError(f"{path}: part of another run than {RUN_FILE} describes; remove {path.parent} to begin again")
-    part = {name: table[name].to_numpy().astype(np.int64) for name in names}
-    if len(table) == 0 or not np.array_equal(part["position"], np.arange(begin, begin + len(table))):
-        raise InputError(f"{path}: expected images from position {begin} on; remove {path.parent} to begin again")
-    return part
-
-
 def read_result(folder: Path) -> StreamResult:
     """The result of a run, as far as it has come."""
     info = _read_info(folder)
-    state = _read_checkpoint(folder)
-    if state is None:
+    checkpoint = Checkpoints(folder, info).newest()
+    if checkpoint is None:
         raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")
-    return _result(_read_parts(folder, int(state["done"]), info), info)
+    return _result(checkpoint.parts, info)

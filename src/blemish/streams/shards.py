@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from PIL import Image
 from blemish.execution.base import Executor, Tell
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
-from blemish.storage.files import held_folder, place, write_bytes
+from blemish.storage.files import held_folder, part_file, write_bytes
 from blemish.storage.results import Outcome, Progress
+from blemish.storage.workers import stop_at_bad_input
 from blemish.streams.levels import release_name
 from blemish.streams.settings import differing
 from blemish.streams.stream import JPEG_QUALITY, Stream
@@ -30,6 +30,8 @@ __all__ = ["MANIFEST", "SHARD_IMAGES", "materialise", "release_folder", "sample_
 
 SHARD_IMAGES = 25_000
 MANIFEST = "stream.json"
+
+_ARCHIVE_END = bytes(2 * tarfile.BLOCKSIZE)
 
 
 def release_folder(target: float, speed: int, seed: int) -> str:
@@ -85,7 +87,7 @@ def materialise(
         todo = []
         for number in range(part, -(-length // shard_images), parts):
             begin, end = number * shard_images, min(length, (number + 1) * shard_images)
-            if (destination / shard_name(number)).exists():
+            if _is_whole(destination / shard_name(number)):
                 outcome.skipped += end - begin
             else:
                 todo.append(_Shard(shard_name(number), begin, end))
@@ -94,13 +96,32 @@ def materialise(
         # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
         outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
         with contextlib.closing(outcomes):
-            for shard, _ in completed(outcomes, destination):
+            for shard, _ in completed(stop_at_bad_input(outcomes), _failures_folder(destination, part, parts)):
                 outcome.written += shard.end - shard.begin
                 if progress is not None:
                     progress(outcome.written + outcome.skipped, share)
         if progress is not None and not todo:
             progress(outcome.skipped, share)
+        with contextlib.suppress(OSError):
+            if parts > 1:
+                _failures_folder(destination, part, parts).rmdir()  # of an earlier attempt; empty by now
     return outcome
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a shard is there, with the end of an archive at its end."""
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(max(0, size - len(_ARCHIVE_END)))
+            return size > 0 and size % tarfile.RECORDSIZE == 0 and stream.read() == _ARCHIVE_END
+    except OSError:
+        return False
+
+
+def _failures_folder(destination: Path, part: int, parts: int) -> Path:
+    """Where tracebacks go: parts that go on at the same time do not touch each other's."""
+    return destination if parts == 1 else destination / f"failures-{part}-of-{parts}"
 
 
 @dataclass(frozen=True)
@@ -145,7 +166,7 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
     if not path.exists():
         if any(destination.glob("serial_*.tar")):
             raise InputError(f"{destination}: holds shards of unknown origin (no {MANIFEST}); choose another folder")
-        write_bytes(path, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode())
+        write_bytes(path, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode(), destination=destination)
         return
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -157,19 +178,11 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
 
 
 def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.part")
-    try:
-        for left_over in final.parent.glob(f".{final.name}.*.part"):  # of a run that was killed
-            left_over.unlink(missing_ok=True)
-        with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as archive:
+    with part_file(final, destination=final.parent) as part:
+        with tarfile.open(fileobj=part.stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
             for first in range(begin, end, stream.batch):
                 _add_batch(archive, stream, first, min(stream.batch, end - first), begin)
-        place(temporary, final)
-    except OSError as error:
-        raise InputError(f"cannot write {final}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        part.finish()
 
 
 def _add_batch(archive: tarfile.TarFile, stream: Stream, first: int, count: int, begin: int) -> None:

@@ -1,0 +1,103 @@
+"""Folders of results: one run at a time writes to them, and what killed ones left is removed.
+
+Unfinished files stand in a staging folder inside the folder of results. The lock that keeps other runs out stands there
+too, so that nothing is left at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from blemish.core.files import FOLDER_LOCK, STAGING, part_files, remove_abandoned
+from blemish.core.links import check_links
+from blemish.core.locks import locked
+from blemish.types import InputError
+
+__all__ = ["check_folder", "held_folder", "part_folder", "temporary_folder"]
+
+_LOCK = "lock"
+_TEMPORARY = "blemish-unfinished-"
+
+
+def check_folder(target: Path) -> None:
+    """Refuse a destination that is not a folder, or not ours to write to, before any work."""
+    existing = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"{existing} is a file; expected a folder to write to")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to {existing}: no permission")
+
+
+@contextlib.contextmanager
+def held_folder(destination: Path, share: str = "", *, names: Iterable[str] | None = None) -> Iterator[None]:
+    """Make a folder and hold it, or one's ``share`` of it, against a second run for as long as this one lasts.
+
+    Links that lead out of it are refused, in all of it or in the entries of it called ``names``.
+    """
+    check_folder(destination)
+    check_links(destination, None if names is None else {STAGING, *names})
+    staging = destination / STAGING
+    lock = staging / (f"{_LOCK}-{share}" if share else _LOCK)
+    try:
+        with locked(lock, destination):
+            try:
+                _tidy(staging)
+                remove_abandoned(part_files(destination))
+                yield
+            finally:
+                _tidy(staging)
+    finally:
+        with contextlib.suppress(OSError):  # not empty where another run is, or another share of this one
+            staging.rmdir()
+
+
+def _tidy(staging: Path) -> None:
+    """Remove what killed runs left; what is being written is locked."""
+    with contextlib.suppress(OSError):
+        for path in list(staging.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                remove_abandoned([path])
+
+
+@contextlib.contextmanager
+def part_folder(beside: Path) -> Iterator[Path]:
+    """An empty folder beside a final name, to be filled and renamed; what is left of it is removed at the end.
+
+    The folder to rename is ``whole`` in it, because the lock that says that it is in use stands there too.
+    """
+    prefix = f".{beside.name}."
+    _remove_folders(beside.parent, prefix)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=beside.parent))
+    with _in_use(folder):
+        yield folder
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A temporary folder for large files; those that killed processes left are removed."""
+    _remove_folders(Path(tempfile.gettempdir()), _TEMPORARY)
+    folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+    with _in_use(folder):
+        yield folder
+
+
+def _remove_folders(parent: Path, prefix: str) -> None:
+    """Remove the folders of killed processes; others have no lock, or one that is held."""
+    with contextlib.suppress(OSError):
+        remove_abandoned([path for path in parent.iterdir() if path.name.startswith(prefix) and path.is_dir()])
+
+
+@contextlib.contextmanager
+def _in_use(folder: Path) -> Iterator[None]:
+    try:
+        with locked(folder / FOLDER_LOCK, folder):
+            yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
