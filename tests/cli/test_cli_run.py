@@ -154,6 +154,11 @@ def test_natural_sets_with_their_classes(tmp_path: Path, monkeypatch: pytest.Mon
     labels = run.records(parse_condition("natural:imagenet-r")).labels
     groups = natural_groups("imagenet-r")
     assert [groups[label][0] for label in labels] == inside
+    unmapped = blemish_command(
+        "run", "imagenet-natural", "-m", "python:shades:build", "-d", "val", "-o", "out", "--natural", "imagenet-r=r",
+        "--resize", 0, "--crop", 0,
+    )  # fmt: skip
+    assert unmapped.exit_code == 0, unmapped.output  # the rule for WordNet ids says the same: it is the same run
     missing = blemish_command("run", "imagenet-natural", "-m", "python:shades:build", "-d", "val", "-o", "out2")
     assert missing.exit_code == 2
     assert "needs --natural NAME=FOLDER" in missing.output
