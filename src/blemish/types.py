@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Shape", "UnknownNameError", "optional_import"]
+__all__ = ["InputError", "Shape", "UnknownNameError", "brief", "optional_import"]
 
 
 class InputError(ValueError):
@@ -19,6 +19,19 @@ class UnknownNameError(InputError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would quote it
+
+
+def brief(value: object) -> str:
+    """A value as error messages show it: its repr, unless that is very long.
+
+    >>> brief("three"), brief(10**100)
+    ("'three'", '1000000000…0000000000 (101 characters)')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole numbers of more than a few thousand digits
+        return f"<{type(value).__name__}, too long to write>"
+    return text if len(text) <= 80 else f"{text[:10]}…{text[-10:]} ({len(text)} characters)"
 
 
 class Shape(NamedTuple):

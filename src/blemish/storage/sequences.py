@@ -17,6 +17,7 @@ from torch import Tensor
 from blemish.corruptions.sequences import DIFFICULTIES, Sequence, sequences
 from blemish.data.pictures import list_pictures, picture_id, read_picture, resize_and_crop
 from blemish.execution.base import Executor
+from blemish.rng import check_seed
 from blemish.storage.files import ORIENTATION, check_folder, encode_picture, staged_destination, write_bytes
 from blemish.storage.manifest import check_manifest, write_manifest
 from blemish.storage.recipe import FORMATS, check_sizes
@@ -75,7 +76,7 @@ def make_sequence_recipe(
         for sequence in chosen:
             sequence.length(preset)  # refuses an unknown preset, and names the known ones
     check_sizes(resize, crop)
-    return SequenceRecipe(chosen, difficulty, seed, preset, file_format, resize, crop)
+    return SequenceRecipe(chosen, difficulty, check_seed(seed), preset, file_format, resize, crop)
 
 
 def corrupt_sequences(

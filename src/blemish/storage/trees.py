@@ -16,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.severity import severity_text
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture, resize_and_crop
 from blemish.execution.base import Executor
 from blemish.execution.in_process import InProcess
@@ -188,7 +189,7 @@ class _PictureWork:
         }
 
     def _output(self, name: str, corruption: Corruption, severity: float) -> Path:
-        return self.target / corruption.name / f"{severity:g}" / _stored_name(name, self.recipe.file_format)
+        return self.target / corruption.name / severity_text(severity) / _stored_name(name, self.recipe.file_format)
 
 
 def _load(path: Path, recipe: Recipe) -> tuple[Image.Image, int | None]:
