@@ -132,7 +132,7 @@ class TestCategories:
         with pytest.raises(InputError, match="at least three"):
             find_categories(blocks(1, 1))
         for seed in (2**32, -1, 10**5000):
-            with pytest.raises(InputError, match="seed .{1,60}; expected"):
+            with pytest.raises(InputError, match=r"seed .{1,60}; expected"):
                 find_categories(blocks(2, 2), seed=seed)
         with pytest.raises(InputError, match="is empty"):
             Categories({"a": ()})

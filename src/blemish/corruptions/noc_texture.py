@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -12,6 +11,7 @@ from torch.nn import functional as F
 from blemish.corruptions.base import Corruption, column
 from blemish.corruptions.noc_ranges import side_scale, table
 from blemish.corruptions.severity import Params
+from blemish.ops.cache import cached
 from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
@@ -74,7 +74,7 @@ def _spreading_weights(variance: float) -> Tensor:
     return weights / weights.sum()
 
 
-@lru_cache(maxsize=32)
+@cached()
 def _blur_map(size: int, scale: float, device: torch.device) -> LinearMap:
     """All passes of the blur along a side of this size, the border's mirror image folded in."""
     weights = _spreading_weights(_BLUR_VARIANCE * scale**2)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.kernels import kernels_for
+from blemish.ops.cache import cached
 from blemish.ops.levels import truncated
 
 __all__ = ["centre_zoom", "enlarged", "mean_zoom", "pixelated", "rescaled"]
@@ -63,7 +63,7 @@ def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     return total.div_(len(factors) + 1)
 
 
-@lru_cache(maxsize=64)
+@cached()
 def _zoom_places(size: int, factors: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
     """For each enlargement and position, the first of the two source positions and the share of the second."""
     places, shares = [], []
@@ -123,7 +123,7 @@ def _places(length: int, factor: float) -> tuple[Tensor, Tensor]:
     return torch.stack([first, (first + 1).clamp(max=length - 1)]), torch.stack([1 - share, share])
 
 
-@lru_cache(maxsize=64)
+@cached()
 def _box_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Pillow's BOX filter as (taps, target) source pixels and weights.
 

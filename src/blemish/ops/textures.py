@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from blemish.ops.cache import cached
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.photographs import Photographs, load
 from blemish.ops.plasma import plasma, plasma_sizes
@@ -69,7 +70,7 @@ class Textures(NamedTuple):
     sizes: list[tuple[int, int]]
 
 
-@lru_cache(maxsize=16)
+@cached(mebibytes=256)
 def _scaled(
     folder: Path | None, stamp: tuple[int, ...], scale: float, height: int, width: int, device: torch.device
 ) -> Textures:
