@@ -62,9 +62,10 @@ def test_company_does_not_matter(corruption: blemish.Corruption, data: st.DataOb
 
 def test_weak_beside_strong(corruption: blemish.Corruption) -> None:
     """The first severity beside the others, in every size: where a batch is most uneven."""
-    levels = severities(corruption)
-    for size in [(27, 27), (67, 67), (64, 64), (48, 130)]:
-        images = pictures(3, 3, *size)
+    weak, middle, strong = severities(corruption)
+    levels = [weak, middle, middle, middle, weak, strong]
+    for size in [(27, 92), (67, 67), (96, 96), (31, 57)]:
+        images = pictures(len(levels), 3, *size)
         together = corruption(images, severity=levels)
         for i, level in enumerate(levels):
             assert torch.equal(corruption(images[i : i + 1], severity=level, ids=[i])[0], together[i])
