@@ -20,8 +20,7 @@ from torch import Tensor
 
 import blemish
 from blemish.corruptions.chain import chain, random_severity
-from blemish.ops.textures import FROST_VARIABLE, PROCEDURAL
-from frost_sheets import FROST, frost_folder
+from frost_files import draw_pictures
 from pictures import pictures
 
 SIZES = [(27, 27), (64, 64), (67, 67), (96, 96), (48, 130), (224, 224), (299, 299)]
@@ -30,13 +29,14 @@ SEVERITIES = (0.3, 1.0, 5.0)
 FRAMES = (1, 30)
 
 
-def composed() -> list[blemish.Corruption]:
-    """Corruptions made of others, which are in no catalogue."""
-    catalog = blemish.catalog
-    return [
+def units(frost: Path) -> dict[str, blemish.Corruption]:
+    """All corruptions, frost with the photographs of a folder, and some made of others, which are in no catalog."""
+    catalog = blemish.catalog.with_frost(frost)
+    composed = [
         chain((catalog["elastic_transform"], 2), (catalog["jpeg_compression"], 3), (catalog["frost"], 1)),
         random_severity(catalog["elastic_transform"]),
     ]
+    return {corruption.name: corruption for corruption in (*catalog.values(), *composed)}
 
 
 def severities(corruption: blemish.Corruption) -> list[float]:
@@ -44,16 +44,12 @@ def severities(corruption: blemish.Corruption) -> list[float]:
     return [level if corruption.supports(level) else corruption.only_severity or 0 for level in SEVERITIES]
 
 
-def results(images: dict[tuple[int, int, int], Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Name and pixels: every corruption, frost with both kinds of textures, and every sequence."""
-    plain = os.environ[FROST_VARIABLE]
-    for corruption in (*blemish.catalog.values(), *composed()):
-        for kind in (plain, PROCEDURAL) if corruption.name == FROST else (plain,):
-            os.environ[FROST_VARIABLE] = kind
-            for (channels, height, width), batch in images.items():
-                case = f"{corruption.name} {channels}×{height}×{width} {Path(kind).name}"
-                yield case, corruption(batch, severity=severities(corruption)[: len(batch)], seed=3)
-        os.environ[FROST_VARIABLE] = plain
+def results(images: dict[tuple[int, int, int], Tensor], frost: Path) -> Iterator[tuple[str, Tensor]]:
+    """Name and pixels of every corruption and every sequence."""
+    for name, corruption in units(frost).items():
+        for (channels, height, width), batch in images.items():
+            levels = severities(corruption)[: len(batch)]
+            yield f"{name} {channels}×{height}×{width}", corruption(batch, severity=levels, seed=3)
     for sequence in blemish.sequences.values():
         for (channels, height, width), batch in images.items():
             for frame in FRAMES:
@@ -72,11 +68,11 @@ def digests(made: Mapping[str, NDArray[np.uint8]]) -> dict[str, str]:
     return {case: hashlib.blake2b(pixels.tobytes(), digest_size=8).hexdigest() for case, pixels in made.items()}
 
 
-def main(threads: int, target: Path) -> None:
+def main(threads: int, frost: Path, target: Path) -> None:
     """Write digests as JSON, or whole pixels as an archive."""
     images = inputs()
     torch.set_num_threads(threads)
-    made = {case: found.numpy() for case, found in results(images)}
+    made = {case: found.numpy() for case, found in results(images, frost)}
     if target.suffix == ".npz":
         np.savez(target, **made)
     else:
@@ -85,14 +81,14 @@ def main(threads: int, target: Path) -> None:
 
 def _in_a_fresh_process(target: Path, *, threads: int = 1, **variables: str) -> Path:
     source = Path(blemish.__file__).parents[1]
+    frost = draw_pictures(target.parent / "frost")
     environment = {
         **os.environ,
-        FROST_VARIABLE: str(frost_folder(target.parent / "sheets")),
         "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")]),
         "OMP_WAIT_POLICY": "passive",  # threads that wait for each other should sleep
         **variables,
     }
-    subprocess.run([sys.executable, __file__, str(threads), str(target)], env=environment, check=True)
+    subprocess.run([sys.executable, __file__, str(threads), str(frost), str(target)], env=environment, check=True)
     return target
 
 
@@ -113,4 +109,4 @@ def pixels_with(instructions: str, folder: Path) -> dict[str, NDArray[np.uint8]]
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))

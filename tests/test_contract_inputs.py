@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -15,33 +14,26 @@ from torch import Tensor
 
 import blemish
 from blemish.corruptions import base
-from blemish.ops.textures import FROST_VARIABLE, PROCEDURAL
-from frost_sheets import FROST, frost_folder
+from frost_files import draw_pictures
 from pictures import kinds, pictures
-from pixel_digests import composed, severities
-
-DRAWN, FOLDER = "drawn", "of a folder"
-UNITS = {corruption.name: corruption for corruption in (*blemish.catalog.values(), *composed())}
-# With the textures drawn by us, and with those of a folder, which stand for photographs.
-CASES = [*((name, DRAWN) for name in UNITS), (FROST, FOLDER)]
+from pixel_digests import severities, units
 
 SIZES = [(27, 27), (67, 67), (33, 40), (64, 64), (31, 57), (48, 130), (96, 27), (8, 8), (96, 96), (9, 100)]
 LEVELS = [0.0, 0.01, 0.3, 1.0, 1.7, 2.5, 3.0, 4.2, 5.0]
 
 
 @pytest.fixture(scope="module")
-def sheets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return frost_folder(tmp_path_factory.mktemp("frost") / "sheets")
+def all_units(tmp_path_factory: pytest.TempPathFactory) -> dict[str, blemish.Corruption]:
+    return units(draw_pictures(tmp_path_factory.mktemp("frost")))
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}" if case[0] == FROST else case[0])
-def corruption(request: pytest.FixtureRequest, sheets: Path, monkeypatch: pytest.MonkeyPatch) -> blemish.Corruption:
-    name, textures = request.param
-    monkeypatch.setenv(FROST_VARIABLE, PROCEDURAL if textures == DRAWN else str(sheets))
-    return UNITS[name]
+@pytest.fixture(params=[*blemish.catalog, "chain", "random severity"])
+def corruption(request: pytest.FixtureRequest, all_units: dict[str, blemish.Corruption]) -> blemish.Corruption:
+    last = {"chain": -2, "random severity": -1}.get(request.param)
+    return all_units[request.param] if last is None else list(all_units.values())[last]
 
 
-# The fixture only names the unit and its textures, which all examples share.
+# The fixture only names the unit, which all examples share.
 @settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_company_does_not_matter(corruption: blemish.Corruption, data: st.DataObject) -> None:
