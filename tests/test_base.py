@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 import blemish
 from blemish import Catalog, Corruption, InputError, SeverityTable, catalog
+from blemish.benchmarks.benchmark import Protocol
+from blemish.construction.plan import Plan
 from blemish.corruptions import base
 from blemish.corruptions.base import column, quantise
+from blemish.corruptions.chain import random_severity
+from blemish.metrics.bootstrap import Bootstrap
+from blemish.storage.recipe import make_recipe
+from blemish.storage.sequences import make_sequence_recipe
 from pictures import pictures
 
 NOISE = catalog["gaussian_noise"]
@@ -92,14 +99,57 @@ BAD_SEVERITIES: dict[str, tuple[Any, str]] = {
     "a word": ("hard", "severity 'hard'; expected a number in 0 … 5, or one per image"),
     "nothing": (None, "severity None"),
     "ragged": ([1, [2], 3], "severity [1, [2], 3]"),
+    "true": (True, "severity True; expected a number in 0 … 5, or one per image"),
+    "true among numbers": ([1, True, 2.5], "severity [1, True, 2.5]"),
+    "NumPy's true": (np.True_, "severity np.True_"),
+    "truths of torch": (torch.tensor([True, False, True]), "severity tensor([ True, False,  True])"),
+    "truths of NumPy": (np.array([True, False, True]), "severity array([ True, False,  True])"),
+    "complex": (1j, "severity 1j"),
+    "complex values": (torch.ones(3, dtype=torch.complex64), "severity tensor([1.+0.j"),
+    "complex array": (np.ones(3, dtype=complex), "severity array([1.+0.j"),
+    "beyond floats": (10**400, "severity 1000000000…0000000000 (401 characters); expected a number in 0 … 5"),
+    "one beyond floats": ([1, 10**400, 2], "severity [1, 100000…"),
+    "beyond what Python writes": (10**5000, "severity <int, too long to write>; expected"),
+    "hardly above 5": (5.0000001, "severity 5.0000001; expected a number in 0 … 5"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_SEVERITIES)
 def test_bad_severities_are_refused(case: str) -> None:
     severity, message = BAD_SEVERITIES[case]
+    for corruption in (NOISE, random_severity(NOISE)):
+        with pytest.raises(InputError, match=re.escape(message)):
+            corruption(blank(3, 3, 16, 16), severity=severity)
+    # Pictures of several sizes, whose severities are shared out first.
+    sizes = [Image.new("RGB", (16, side)) for side in (16, 16, 20)]
     with pytest.raises(InputError, match=re.escape(message)):
-        NOISE(blank(3, 3, 16, 16), severity=severity)
+        blemish.corrupt(sizes, NOISE, severity=severity)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(10**5000, id="huge"), 2**64, -(2**63) - 1, 1.5, "1", None, True])
+def test_bad_seeds_are_refused(seed: Any) -> None:
+    image = blank(1, 3, 16, 16)
+    calls: list[Callable[[], object]] = [
+        lambda: NOISE(image, severity=1, seed=seed),
+        lambda: blemish.corrupt(image, NOISE, severity=1, seed=seed),
+        lambda: blemish.Corrupt(NOISE, 1, seed=seed),
+        lambda: blemish.sequences["p:shot_noise"].frame(image, 1, seed=seed),
+        lambda: Protocol(seed=seed),
+        lambda: make_recipe(["fog"], seed=seed),
+        lambda: make_sequence_recipe(["p:tilt"], seed=seed),
+        lambda: Plan(("fog",), seed=seed),
+        lambda: Bootstrap(10, seed=seed),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"seed .{1,60}; expected a (whole number|number of 64 bits)"):
+            call()
+
+
+def test_the_extreme_seeds_pass() -> None:
+    images = pictures(1, 3, 16, 16)
+    found = [NOISE(images, severity=3, seed=seed) for seed in (-(2**63), 2**64 - 1, 0)]
+    assert not torch.equal(found[0], found[1])
+    assert not torch.equal(found[1], found[2])
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,10 @@ def test_chains_travel_to_workers() -> None:
 def test_bad_chains_are_refused() -> None:
     with pytest.raises(blemish.InputError, match="at least one"):
         chain()
-    with pytest.raises(blemish.InputError, match="severity 6 of fog"):
+    with pytest.raises(blemish.InputError, match="fog in a chain: severity 6; expected"):
         chain((C["fog"], 6))
+    with pytest.raises(blemish.InputError, match="fog in a chain: severity 0; expected more"):
+        chain((C["fog"], 0))
     with pytest.raises(blemish.InputError, match="unknown preset 'cifra'"):
         chain((C["fog"], 3))(pictures(1, 3, 32, 32), severity=5, preset="cifra")
 

@@ -1,14 +1,12 @@
-"""What every corruption in the catalog promises, whatever it does."""
+"""What every corruption in the catalog promises, whatever it does; test_contract_*.py hold what does not matter."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import given, settings
 from torch import Tensor
 
 import blemish
@@ -79,43 +77,6 @@ def test_severity_matters_and_grows(corruption: blemish.Corruption) -> None:
         assert (corruption(images, severity=severity).double() - images.double()).abs().mean() < strong
 
 
-def test_float_images_give_the_same_levels(corruption: blemish.Corruption) -> None:
-    images = pictures(2, 3, 40, 32)
-    floats = corruption(images.to(torch.float32) / 255, severity=usual(corruption))
-    levels = corruption(images, severity=usual(corruption))
-    assert floats.dtype == torch.float32
-    difference = (floats * 255).round().int() - levels.int()
-    assert (difference == 0).double().mean() > 0.999
-    assert difference.abs().max() <= 1 or corruption.name in GPU_JUMPS
-
-
-@settings(deadline=None, max_examples=4)
-@given(data=st.data())
-@pytest.mark.parametrize("name", NAMES)
-def test_pixels_do_not_depend_on_the_batch(name: str, data: st.DataObject) -> None:
-    """Any order, any company, any severities beside it: the same pixels."""
-    size = data.draw(st.sampled_from([(33, 40), (64, 64)]))
-    images = pictures(5, 3, *size)
-    corruption = skip_without_files(blemish.catalog[name])
-    known = existing(corruption, 0.0, 0.3, 1.0, 2.5, 3.0, 4.2, 5.0)
-    severities = data.draw(st.lists(st.sampled_from(known), min_size=5, max_size=5))
-    order = torch.tensor(data.draw(st.permutations(range(5))))
-    levels = torch.tensor(severities, dtype=torch.float64)
-    together = corruption(images, severity=levels, seed=3, ids=range(5))
-    shuffled = corruption(images[order], severity=levels[order], seed=3, ids=order)
-    assert torch.equal(shuffled, together[order])
-    for i in range(5):
-        alone = corruption(images[i : i + 1], severity=severities[i], seed=3, ids=[i])
-        assert torch.equal(alone[0], together[i])
-
-
-def test_chunks_do_not_change_pixels(corruption: blemish.Corruption, monkeypatch: pytest.MonkeyPatch) -> None:
-    images = pictures(7, 3, 32, 32)
-    whole = corruption(images, severity=usual(corruption))
-    monkeypatch.setattr(base, "_CPU_CHUNK", 3 * 32 * 32 * 3)
-    assert torch.equal(corruption(images, severity=usual(corruption)), whole)
-
-
 def test_seeds_and_ids_decide(corruption: blemish.Corruption) -> None:
     """Over many images, and at high severity, as some corruptions only choose between a few outcomes."""
     images = pictures(1, 3, 96, 96).expand(24, -1, -1, -1)
@@ -124,35 +85,6 @@ def test_seeds_and_ids_decide(corruption: blemish.Corruption) -> None:
     random = corruption.draw is not base.no_draw
     assert torch.equal(corruption(images, severity=severity, seed=1, ids=range(24)), ones) != random
     assert torch.equal(corruption(images, severity=severity, seed=0, ids=range(24, 48)), ones) != random
-
-
-def test_thread_count_and_caller_settings_do_not_matter(corruption: blemish.Corruption) -> None:
-    images = pictures(2, 3, 64, 64)
-    expected = corruption(images, severity=usual(corruption))
-    photo = pictures(2, 3, 224, 224)
-    alone = corruption(photo, severity=usual(corruption))
-    # Many small images are shared out otherwise than few large ones.
-    many = pictures(50, 3, 32, 32)
-    small = corruption(many, severity=usual(corruption))
-    torch.set_num_threads(2)
-    try:
-        assert torch.equal(corruption(photo, severity=usual(corruption)), alone)
-        assert torch.equal(corruption(many, severity=usual(corruption)), small)
-    finally:
-        torch.set_num_threads(1)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(corruption(images, severity=usual(corruption)), expected)
-    torch.manual_seed(0)
-    state = torch.get_rng_state()
-    corruption(images, severity=usual(corruption))
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_channels_last_input(corruption: blemish.Corruption) -> None:
-    images = pictures(2, 3, 40, 48)
-    expected = corruption(images, severity=usual(corruption))
-    interleaved = images.contiguous(memory_format=torch.channels_last)
-    assert torch.equal(corruption(interleaved, severity=usual(corruption)), expected)
 
 
 def test_pixels_never_change_silently(corruption: blemish.Corruption) -> None:

@@ -17,7 +17,7 @@ from blemish.corruptions import sequences_base
 from blemish.corruptions.sequences import Sequence, Sequences, sequences, strides
 from blemish.data.demo import demo_picture
 from blemish.types import InputError
-from pictures import centre, pictures
+from pictures import centre, kinds, pictures
 
 NAMES = list(sequences)
 BENCHMARK = [name for name in NAMES if not sequences[name].extra]
@@ -79,17 +79,21 @@ class TestEverySequence:
         images.zero_()
         assert all(torch.equal(frame, copy) for frame, copy in kept)
 
-    def test_pixels_do_not_depend_on_the_batch(self, sequence: Sequence, monkeypatch: pytest.MonkeyPatch) -> None:
-        images = pictures(5, 3, 40, 44)
+    @pytest.mark.parametrize("size", [(3, 40, 44), (1, 27, 27), (3, 67, 67), (3, 96, 31), (3, 48, 130)])
+    def test_pixels_do_not_depend_on_the_batch(
+        self, sequence: Sequence, size: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        images = pictures(5, *size)
+        crop = min(size[1:]) - 4
         order = torch.tensor([3, 0, 4, 2, 1])
         monkeypatch.setattr(sequences_base, "_CPU_CHUNK", 2 * images[0].numel())
-        chosen = [0, 1, 8, 30]
-        together = [sequence.frame(images, index, seed=2, crop=36) for index in chosen]
+        chosen = [0, 1, 8]
+        together = [sequence.frame(images, index, seed=2, crop=crop) for index in chosen]
         monkeypatch.undo()
         for index, expected in zip(chosen, together, strict=True):
-            shuffled = sequence.frame(images[order], index, seed=2, ids=order, crop=36)
+            shuffled = sequence.frame(images[order], index, seed=2, ids=order, crop=crop)
             assert torch.equal(shuffled, expected[order])
-            alone = sequence.frame(images[3:4], index, seed=2, ids=[3], crop=36)
+            alone = sequence.frame(images[3:4], index, seed=2, ids=[3], crop=crop)
             assert torch.equal(alone[0], expected[3])
 
     def test_seeds_and_ids_decide(self, sequence: Sequence) -> None:
@@ -110,12 +114,12 @@ class TestEverySequence:
         images = torch.stack([torch.zeros(3, 24, 24), torch.full((3, 24, 24), 255)]).to(torch.uint8)
         assert len(list(sequence.frames(images, preset="imagenet"))) >= 31
 
-    def test_float_images_are_taken_at_their_nearest_levels(self, sequence: Sequence) -> None:
-        images = pictures(1, 3, 32, 40)
-        levels = sequence.frame(images, 4)
-        assert torch.equal(sequence.frame(images.to(torch.float32) / 255, 4), levels)
-        assert torch.equal(sequence.frame(images.to(torch.float64) / 255, 4), levels)
-        assert torch.equal(sequence.frame(images.contiguous(memory_format=torch.channels_last), 4), levels)
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_kind_and_layout_of_tensors_do_not_matter(self, sequence: Sequence, channels: int) -> None:
+        images = pictures(2, channels, 33, 40)
+        expected = sequence.frame(images, 4)
+        for kind, tensors in kinds(images).items():
+            assert torch.equal(sequence.frame(tensors, 4), expected), kind
 
     def test_the_caller_keeps_its_settings(self, sequence: Sequence) -> None:
         images = pictures(1, 3, 32, 32)

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.kernels import kernels_for
-from blemish.types import InputError
+from blemish.types import InputError, brief
 
-__all__ = ["Words", "as_ids", "hash_id"]
+__all__ = ["Words", "as_ids", "check_seed", "hash_id"]
 
 _CPU = torch.device("cpu")
 _TABLE_BITS = 16
@@ -55,13 +55,28 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
 
 
 def _signed(number: int) -> int:
+    whole = _whole(number, "id")
+    return whole - 2**64 if whole >= 2**63 else whole
+
+
+def check_seed(seed: int, *, least: int = -(2**63), most: int = 2**64 - 1) -> int:
+    """The seed as an int; anything but a whole number of 64 bits, or within narrower bounds, is refused."""
+    whole = _whole(seed, "seed")
+    if not least <= whole <= most:
+        raise InputError(f"seed {whole}; expected a whole number in {least} … {most}")
+    return whole
+
+
+def _whole(number: int, what: str) -> int:
     try:
         whole = operator.index(number)
     except TypeError:
-        raise InputError(f"id {number!r}; expected a whole number") from None
+        raise InputError(f"{what} {brief(number)}; expected a whole number") from None
+    if isinstance(number, bool):
+        raise InputError(f"{what} {number!r}; expected a whole number")
     if not -(2**63) <= whole < 2**64:
-        raise InputError(f"id {whole}; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1")
-    return whole - 2**64 if whole >= 2**63 else whole
+        raise InputError(f"{what} {brief(whole)}; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1")
+    return whole
 
 
 def _fold(words: Any) -> None:
@@ -163,6 +178,10 @@ class Words:
     ids: Tensor
     scope: str = ""
     device: torch.device = _CPU
+
+    def __post_init__(self) -> None:
+        """Refuse seeds that are none."""
+        check_seed(self.seed)
 
     def scoped(self, scope: str) -> Words:
         """The streams of another scope."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.base import MIN_SIDE, Corruption, as_severities, check_images
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import SeverityTable, check_severity
-from blemish.rng import as_ids
+from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
+from blemish.ops.levels import as_levels
+from blemish.rng import as_ids, check_seed
 from blemish.types import InputError
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -87,7 +88,7 @@ class Corrupt:
         self.severity = check_severity(severity)
         self.corruption.require(self.severity)
         self.corruption.check_files()
-        self.seed = _whole(seed, "seed")
+        self.seed = check_seed(seed)
         self.preset = preset
         if preset is not None:
             self.corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
@@ -101,7 +102,8 @@ class Corrupt:
     def __repr__(self) -> str:
         """The settings, and how the preset is chosen if none was named."""
         preset = repr(self.preset) if self.preset else f"<{preset_rule(self.corruption.table)}>"
-        return f"Corrupt({self.corruption.name!r}, severity={self.severity:g}, seed={self.seed}, preset={preset})"
+        severity = severity_text(self.severity)
+        return f"Corrupt({self.corruption.name!r}, severity={severity}, seed={self.seed}, preset={preset})"
 
 
 def preset_rule(table: SeverityTable) -> str:
@@ -124,8 +126,8 @@ def content_id(image: Tensor | NDArray[Any] | Image.Image) -> int:
 def _content_ids(parts: list[_Part]) -> Tensor:
     ids = torch.empty(sum(len(part.rows) for part in parts), dtype=torch.int64)
     for rows, batch in parts:
-        levels = batch if batch.dtype == torch.uint8 else batch.float().mul(255).round_().clamp_(0, 255).byte()
-        for row, image in zip(rows, levels.cpu().contiguous().numpy(), strict=True):
+        check_images(batch)  # before values that are no levels are made some
+        for row, image in zip(rows, as_levels(batch).cpu().numpy(), strict=True):
             digest = hashlib.blake2b(repr(image.shape).encode(), digest_size=8)
             digest.update(image)
             ids[row] = int.from_bytes(digest.digest(), "little", signed=True)
@@ -143,28 +145,15 @@ def _run(
     count = sum(len(part.rows) for part in parts)
     if len(ids) != count:
         raise InputError(f"{len(ids)} ids for {count} images; expected one id per image")
-    levels = _per_image(severity, count) if len(parts) > 1 else severity
-    seed = _whole(seed, "seed")
-    results = []
-    for rows, batch in parts:
-        part = levels[rows] if isinstance(levels, Tensor) and levels.ndim else levels
-        results.append(corruption(batch, severity=part, seed=seed, ids=ids[rows], preset=preset))
-    return results
+    levels = as_severities(severity, count)
+    return [
+        corruption(batch, severity=levels[rows], seed=check_seed(seed), ids=ids[rows], preset=preset)
+        for rows, batch in parts
+    ]
 
 
 def _find(name: str | Corruption, catalog: Catalog) -> Corruption:
     return name if isinstance(name, Corruption) else catalog[name]
-
-
-def _per_image(severity: float | Sequence[float] | Tensor, count: int) -> float | Sequence[float] | Tensor:
-    """Severities that can be indexed by image; what cannot is left for the corruption to refuse."""
-    try:
-        levels = torch.as_tensor(severity, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        return severity
-    if levels.ndim and levels.shape != (count,):
-        raise InputError(f"severities of shape {tuple(levels.shape)} for {count} images; expected one per image")
-    return levels
 
 
 def _whole(value: Any, what: str) -> int:

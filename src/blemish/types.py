@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "WorkerError", "notify", "optional_import"]
+__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "WorkerError", "brief", "notify", "optional_import"]
 
 _HERE = str(Path(__file__).parent)
 
@@ -40,6 +40,19 @@ def notify(message: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, Notice, stacklevel=level)
+
+
+def brief(value: object) -> str:
+    """A value as error messages show it: its repr, unless that is very long.
+
+    >>> brief("three"), brief(10**100)
+    ("'three'", '1000000000…0000000000 (101 characters)')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole numbers of more than a few thousand digits
+        return f"<{type(value).__name__}, too long to write>"
+    return text if len(text) <= 80 else f"{text[:10]}…{text[-10:]} ({len(text)} characters)"
 
 
 class Shape(NamedTuple):

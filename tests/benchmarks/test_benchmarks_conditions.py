@@ -12,7 +12,7 @@ from blemish.benchmarks.condition import CLEAN, Condition, Step, parse_condition
 from blemish.types import InputError
 
 ANY_SEVERITY = [name for name, corruption in blemish.catalog.items() if corruption.only_severity is None]
-LEVELS = st.integers(1, 20).map(lambda quarter: quarter / 4)
+LEVELS = st.floats(0, 5, exclude_min=True)
 STEPS = st.builds(lambda name, level: Step(name, level, level), st.sampled_from(ANY_SEVERITY), LEVELS)
 RANGES = st.builds(lambda name, a, b: Step(name, min(a, b), max(a, b)), st.sampled_from(ANY_SEVERITY), LEVELS, LEVELS)
 SEQUENCES = st.builds(

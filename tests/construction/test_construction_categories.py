@@ -131,6 +131,9 @@ class TestCategories:
             find_categories(blocks(2, 2), stop_above=1)
         with pytest.raises(InputError, match="at least three"):
             find_categories(blocks(1, 1))
+        for seed in (2**32, -1, 10**5000):
+            with pytest.raises(InputError, match=r"seed .{1,60}; expected"):
+                find_categories(blocks(2, 2), seed=seed)
         with pytest.raises(InputError, match="is empty"):
             Categories({"a": ()})
         with pytest.raises(InputError, match="fog given twice"):

@@ -10,6 +10,7 @@ from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.severity import preset_sizes
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only"]
@@ -46,6 +47,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
+        check_seed(self.seed)
         if self.preset is not None and self.preset not in preset_sizes():
             raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(preset_sizes())}")
         if self.storage not in STORAGES:

@@ -16,7 +16,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.chain import chain, random_severity
 from blemish.corruptions.sequences import Sequence, sequences
-from blemish.corruptions.severity import MAX_SEVERITY, check_severity
+from blemish.corruptions.severity import MAX_SEVERITY, check_severity, severity_text
 from blemish.types import InputError
 
 __all__ = ["CLEAN", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
@@ -44,7 +44,13 @@ class Step:
     unit: Corruption | Sequence | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.low:g}" if self.low == self.high else f"{self.name}@{self.low:g}-{self.high:g}"
+        return f"{self.name}@{self.level}"
+
+    @property
+    def level(self) -> str:
+        """The severity or difficulty as a text, or the range as LOW-HIGH."""
+        lowest, highest = severity_text(self.low), severity_text(self.high)
+        return lowest if lowest == highest else f"{lowest}-{highest}"
 
     def corruption(self) -> Corruption:
         """The corruption that is applied at a fixed or at a drawn severity."""

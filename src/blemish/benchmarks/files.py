@@ -12,6 +12,7 @@ from typing import Any
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
 from blemish.corruptions.catalog import Catalog, catalog, hint
+from blemish.corruptions.severity import check_severity, severity_text
 from blemish.types import InputError
 
 __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
@@ -111,9 +112,10 @@ def _corruptions(block: dict[str, Any]) -> Iterator[str]:
         low_high = _list(block, "severity_range", (int, float))
         if len(low_high) != 2:
             raise InputError(f"severity_range = {low_high} in [[conditions]]; expected [low, high]")
-        return (f"{name}@{low_high[0]:g}-{low_high[1]:g}" for name in names)
-    levels = _list(block, "severities", (int, float))
-    return (f"{name}@{level:g}" for name in names for level in levels)
+        lowest, highest = (severity_text(check_severity(level)) for level in low_high)
+        return (f"{name}@{lowest}-{highest}" for name in names)
+    levels = [severity_text(check_severity(level)) for level in _list(block, "severities", (int, float))]
+    return (f"{name}@{level}" for name in names for level in levels)
 
 
 def _sequences(block: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.tables import CLEAN, AccuracyTable, check_names
+from blemish.rng import check_seed
 from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 
@@ -139,6 +140,7 @@ def find_categories(
 
 def _cluster(matrix: OverlapMatrix, number: int, restarts: int, seed: int) -> Categories:
     cluster = optional_import("sklearn.cluster")
+    seed = check_seed(seed, least=0, most=2**32 - 1)  # all that it takes
     fitted = cluster.KMeans(n_clusters=number, n_init=restarts, max_iter=1000, random_state=seed).fit(matrix.scores)
     order = list(dict.fromkeys(int(label) for label in fitted.labels_))
     found: dict[str, tuple[str, ...]] = {}

@@ -10,6 +10,7 @@ from blemish.benchmarks.condition import Condition, parse_condition
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
 from blemish.core.files import STAGING, sync_folder, write_files
 from blemish.core.folders import part_folder
+from blemish.corruptions.severity import check_severity, severity_text
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
@@ -38,7 +39,7 @@ def make_benchmark(
 
 def _conditions(corruption: str, severities: Sequence[float] | None) -> list[Condition]:
     if severities is not None:
-        return [parse_condition(f"{corruption}@{severity:g}") for severity in severities]
+        return [parse_condition(f"{corruption}@{severity_text(check_severity(severity))}") for severity in severities]
     if corruption.startswith("noc:"):
         return [parse_condition(f"{corruption}@1-5")]
     levels = [5] if corruption.startswith("syn2nat:") else [1, 2, 3, 4, 5]

@@ -15,6 +15,7 @@ from blemish.construction.cliques import DEFAULT_STEPS
 from blemish.construction.graphs import Graph
 from blemish.construction.lightest import lightest_clique
 from blemish.construction.matrices import OverlapMatrix
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["LeastOverlapping", "count_benchmarks", "generate_benchmarks", "select_least_overlapping"]
@@ -65,7 +66,9 @@ def generate_benchmarks(categories: Categories, *, n: int, k: int, count: int, s
             f"(categories: {sizes})"
         )
     ways = _ways(categories, n, k)
-    return [_numbered(categories, ways, number, n, k) for number in _distinct(total, count, random.Random(seed))]
+    return [
+        _numbered(categories, ways, number, n, k) for number in _distinct(total, count, random.Random(check_seed(seed)))
+    ]
 
 
 def _distinct(total: int, count: int, draw: random.Random) -> list[int]:

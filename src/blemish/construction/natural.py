@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.construction.tables import CLEAN, AccuracyTable
+from blemish.rng import check_seed
 from blemish.types import InputError, optional_import
 
 __all__ = [
@@ -158,7 +159,7 @@ def _drawn(models: int, resamples: int, seed: int) -> Floats:
     """How often each model is drawn in each resample, (models, resamples); single precision will do for intervals."""
     if resamples < 2:
         raise InputError(f"{resamples} resamples; expected at least 2, better 1000")
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(check_seed(seed, least=0))
     return draw.multinomial(models, np.full(models, 1 / models), size=resamples).T.astype(np.float32)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.tables import CLEAN, STANDARD, AccuracyTable
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = [
@@ -182,7 +183,7 @@ def _check_correct(correct: NDArray[np.bool_], models: Sequence[str], settings: 
 def _resampled(correct: NDArray[np.bool_], resamples: int, seed: int) -> Floats:
     """Accuracies (resamples, models, settings) when images are drawn with replacement."""
     models, settings, images = correct.shape
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(check_seed(seed, least=0))
     flat = correct.reshape(-1, images).astype(np.float32)
     found = np.empty((resamples, models * settings))
     for start in range(0, resamples, 64):  # the counts of one block fit in memory whatever the number of images

@@ -11,8 +11,10 @@ from torch import nn
 from blemish.construction.training import Corruptor, Schedule
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog, hint
+from blemish.corruptions.severity import severity_text
 from blemish.models import resnet
 from blemish.models.code import ending_refused
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "build_net", "conditions"]
@@ -42,6 +44,10 @@ class Plan:
     with_all: bool = False
     seed: int = 0
     preset: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that is none before anything is trained."""
+        check_seed(self.seed)
 
     def names(self) -> tuple[str, ...]:
         """The networks, the standard one first."""
@@ -76,7 +82,7 @@ def build_net(architecture: str, classes: int, copies: int = 1) -> nn.Module:
 
 def conditions(plan: Plan) -> Iterator[str]:
     """The conditions that every network of a plan is measured under."""
-    low, high = plan.schedule.severities
+    lowest, highest = map(severity_text, plan.schedule.severities)
     for name in plan.corruptions:
         only = catalog[name].only_severity
-        yield f"{name}@{low:g}-{high:g}" if only is None else f"{name}@{only:g}"
+        yield f"{name}@{lowest}-{highest}" if only is None else f"{name}@{severity_text(only)}"

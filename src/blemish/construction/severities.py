@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.corruptions.severity import MAX_SEVERITY
+from blemish.corruptions.severity import MAX_SEVERITY, severity_text
 from blemish.types import InputError
 
 __all__ = ["Crossing", "SeverityRange", "calibrate_range", "crossing", "isotonic"]
@@ -97,7 +97,9 @@ class _Curve:
         if severity not in self.points:
             found = self._measure(severity)
             if found.shape != self._clean.shape:
-                raise InputError(f"{len(found)} images at severity {severity:g}; expected {len(self._clean)}")
+                raise InputError(
+                    f"{len(found)} images at severity {severity_text(severity)}; expected {len(self._clean)}"
+                )
             self.points[severity] = found
         return float(self.points[severity].mean() / self._clean.mean())
 

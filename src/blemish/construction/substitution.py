@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blemish.construction.categories import Categories
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["StdGroup", "group_by_std", "possible_substitutions", "representation_std", "substitute", "unbalanced"]
@@ -56,7 +57,7 @@ def substitute(
     """The benchmark after random substitutions, each drawn evenly from the possible ones; None where they run out."""
     if times < 1:
         raise InputError(f"{times} substitutions; expected at least 1")
-    draw = random.Random(seed)
+    draw = random.Random(check_seed(seed))
     current = tuple(benchmark)
     for _ in range(times):
         current_or_none = _step(current, categories, draw)
@@ -89,7 +90,7 @@ def unbalanced(
     """Every benchmark after 1, 2, … ``times`` substitutions, as far as they are possible."""
     if times < 1:
         raise InputError(f"{times} substitutions; expected at least 1")
-    draw = random.Random(seed)
+    draw = random.Random(check_seed(seed))
     found: list[tuple[str, ...]] = []
     for benchmark in benchmarks:
         current: tuple[str, ...] | None = tuple(benchmark)

@@ -12,14 +12,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
+from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, is_truth, severity_text
 from blemish.kernels import kernels_for
-from blemish.ops.levels import nearest_levels, truncated, unit_range
+from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
-from blemish.types import InputError, Shape
+from blemish.types import InputError, Shape, brief
 
-__all__ = ["MIN_SIDE", "Corruption", "Files", "check_images", "column", "full_precision", "no_draw", "quantise"]
+__all__ = [
+    "MIN_SIDE",
+    "Corruption",
+    "Files",
+    "as_severities",
+    "check_images",
+    "column",
+    "full_precision",
+    "no_draw",
+    "quantise",
+]
 
 MIN_SIDE = 8
 
@@ -152,11 +162,13 @@ class Corruption:
     ) -> Tensor:
         """Corrupt a (B, C, H, W) batch of uint8, or of float in [0, 1]; the result has the same type, shape and device.
 
-        Results lie on the 256 grey levels, as published sets do. Severity 0 returns the image unchanged, bit for bit.
+        Float images are first rounded to the nearest of the 256 grey levels, so that the type of the input cannot
+        matter, and results lie on these levels, as published sets do. Severity 0 returns the image unchanged, bit for
+        bit.
         ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
         """
         check_images(images)
-        levels = _severities(severity, len(images))
+        levels = as_severities(severity, len(images))
         if self.only_severity is not None:
             for level in levels.tolist():
                 self.require(level)
@@ -181,7 +193,8 @@ class Corruption:
     def require(self, severity: float) -> None:
         """Refuse a severity at which the corruption does not exist."""
         if not self.supports(severity):
-            raise InputError(f"{self.name} at severity {severity:g}; it exists at severity {self.only_severity:g} only")
+            only = severity_text(self.only_severity or 0)
+            raise InputError(f"{self.name} at severity {severity_text(severity)}; it exists at severity {only} only")
 
     def check_files(self) -> None:
         """Refuse to begin where files that the pixels are made of are missing."""
@@ -190,10 +203,12 @@ class Corruption:
 
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
-        if self.on_levels:
-            return self.apply(images if images.dtype == torch.uint8 else nearest_levels(images), params, draw)
-        unit = unit_range(images) if images.dtype == torch.uint8 else images.to(torch.float32, copy=True)
-        return quantise(self.apply(unit, params, draw))
+        levels = as_levels(images)
+        return (
+            self.apply(levels, params, draw)
+            if self.on_levels
+            else quantise(self.apply(unit_range(levels), params, draw))
+        )
 
     def _parts(self, images: Tensor, levels: Tensor, params: Params) -> Iterator[slice | Tensor]:
         """Index the images to be changed, in parts that share the ``shared`` parameters and suit the device."""
@@ -235,16 +250,31 @@ def check_images(images: Tensor) -> None:
         raise InputError(f"float images with {found}; expected all in [0, 1] (divide 0–255 levels by 255)")
 
 
-def _severities(severity: float | Sequence[float] | Tensor, count: int) -> Tensor:
+def as_severities(severity: float | Sequence[float] | Tensor, count: int) -> Tensor:
+    """A severity for each of ``count`` images, float64 on the CPU, from one for all or one for each; checked."""
+    if _misleading(severity):
+        raise _no_severity(severity)
     try:
         levels = torch.as_tensor(severity, dtype=torch.float64).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"severity {severity!r}; expected a number in 0 … {MAX_SEVERITY}, or one per image") from error
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise _no_severity(severity) from error
     if levels.ndim == 0:
         levels = levels.expand(count)
     if levels.shape != (count,):
         raise InputError(f"severities of shape {tuple(levels.shape)} for {count} images; expected one per image")
     wrong = ~((levels >= 0) & (levels <= MAX_SEVERITY))
     if bool(wrong.any()):
-        raise InputError(f"severity {levels[wrong][0].item():g}; expected a number in 0 … {MAX_SEVERITY}")
+        first = severity_text(levels[wrong][0].item())
+        raise InputError(f"severity {first}; expected a number in 0 … {MAX_SEVERITY}")
     return torch.where(levels < _NEGLIGIBLE, 0.0, levels)
+
+
+def _no_severity(severity: object) -> InputError:
+    return InputError(f"severity {brief(severity)}; expected a number in 0 … {MAX_SEVERITY}, or one per image")
+
+
+def _misleading(severity: float | Sequence[float] | Tensor) -> bool:
+    """Whether there are truths or complex numbers: torch would take true for 1 and drop the imaginary part."""
+    if isinstance(severity, Tensor | np.ndarray):
+        return is_truth(severity) or torch.as_tensor(severity).is_complex()
+    return any(map(is_truth, severity if isinstance(severity, Sequence) else [severity]))

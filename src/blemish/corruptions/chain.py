@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
+from blemish.corruptions.base import Corruption, as_severities, check_images
+from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, check_severity, severity_text
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
@@ -62,18 +62,17 @@ def _linked(links: Sequence[tuple[Corruption, float]]) -> Iterator[_Link]:
         raise InputError("a chain without links; expected at least one (corruption, severity)")
     seen: Counter[str] = Counter()
     for corruption, severity in links:
-        if not 0 < severity <= MAX_SEVERITY:
-            raise InputError(
-                f"severity {severity:g} of {corruption.name} in a chain; expected 0 < severity ≤ {MAX_SEVERITY}"
-            )
-        if corruption.only_severity not in (None, severity):
-            raise InputError(
-                f"{corruption.name} at severity {severity:g}; it exists at {corruption.only_severity:g} only"
-            )
+        try:
+            level = check_severity(severity)
+        except InputError as error:
+            raise InputError(f"{corruption.name} in a chain: {error}") from error
+        if level == 0:
+            raise InputError(f"{corruption.name} in a chain: severity 0; expected more")
+        corruption.require(level)
         name = corruption.stream or corruption.name
         seen[name] += 1
         # The same corruption twice must not draw the same twice.
-        yield _Link(corruption, float(severity), name if seen[name] == 1 else f"{name} {seen[name]}")
+        yield _Link(corruption, level, name if seen[name] == 1 else f"{name} {seen[name]}")
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ def _chain(links: tuple[_Link, ...]) -> Corruption:
     presets = max((part.table for part in parts), key=lambda table: len(table.rows))
     sequence = _Sequence(links)
     return Corruption(
-        name="+".join(f"{link.corruption.name}@{link.severity:g}" for link in links),
+        name="+".join(f"{link.corruption.name}@{severity_text(link.severity)}" for link in links),
         family="chain",
-        description="; then ".join(f"{link.corruption.name} at {link.severity:g}" for link in links) + ".",
+        description="; then ".join(f"{link.corruption.name} at {severity_text(link.severity)}" for link in links) + ".",
         table=_ChainTable(
             names=tuple(f"{i} {name}" for i, part in enumerate(parts) for name in part.table.names),
             rows=presets.rows,
@@ -144,10 +143,13 @@ class _RandomSeverity(Corruption):
         preset: str | None = None,
     ) -> Tensor:
         """Corrupt every image at a severity of its own, drawn by its id; see `Corruption`."""
+        check_images(images)
         numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
+        if len(numbers) != len(images):
+            raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
+        share = as_severities(severity, len(images)) / MAX_SEVERITY
         rank = Words(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
         drawn = self.low + (self.high - self.low) * rank
-        share = torch.as_tensor(severity, dtype=torch.float64) / MAX_SEVERITY
         return super().__call__(images, severity=drawn * share, seed=seed, ids=numbers, preset=preset)
 
 
@@ -157,14 +159,17 @@ def random_severity(corruption: Corruption, low: float = 1.0, high: float = floa
     Severity 5 is the full range, lower ones shrink it in proportion. Apart from the severity, an image draws what
     it draws with the corruption itself.
     """
-    if not 0 <= low <= high <= MAX_SEVERITY:
-        raise InputError(f"severities from {low:g} to {high:g}; expected 0 ≤ low ≤ high ≤ {MAX_SEVERITY}")
+    low, high = check_severity(low), check_severity(high)
+    lowest, highest = severity_text(low), severity_text(high)
+    if low > high:
+        raise InputError(f"severities from {lowest} to {highest}; expected 0 ≤ low ≤ high ≤ {MAX_SEVERITY}")
     if corruption.only_severity is not None:
-        raise InputError(f"{corruption.name} exists at severity {corruption.only_severity:g} only, not at random ones")
+        only = severity_text(corruption.only_severity)
+        raise InputError(f"{corruption.name} exists at severity {only} only, not at random ones")
     return _RandomSeverity(
-        name=f"{corruption.name}@{low:g}-{high:g}",
+        name=f"{corruption.name}@{lowest}-{highest}",
         family=corruption.family,
-        description=f"{corruption.name} at a random severity from {low:g} to {high:g}.",
+        description=f"{corruption.name} at a random severity from {lowest} to {highest}.",
         table=corruption.table,
         apply=corruption.apply,
         draw=corruption.draw,

@@ -13,6 +13,7 @@ from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.resample import pixelated
+from blemish.ops.transfer import send
 from blemish.ops.warp import affine_from_points, displace, warp_affine
 from blemish.rng import Words
 from blemish.types import Shape
@@ -61,11 +62,20 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
     moved = points + draw.corners.to(torch.float64) * params["affine"].view(-1, 1, 1)
     warped = warp_affine(images, affine_from_points(points.expand_as(moved), moved))
-    if not bool((params["alpha"] > 0).any()):
-        return warped
-    fields = gaussian_blur(draw.fields, params["sigma"], truncate=3.0, border="reflect")
-    fields = fields * column(params["alpha"], images)
-    return displace(warped, fields[:, 0], fields[:, 1])
+    # Sampling an image where it is may still round its values: one without displacement is not sampled again.
+    moving = params["alpha"] > 0
+    if bool(moving.all()):
+        return _displaced(warped, params["sigma"], params["alpha"], draw.fields)
+    if bool(moving.any()):
+        rows = send(moving.nonzero().flatten(), images.device)
+        sigma, alpha = params["sigma"][moving], params["alpha"][moving]
+        warped[rows] = _displaced(warped[rows], sigma, alpha, draw.fields[rows])
+    return warped
+
+
+def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
+    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * column(alpha, images)
+    return displace(images, fields[:, 0], fields[:, 1])
 
 
 contrast = Corruption(

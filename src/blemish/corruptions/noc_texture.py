@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -12,8 +11,10 @@ from torch.nn import functional as F
 from blemish.corruptions.base import Corruption, column
 from blemish.corruptions.noc_ranges import side_scale, table
 from blemish.corruptions.severity import Params
+from blemish.ops.cache import cached
 from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
+from blemish.ops.resample import enlarged
 from blemish.ops.transfer import send
 from blemish.rng import Words
 from blemish.types import Shape
@@ -73,7 +74,7 @@ def _spreading_weights(variance: float) -> Tensor:
     return weights / weights.sum()
 
 
-@lru_cache(maxsize=32)
+@cached()
 def _blur_map(size: int, scale: float, device: torch.device) -> LinearMap:
     """All passes of the blur along a side of this size, the border's mirror image folded in."""
     weights = _spreading_weights(_BLUR_VARIANCE * scale**2)
@@ -101,7 +102,7 @@ def _blur(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 def _thumbnail(images: Tensor, height: int, width: int) -> Tensor:
     """Shrunk with a triangular filter as wide as the reduction asks for, and enlarged again."""
     small = F.interpolate(images, size=(height, width), mode="bilinear", antialias=True)
-    return F.interpolate(small, size=images.shape[-2:], mode="bilinear")
+    return enlarged(small, *images.shape[-2:])
 
 
 def _thumbnail_resize(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
@@ -174,6 +175,7 @@ thumbnail_resize = Corruption(
     description="Shrinks the image and enlarges it again, both smoothly.",
     table=table("thumbnail_resize"),
     apply=_thumbnail_resize,
+    version=2,
 )
 
 pixelate = Corruption(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, check_images, full_precision, quantise
 from blemish.corruptions.severity import Params
-from blemish.ops.levels import nearest_levels, unit_range
+from blemish.ops.levels import as_levels, unit_range
 from blemish.rng import Words, as_ids
 from blemish.types import InputError, Shape
 
@@ -228,8 +228,7 @@ class Sequence:
         numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
         if len(numbers) != len(images):
             raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
-        levels = images if images.dtype == torch.uint8 else nearest_levels(images.detach())
-        levels = levels.contiguous()
+        levels = as_levels(images)
         room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
         size = max(1, room // images[0].numel())
         cuts = [slice(start, start + size) for start in range(0, len(images), size)]

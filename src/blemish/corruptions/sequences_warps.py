@@ -7,7 +7,6 @@ first pixel, half a pixel right of and below the middle, as in the published gen
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.corruptions.sequences_base import Scene, Sequence, Settings, Window, amount, presets, ramp, settings
+from blemish.ops.cache import cached
 from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import send
 from blemish.ops.warp import sample
@@ -31,7 +31,7 @@ def _around_centre(linear: Matrix, height: int, width: int) -> Matrix:
     return move @ linear @ np.linalg.inv(move)
 
 
-@lru_cache(maxsize=128)
+@cached(mebibytes=256)
 def _positions(
     backward: tuple[float, ...], height: int, width: int, window: Window, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.types import InputError
+from blemish.types import InputError, brief
 
 __all__ = [
     "MAX_SEVERITY",
@@ -21,8 +21,10 @@ __all__ = [
     "SeverityTable",
     "check_severity",
     "imagenet_c_table",
+    "is_truth",
     "nearest_preset",
     "preset_sizes",
+    "severity_text",
 ]
 
 MAX_SEVERITY = 5
@@ -31,16 +33,31 @@ Params = Mapping[str, Tensor]
 """Parameter name to one float64 value per image, on the CPU."""
 
 
+def is_truth(value: object) -> bool:
+    """Whether it is true or false, of Python, NumPy or torch: all three can also be taken for a number."""
+    return isinstance(value, bool) or getattr(value, "dtype", None) in (torch.bool, np.bool_)
+
+
 def check_severity(value: object) -> float:
     """A severity as a number; anything but a number in 0 … 5 is refused."""
     try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        number = float("nan") if isinstance(value, str) or is_truth(value) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
-    if isinstance(value, (bool, str)) or not 0 <= number <= MAX_SEVERITY:
-        shown = f"{number:g}" if number == number and not isinstance(value, (bool, str)) else repr(value)
+    if not 0 <= number <= MAX_SEVERITY:
+        shown = severity_text(number) if number == number else brief(value)
         raise InputError(f"severity {shown}; expected a number in 0 … {MAX_SEVERITY}")
     return number
+
+
+def severity_text(severity: float) -> str:
+    """The shortest decimal text that means this very severity, for names, files and messages: 3 for 3.0.
+
+    >>> severity_text(3.0), severity_text(2.50), severity_text(1 / 3), severity_text(0.00001)
+    ('3', '2.5', '0.3333333333333333', '0.00001')
+    """
+    number = float(severity)
+    return repr(number) if abs(number) >= 1e16 else np.format_float_positional(number, trim="-")
 
 
 _Value = TypeVar("_Value")

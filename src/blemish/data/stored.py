@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
 from blemish.data.folders import Mapped, class_folders, folder_source
@@ -106,7 +107,9 @@ def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
             for severity, place in _severities(corruption).items():
                 key = (corruption.name, severity)
                 if key in found:
-                    raise InputError(f"{found[key]} and {place} both hold {key[0]} of severity {severity:g}")
+                    raise InputError(
+                        f"{found[key]} and {place} both hold {key[0]} of severity {severity_text(severity)}"
+                    )
                 found[key] = place
     return dict(sorted(found.items()))
 
@@ -137,7 +140,7 @@ def _tree_sources(folders: dict[tuple[str, float], Path], mapping: Mapped | None
     names = {name for place in folders.values() for name in class_folders(place)}
     numeric = all(name.isascii() and name.isdecimal() for name in names)
     order = sorted(names, key=lambda name: (int(name), name)) if numeric else sorted(names)
-    return {f"{name}@{severity:g}": opener(place) for (name, severity), place in folders.items()}
+    return {f"{name}@{severity_text(severity)}": opener(place) for (name, severity), place in folders.items()}
 
 
 def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
@@ -150,7 +153,7 @@ def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
         return lambda: _block(path, root / _LABELS, block, len(severities))
 
     return {
-        f"{path.stem}@{severity:g}": opener(path, block)
+        f"{path.stem}@{severity_text(severity)}": opener(path, block)
         for path in files
         for severity, block in sorted((severity, block) for block, severity in enumerate(severities))
     }

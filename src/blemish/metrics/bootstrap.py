@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blemish.metrics.formulas import Array
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["Bootstrap", "Estimate", "Swaps", "check_level", "interval", "stream_of", "unanimous_interval"]
@@ -56,8 +57,7 @@ class _Weights(ABC):
             raise InputError(f"{self.images} images to resample; expected at least 1")
         if self.replicates < 1:
             raise InputError(f"{self.replicates} replicates; expected at least 1")
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed}; expected 0 or more")
+        check_seed(self.seed, least=0)
 
     @abstractmethod
     def _row(self, rng: np.random.Generator) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.kernels import kernels_for
+from blemish.ops.cache import cached
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import send
@@ -93,7 +93,7 @@ def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> 
     return blurred
 
 
-@lru_cache(maxsize=64)
+@cached()
 def _gaussian_map(
     size: int, sigma: float, truncate: float, border: Border, device: torch.device, dtype: torch.dtype
 ) -> LinearMap:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["nearest_levels", "truncated", "unit_range"]
+__all__ = ["as_levels", "truncated", "unit_range"]
 
 
 def unit_range(levels: Tensor) -> Tensor:
@@ -18,9 +18,16 @@ def unit_range(levels: Tensor) -> Tensor:
     return levels * (1 / 255)  # one pass on a GPU; on a CPU the two above are twice as fast
 
 
-def nearest_levels(images: Tensor) -> Tensor:
-    """Floats in [0, 1] as the nearest levels, uint8."""
-    return images.to(torch.float32).mul(255).round_().clamp_(0, 255).to(torch.uint8)
+def as_levels(images: Tensor) -> Tensor:
+    """Uint8 images, or floats in [0, 1] at their nearest levels, with the memory in the order of the dimensions.
+
+    Products and sums may be rounded differently in other layouts: neither type nor layout may reach an operation.
+    """
+    images = images.detach()
+    if images.dtype != torch.uint8:
+        images = truncated(images.to(torch.float32).mul(255).round_().clamp_(0, 255))
+    # Through one dimension: the strides of dimensions of size 1 would otherwise be whatever they were.
+    return images.reshape(-1).view(images.shape)
 
 
 def truncated(levels: Tensor) -> Tensor:

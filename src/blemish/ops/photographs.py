@@ -21,6 +21,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from blemish.ops.cache import cached
 from blemish.types import InputError
 
 __all__ = ["FILES", "REFERENCE", "REFERENCE_DIGEST", "MissingFrostError", "Photographs", "digest_of", "fetched_folder"]
@@ -161,7 +162,7 @@ def digest_of(contents: list[bytes]) -> str:
     return digest.hexdigest()
 
 
-@lru_cache(maxsize=4)
+@cached()
 def load(folder: Path, stamp: Stamp) -> tuple[Tensor, ...]:
     """The photographs in a folder as uint8, (3, height, width) each."""
     pictures = []

@@ -1,19 +1,23 @@
-"""Resampling: the reference's centre zoom, and Pillow's box filter."""
+"""Resampling: the reference's centre zoom, Pillow's box filter, and bilinear scaling.
+
+None of it is torch's own on a CPU, which rounds differently with one thread and with several.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.kernels import kernels_for
+from blemish.ops.cache import cached
 from blemish.ops.levels import truncated
 
-__all__ = ["centre_zoom", "mean_zoom", "pixelated"]
+__all__ = ["centre_zoom", "enlarged", "mean_zoom", "pixelated", "rescaled"]
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -32,9 +36,17 @@ def centre_zoom(images: Tensor, factor: float) -> Tensor:
     if images.device.type != "cpu":
         crop = F.interpolate(crop, size=(tall, wide), mode="bilinear", align_corners=True)
         return crop[..., trim_top : trim_top + height, trim_left : trim_left + width]
-    # On a CPU, torch's own rounds differently with one thread and with several.
-    rows = _enlarged(crop.flatten(0, 1), tall, trim_top, height)
-    return _enlarged(rows.view(-1, crop_width, 1), wide, trim_left, width).view(*images.shape[:-2], height, width)
+    rows, columns = _between(crop_height, tall, trim_top, height), _between(crop_width, wide, trim_left, width)
+    return _lines(_lines(crop.flatten(0, 1), *rows).view(-1, crop_width, 1), *columns).view(images.shape)
+
+
+def enlarged(images: Tensor, height: int, width: int) -> Tensor:
+    """Images enlarged bilinearly; the edges of the first and last pixels, not their centres, stay where they are."""
+    if images.device.type != "cpu":
+        return F.interpolate(images, size=(height, width), mode="bilinear")
+    tall, wide = images.shape[-2:]
+    rows = _lines(images.flatten(0, 1), *_within(tall, height))
+    return _lines(rows.view(-1, wide, 1), *_within(wide, width)).view(*images.shape[:-2], height, width)
 
 
 def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
@@ -51,7 +63,7 @@ def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     return total.div_(len(factors) + 1)
 
 
-@lru_cache(maxsize=64)
+@cached()
 def _zoom_places(size: int, factors: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
     """For each enlargement and position, the first of the two source positions and the share of the second."""
     places, shares = [], []
@@ -70,16 +82,48 @@ def _between(length: int, size: int, start: int, count: int) -> tuple[Tensor, Te
     return lower.to(torch.int64), place - lower
 
 
-def _enlarged(images: Tensor, size: int, start: int, count: int) -> Tensor:
-    """Positions start … start + count − 1 of the middle dimension of (N, n, W), stretched to `size`."""
-    length = images.shape[1]
-    lower, shares = _between(length, size, start, count)
+def _within(length: int, size: int) -> tuple[Tensor, Tensor]:
+    """All positions of a line of ``length`` pixels that is shown with ``size`` pixels, as index and share."""
+    place = ((torch.arange(size, dtype=torch.float64) + 0.5) * (length / size) - 0.5).clamp(0, length - 1)
+    lower = place.floor().clamp(max=max(0, length - 2))
+    return lower.to(torch.int64), place - lower
+
+
+def _lines(images: Tensor, lower: Tensor, shares: Tensor) -> Tensor:
+    """Lines of (N, n, W) between lines ``lower`` and the next ones, with the next ones' shares."""
     share = shares.to(images.dtype)[:, None]
-    first = images.index_select(1, lower)
-    return torch.lerp(first, images.index_select(1, (lower + 1).clamp(max=length - 1)), share)
+    upper = (lower + 1).clamp(max=images.shape[1] - 1)
+    return torch.lerp(images.index_select(1, lower), images.index_select(1, upper), share)
 
 
-@lru_cache(maxsize=64)
+def rescaled(levels: Tensor, factor: float) -> Tensor:
+    """Uint8 images (C, H, W) on the CPU at ``factor`` times their size, bilinearly, at the nearest levels.
+
+    The factor itself, not the ratio of rounded sizes, decides where to sample: so does OpenCV. At simple factors many
+    values lie midway between two levels, and float32 decides about them. Here it does so on every machine alike: each
+    step adds a product in double precision, where it is exact, and rounds once.
+    """
+    rows, columns = (_places(size, factor) for size in levels.shape[-2:])
+    total = torch.zeros(())
+    for i, j in ((0, 1), (0, 0), (1, 0), (1, 1)):
+        values = levels.index_select(-2, rows[0][i]).index_select(-1, columns[0][j]).to(torch.float64)
+        weights = (rows[1][i][:, None] * columns[1][j]).to(torch.float64)
+        total = values.mul_(weights).add_(total).to(torch.float32)
+    return truncated(total.add_(0.5))
+
+
+def _places(length: int, factor: float) -> tuple[Tensor, Tensor]:
+    """For each position on a scaled line, the source positions on both sides, (2, n), and their float32 shares."""
+    step = float(np.float32(1 / factor))
+    place = (torch.arange(int(length * factor), dtype=torch.float64) + 0.5).mul_(step).sub_(0.5).clamp_(min=0)
+    place = place.to(torch.float32)
+    lower = place.floor().clamp_(max=length - 1)
+    share = place - lower
+    first = lower.to(torch.int64)
+    return torch.stack([first, (first + 1).clamp(max=length - 1)]), torch.stack([1 - share, share])
+
+
+@cached()
 def _box_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Pillow's BOX filter as (taps, target) source pixels and weights.
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from blemish.ops.cache import cached
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.photographs import Photographs, load
 from blemish.ops.plasma import plasma, plasma_sizes
+from blemish.ops.resample import rescaled
 from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
 
@@ -69,7 +70,7 @@ class Textures(NamedTuple):
     sizes: list[tuple[int, int]]
 
 
-@lru_cache(maxsize=16)
+@cached(mebibytes=256)
 def _scaled(
     folder: Path | None, stamp: tuple[int, ...], scale: float, height: int, width: int, device: torch.device
 ) -> Textures:
@@ -79,9 +80,7 @@ def _scaled(
         # A texture must be larger than the image; the reference never met an image larger than its textures.
         factor = max(scale, (height + 2) / tall, (width + 2) / wide)
         if factor != 1:
-            # The scale itself, not the ratio of rounded sizes, decides where to sample: so does OpenCV.
-            floats = F.interpolate(texture.to(torch.float32)[None], scale_factor=factor, mode="bilinear")
-            texture = floats[0].add_(0.5).to(torch.uint8)
+            texture = rescaled(texture, factor)
         scaled.append(texture)
     sizes = [(texture.shape[-2], texture.shape[-1]) for texture in scaled]
     sheets = torch.zeros((len(scaled), 3, max(h for h, _ in sizes), max(w for _, w in sizes)), dtype=torch.uint8)

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import SeverityTable
+from blemish.corruptions.severity import SeverityTable, severity_text
 from blemish.data.pictures import resize_and_crop
 from blemish.transform import content_id, corrupt
 from blemish.types import InputError
@@ -49,7 +49,7 @@ def contact_sheet(
     image = reduced(image, working_side)
     settings = f"{_preset(corruptions[0].table, preset, image)}  ·  seed {seed}"
     sheet = _Sheet(_Layout.of(image, corruptions, len(severities), settings))
-    sheet.header(settings, [f"{level:g}" for level in severities])
+    sheet.header(settings, [severity_text(level) for level in severities])
     number = content_id(image)
     for family in dict.fromkeys(corruption.family for corruption in corruptions):
         sheet.heading(family)

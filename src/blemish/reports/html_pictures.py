@@ -12,6 +12,7 @@ from PIL import Image
 
 from blemish.benchmarks.condition import Condition
 from blemish.corruptions.catalog import catalog
+from blemish.corruptions.severity import severity_text
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 from blemish.reports.markup import Markup, element
@@ -110,7 +111,7 @@ def inline_picture(image: Image.Image, alt: str) -> Markup:
 def condition_label(condition: Condition) -> str:
     """A condition in words."""
     if condition.severity is not None:
-        return f"{condition.group.replace('_', ' ')}, severity\N{NO-BREAK SPACE}{condition.severity:g}"
+        return f"{condition.group.replace('_', ' ')}, severity\N{NO-BREAK SPACE}{severity_text(condition.severity)}"
     return str(condition).replace("_", " ")
 
 

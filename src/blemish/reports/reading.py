@@ -124,7 +124,7 @@ def column_of(condition: Condition) -> str:
     >>> column_of(parse_condition("fog@3")), column_of(parse_condition("noc:border@1-5"))
     ('3', '1–5')
     """
-    steps = [f"{step.low:g}" if step.low == step.high else f"{step.low:g}–{step.high:g}" for step in condition.steps]
+    steps = [step.level.replace("-", "–") for step in condition.steps]
     return "+".join(steps)
 
 

@@ -11,6 +11,7 @@ import PIL
 import torch
 
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.severity import severity_text
 from blemish.storage.files import write_bytes
 from blemish.storage.recipe import Recipe
 from blemish.types import InputError
@@ -85,7 +86,7 @@ def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(f"{item:g}" for item in value)
+        return ",".join(severity_text(item) for item in value)
     return "not set" if value is None else str(value)
 
 

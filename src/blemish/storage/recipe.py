@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity
+from blemish.rng import check_seed
 from blemish.types import InputError
 
 __all__ = ["FORMATS", "Recipe", "check_sizes", "make_recipe"]
@@ -62,7 +63,7 @@ def make_recipe(
     check_sizes(resize, crop)
     for corruption in chosen:
         corruption.check_files()
-    return Recipe(chosen, levels, seed, preset, file_format, resize, crop)
+    return Recipe(chosen, levels, check_seed(seed), preset, file_format, resize, crop)
 
 
 def check_sizes(resize: int | None, crop: int | None) -> None:

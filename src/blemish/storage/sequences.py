@@ -16,6 +16,7 @@ from torch import Tensor
 from blemish.corruptions.sequences import DIFFICULTIES, Sequence, sequences
 from blemish.data.pictures import decode_picture, list_pictures, picture_id, resize_and_crop
 from blemish.execution.base import Executor
+from blemish.rng import check_seed
 from blemish.storage.files import ORIENTATION, encode_picture, write_files
 from blemish.storage.recipe import FORMATS, check_sizes
 from blemish.storage.results import Failure, Outcome, Progress
@@ -75,7 +76,7 @@ def make_sequence_recipe(
         for sequence in chosen:
             sequence.length(preset)  # refuses an unknown preset, and names the known ones
     check_sizes(resize, crop)
-    return SequenceRecipe(chosen, difficulty, seed, preset, file_format, resize, crop)
+    return SequenceRecipe(chosen, difficulty, check_seed(seed), preset, file_format, resize, crop)
 
 
 def corrupt_sequences(

@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.severity import severity_text
 from blemish.data.pictures import (
     PICTURE_SUFFIXES,
     decode_picture,
@@ -187,7 +188,7 @@ class _PictureWork:
                     yield self.path(checked.name, key), content
 
     def _keys(self, corruption: Corruption) -> list[str]:
-        return [f"{corruption.name}/{severity:g}" for severity in self.recipe.severities]
+        return [f"{corruption.name}/{severity_text(severity)}" for severity in self.recipe.severities]
 
     def path(self, name: str, key: str) -> Path:
         """The file of a copy."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from blemish.corruptions.base import check_images
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.labels import check_below
-from blemish.rng import as_ids
+from blemish.rng import as_ids, check_seed
 from blemish.streams.adaptive import Cells
 from blemish.streams.surface import GRID, check_grid
 from blemish.types import InputError
@@ -62,6 +62,7 @@ class Bench:
         if self.images.dtype != torch.uint8:
             raise InputError(f"images of type {self.images.dtype} to calibrate on; expected uint8")
         check_grid(self.grid)
+        check_seed(self.seed)
         self.ids = torch.arange(len(self.images)) if len(self.ids) == 0 else as_ids(self.ids)
         for what, values in (("labels", self.labels), ("ids", self.ids)):
             if values.shape != (len(self.images),):

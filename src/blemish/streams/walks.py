@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import check_severity
+from blemish.corruptions.severity import check_severity, severity_text
+from blemish.rng import check_seed
 from blemish.streams.paths import Objective, Path, find_path
 from blemish.streams.surface import Surface
 from blemish.types import InputError, UnknownNameError
@@ -40,7 +41,7 @@ class Step(NamedTuple):
 
     def __str__(self) -> str:
         parts = ((self.first, self.first_severity), (self.second, self.second_severity))
-        return "+".join(f"{name}@{severity:g}" for name, severity in parts if severity > 0) or "clean"
+        return "+".join(f"{name}@{severity_text(severity)}" for name, severity in parts if severity > 0) or "clean"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def make_walk(
             raise UnknownNameError(f"the walk's {what} {name!r} is not among its corruptions: {', '.join(names)}")
     if closed and end is not None and start is not None and end != start:
         raise InputError(f"a closed walk from {start} to {end}; expected it to end where it begins")
-    chance = random.Random(seed)
+    chance = random.Random(check_seed(seed))
     first = (end if closed else None) or start
     first = first or chance.choice(names)
     goal = first if closed else end
