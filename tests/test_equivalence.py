@@ -15,6 +15,7 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
+from blemish.metrics.bootstrap import Estimate
 from blemish.metrics.equivalence import Equivalence, equivalence
 from blemish.metrics.equivalence_images import statistics
 from blemish.metrics.equivalence_sets import chosen_cells, fair_storage, open_other
@@ -70,6 +71,13 @@ def against(folder: Path, source: Source, theirs: dict[str, NDArray[np.uint8]], 
     return equivalence(load(source), other, cells, **settings)  # type: ignore[arg-type]
 
 
+class Brightness(torch.nn.Module):
+    """Ten classes by the mean level of an image."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return -((10 * images.mean((1, 2, 3))[:, None] - torch.arange(10)) ** 2)
+
+
 def test_the_same_draws_are_the_same_pixels(tmp_path: Path, clean: Source) -> None:
     images = load(clean)
     found = against(tmp_path, clean, {cell: corrupted(images, cell) for cell in ("fog@3", "gaussian_noise@2")})
@@ -77,10 +85,75 @@ def test_the_same_draws_are_the_same_pixels(tmp_path: Path, clean: Source) -> No
     assert found.verdicts("images", "jpeg85") != [SAME, SAME]
     side = found.cells[0].sides["raw"]
     assert side.close == 1
-    assert [item.difference.value for item in side.statistics[:-1]] == [0, 0, 0, 0]
-    # No distance between the sets, while another draw of ours would be far away.
-    assert side.statistics[-1].theirs == 0
-    assert side.statistics[-1].ours > 1
+    for item in side.statistics:
+        assert (item.difference, item.verdict) == (Estimate(0, 0, 0), SAME)
+    # No distance between the sets, and none is expected of the same draws.
+    assert (side.statistics[-1].theirs, side.statistics[-1].ours) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_the_same_pixels_are_equivalent_whatever_the_number_of_images(
+    tmp_path: Path, clean: Source, count: int
+) -> None:
+    """A model that sees the same pixels says the same: there is nothing to estimate, with few images either."""
+    few = clean.take(range(count))
+    theirs = {cell: corrupted(load(few), cell) for cell in ("gaussian_noise@2", "contrast@2")}
+    found = against(tmp_path, few, theirs, model=blemish.from_module(Brightness(), name="ten"))
+    assert found.verdicts("accuracy") == [SAME, SAME]
+    for cell in found.cells:
+        accuracy = cell.sides["raw"].accuracy
+        assert accuracy is not None
+        assert accuracy.difference == Estimate(0, 0, 0)
+    assert (found.mean["raw"].difference, found.mean["raw"].verdict) == (Estimate(0, 0, 0), SAME)
+    # Ours stored as JPEG are other pixels, so that few images leave it open.
+    assert found.mean["jpeg85"].difference.width > 0
+
+
+def test_a_model_that_wavers_gets_no_certainty(tmp_path: Path, clean: Source) -> None:
+    class Wavering(Brightness):
+        calls = 0
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return super().forward(images).roll(self.calls, dims=1)
+
+    few = clean.take(range(40))
+    theirs = {"contrast@2": corrupted(load(few), "contrast@2")}
+    found = against(tmp_path, few, theirs, model=blemish.from_module(Wavering(), name="wavering"))
+    assert found.verdicts("images") == [SAME]
+    assert SAME not in found.verdicts("accuracy")
+    assert found.mean["raw"].difference.width > 0
+
+
+def test_the_mean_of_cells_is_only_as_certain_as_the_cell_that_differs(tmp_path: Path, clean: Source) -> None:
+    few = clean.take(range(40))
+    theirs = {"contrast@2": corrupted(load(few), "contrast@2"), "fog@3": corrupted(load(few), "fog@3", seed=77)}
+    found = against(tmp_path, few, theirs, model=blemish.from_module(Brightness(), name="ten"))
+    assert found.mean["raw"].difference.width > 0
+
+
+def test_almost_the_same_pixels_are_compared_with_no_distance(tmp_path: Path, clean: Source) -> None:
+    """One level off in a tenth of the values: the same pixels, 0.1 apart, and not 8 nearer than chance."""
+    theirs = corrupted(load(clean), "gaussian_noise@2")
+    theirs[:, :, ::10] ^= 1
+    side = against(tmp_path, clean, {"gaussian_noise@2": theirs}).cells[0].sides["raw"]
+    assert side.images is SAME
+    assert {item.verdict for item in side.statistics} == {SAME}
+    last = side.statistics[-1]
+    assert last.difference.value == last.theirs == pytest.approx(0.125)  # 4 of 32 columns
+    assert last.ours == 0
+
+
+def test_nearer_than_two_draws_is_no_difference(tmp_path: Path, clean: Source) -> None:
+    """The same draws, but a level or three off here and there: far nearer to ours than another draw of ours."""
+    theirs = corrupted(load(clean), "gaussian_noise@3").astype(np.int16)
+    theirs[:, ::8] += np.where(np.arange(32) % 2, 3, -3)[None, None, :, None].astype(np.int16)
+    side = against(tmp_path, clean, {"gaussian_noise@3": theirs.clip(0, 255).astype(np.uint8)}).cells[0].sides["raw"]
+    last = side.statistics[-1]
+    assert side.close < 0.995
+    assert last.difference.value < -10 * last.margin
+    assert last.verdict is EQUIVALENT
+    assert side.images is EQUIVALENT
 
 
 def test_other_draws_are_equivalent(tmp_path: Path, clean: Source) -> None:
@@ -153,7 +226,7 @@ def test_accuracies_and_their_gap(tmp_path: Path) -> None:
     assert found.mean["raw"].difference.high == pytest.approx(accuracy.difference.high)
     wide = against(tmp_path, source, theirs, model=model, margin=10.0)
     assert wide.verdicts("accuracy") == [EQUIVALENT]
-    alike = against(tmp_path, source, {"contrast@1": coloured(1.0)}, model=model, margin=1.0)
+    alike = against(tmp_path, source, {"contrast@1": coloured(1.0) - 40}, model=model, margin=1.0)
     # No image tells the two apart, but 200 of them cannot exclude a gap of 1.9 points.
     assert alike.verdicts("accuracy") == [UNDECIDED]
     needed = alike.images_needed()
@@ -168,7 +241,7 @@ def test_accuracies_and_their_gap(tmp_path: Path) -> None:
 def test_no_prediction_differs_in_any_cell(tmp_path: Path, count: int, margin: float, expected: Verdict) -> None:
     """By hand: ± z²/(n + z²), on images rather than images × cells, is 11.35 points for 30; below 1 from n = 99 z²."""
     np.savez(tmp_path / "clean.npz", images=coloured(1.0, count), labels=np.ones(count, np.int64))
-    theirs = {cell: coloured(1.0, count) for cell in ("contrast@1", "contrast@2", "brightness@1")}
+    theirs = {cell: coloured(1.0, count) - 40 for cell in ("contrast@1", "contrast@2", "brightness@1")}
     model = blemish.from_module(Darkness(), name="colour")
     found = against(tmp_path, blemish.open_source(tmp_path / "clean.npz"), theirs, model=model, margin=margin)
     half = 100 * 1.959964**2 / (count + 1.959964**2)

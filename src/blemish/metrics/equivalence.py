@@ -21,6 +21,7 @@ from blemish.metrics.equivalence_verdicts import (
     Verdict,
     bounded_interval,
     judge,
+    judge_excess,
     mean_interval,
     overall,
     paired_interval,
@@ -42,8 +43,8 @@ LEAST_TOLERANCE = 0.5
 class Contrast:
     """A number of both sets and the difference, ours less theirs, with its interval; judged against ``margin``.
 
-    Of ``distance``, theirs is the distance between the sets, pixel by pixel, ours that between two draws of ours, and
-    the difference is the first less the second.
+    Of ``distance``, theirs is the distance between the sets, pixel by pixel, ours that between two draws of ours (0
+    where the pixels are the same, so that the draws are, too), and the difference is the first less the second.
     """
 
     name: str
@@ -162,7 +163,12 @@ def equivalence(
                 accuracies[name] += correct.mean() / len(cells)
     mean = {}
     if model is not None:
-        mean = {s: _mean(gains[s] / len(cells), accuracies, s, margin, level, replicates) for s in STORAGES}
+        for name in STORAGES:
+            values = (100 * accuracies["theirs"], 100 * accuracies[name])
+            if all(_is_same(cell.sides[name].accuracy) for cell in found):
+                mean[name] = _no_difference("accuracy", *values, margin)
+            else:
+                mean[name] = _mean(gains[name] / len(cells), *values, margin, level, replicates)
     return Equivalence(
         theirs=other.name,
         data=clean.name,
@@ -185,9 +191,16 @@ def _known(correct: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     return correct
 
 
-def _mean(
-    gains: Array, accuracies: dict[str, float], storage: str, margin: float, level: float, replicates: int
-) -> Contrast:
+def _no_difference(name: str, theirs: float, ours: float, margin: float) -> Contrast:
+    """Of the same pixels: whoever looks at them sees the same, so that there is nothing to estimate."""
+    return Contrast(name, theirs, ours, Estimate(0.0, 0.0, 0.0), margin, Verdict.SAME)
+
+
+def _is_same(found: Contrast | None) -> bool:
+    return found is not None and found.verdict is Verdict.SAME
+
+
+def _mean(gains: Array, theirs: float, ours: float, margin: float, level: float, replicates: int) -> Contrast:
     """The mean over cells: images are resampled with all their cells.
 
     Resamples of images that are nearly all alike are alike, and say nothing: then it is the score interval.
@@ -198,8 +211,7 @@ def _mean(
     else:
         means = Bootstrap(len(gains), replicates).means({"gain": gains})["gain"]
         difference = interval(100 * float(gains.mean()), 100 * means, level=level)
-    verdict = judge(difference, difference, margin)
-    return Contrast("accuracy", 100 * accuracies["theirs"], 100 * accuracies[storage], difference, margin, verdict)
+    return Contrast("accuracy", theirs, ours, difference, margin, judge(difference, difference, margin))
 
 
 def _cell(measured: Measured, cells: int, *, margin: float, tolerance: float, level: float) -> Cell:
@@ -213,36 +225,45 @@ def _cell(measured: Measured, cells: int, *, margin: float, tolerance: float, le
 def _side(measured: Measured, storage: str, cells: int, *, margin: float, tolerance: float, level: float) -> Side:
     theirs, ours = measured.theirs, measured.ours[storage]
     allowed = max(LEAST_TOLERANCE, tolerance * float(theirs.statistics["change"].mean()))
+    close, identical = measured.close[storage], measured.identical[storage]
+    same = close >= SAME_SHARE
     pairs = {name: (theirs.statistics[name], ours.statistics[name]) for name in STATISTICS}
-    # The sign: a set that is farther from ours than another draw of ours has a positive difference.
-    pairs["distance"] = (measured.spread[storage], measured.distance[storage])
+    # The sign: a set that is farther from ours than another draw of ours has a positive difference. The same pixels are
+    # the same draws, of which no distance is expected.
+    expected = np.zeros_like(measured.spread[storage]) if same else measured.spread[storage]
+    pairs["distance"] = (expected, measured.distance[storage])
     widened = 1 - (1 - level) / (cells * len(pairs))
     statistics = []
     for name, (before, after) in pairs.items():
-        difference = mean_interval(after - before, level=level)
-        verdict = judge(difference, mean_interval(after - before, level=widened), allowed)
         values = (float(before.mean()), float(after.mean()))
         shown = values[::-1] if name == "distance" else values
+        if identical:
+            statistics.append(_no_difference(name, *shown, allowed))
+            continue
+        difference = mean_interval(after - before, level=level)
+        rule = judge_excess if name == "distance" else judge
+        verdict = Verdict.SAME if same else rule(difference, mean_interval(after - before, level=widened), allowed)
         statistics.append(Contrast(name, *shown, difference, allowed, verdict))
-    close = measured.close[storage]
-    same = close >= SAME_SHARE
     return Side(
         statistics=tuple(statistics),
         images=Verdict.SAME if same else overall([item.verdict for item in statistics]),
         close=close,
         accuracy=None
         if ours.correct is None
-        else _accuracy(_known(theirs.correct), ours.correct, cells, margin=margin, level=level),
+        else _accuracy(_known(theirs.correct), ours.correct, cells, identical, margin=margin, level=level),
     )
 
 
 def _accuracy(
-    theirs: NDArray[np.bool_], ours: NDArray[np.bool_], cells: int, *, margin: float, level: float
+    theirs: NDArray[np.bool_], ours: NDArray[np.bool_], cells: int, identical: bool, *, margin: float, level: float
 ) -> Contrast:
+    values = (100 * float(theirs.mean()), 100 * float(ours.mean()))
+    # A model that says now this, now that of the same pixels is not to be taken at its word.
+    if identical and np.array_equal(theirs, ours):
+        return _no_difference("accuracy", *values, margin)
     counts = int((ours & ~theirs).sum()), int((theirs & ~ours).sum()), len(ours)
     difference, widened = (_points(paired_interval(*counts, level=at)) for at in (level, 1 - (1 - level) / cells))
-    verdict = judge(difference, widened, margin)
-    return Contrast("accuracy", 100 * theirs.mean(), 100 * ours.mean(), difference, margin, verdict)
+    return Contrast("accuracy", *values, difference, margin, judge(difference, widened, margin))
 
 
 def _points(found: Estimate) -> Estimate:

@@ -58,7 +58,8 @@ class Measured:
     """A cell: their copies, and ours by storage.
 
     ``distance`` is the mean difference between their copy and ours, pixel by pixel, and ``spread`` that between ours
-    and another draw of ours; ``close`` is the share of values at most one grey level apart. All by storage.
+    and another draw of ours; ``close`` is the share of values at most one grey level apart, and ``identical`` says that
+    no value of any image differs. All by storage.
     """
 
     condition: Condition
@@ -67,6 +68,7 @@ class Measured:
     distance: dict[str, Array]
     spread: dict[str, Array]
     close: dict[str, float]
+    identical: dict[str, bool]
     example: Pixels
 
 
@@ -151,6 +153,7 @@ def measure_cell(
         distance={storage: joined[storage, "distance"] for storage in STORAGES},
         spread={storage: joined[storage, "spread"] for storage in STORAGES},
         close={storage: float(joined[storage, "close"].mean()) for storage in STORAGES},
+        identical={storage: not joined[storage, "distance"].any() for storage in STORAGES},
         example=_example(condition, clean, theirs, shown, seed=seed, preset=preset),
     )
 

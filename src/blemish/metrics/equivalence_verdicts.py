@@ -3,6 +3,7 @@
 A number is *equivalent* where its interval lies within ± a margin (two one-sided tests; Schuirmann 1987). It is
 *different* where it exceeds the margin and an interval widened for the number of comparisons (Bonferroni) leaves out 0.
 Otherwise there are too few images to tell. That all of many numbers are equivalent needs no widening: each has to be.
+Copies with the same pixels need none of this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from blemish.metrics.bootstrap import Estimate, check_level
 from blemish.metrics.formulas import Array
 from blemish.types import InputError
 
-__all__ = ["FEWEST", "Verdict", "bounded_interval", "judge", "mean_interval", "overall", "paired_interval"]
+__all__ = [
+    "FEWEST",
+    "Verdict",
+    "bounded_interval",
+    "judge",
+    "judge_excess",
+    "mean_interval",
+    "overall",
+    "paired_interval",
+]
 
 FEWEST = 30
 """From so many images on, means have intervals."""
@@ -49,6 +59,13 @@ def judge(difference: Estimate, widened: Estimate, margin: float) -> Verdict:
     if abs(difference.value) > margin and (widened.low > 0 or widened.high < 0):
         return Verdict.DIFFERENT
     return Verdict.UNDECIDED
+
+
+def judge_excess(excess: Estimate, widened: Estimate, margin: float) -> Verdict:
+    """The verdict on what one distance exceeds another by; one that is smaller is no difference, however small."""
+    if excess.high <= margin:
+        return Verdict.EQUIVALENT
+    return Verdict.DIFFERENT if excess.value > margin and widened.low > 0 else Verdict.UNDECIDED
 
 
 def mean_interval(values: Array, *, level: float = 0.95) -> Estimate:

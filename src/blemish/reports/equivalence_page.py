@@ -69,7 +69,7 @@ _ACCURACY = (
 _IMAGES = (
     "Differences of the means, ours less theirs, in grey levels, with their intervals. Sharpness is the mean "
     "difference of neighbouring pixels. The last statistic is the distance between their copy and ours, less that "
-    "between two draws of ours: near 0 where theirs could be another draw."
+    "between two draws of ours: near 0 where theirs could be another draw, below 0 where it is nearer than that."
 )
 
 
@@ -222,7 +222,7 @@ def _images(found: Equivalence) -> Markup:
                 "td",
                 difference_text(item, 2).value,
                 element("small", f" [{text}]") if (text := interval_text(item.difference, 2)) else None,
-                class_="differs" if item.verdict is Verdict.DIFFERENT and side.images is not Verdict.SAME else None,
+                class_="differs" if item.verdict is Verdict.DIFFERENT else None,
             )
             for item in side.statistics
         ]

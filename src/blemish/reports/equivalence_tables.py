@@ -107,7 +107,8 @@ def rests_on(found: Equivalence) -> tuple[str, ...]:
         (
             "Images: mean level, contrast, sharpness, change from clean, and distance beyond that of two draws of "
             f"ours; the margin is {100 * found.tolerance:g} % of the change from clean, half a grey level at least. "
-            "Same pixels: 99.5 % of values are at most one grey level apart."
+            "Same pixels: 99.5 % of values are at most one grey level apart. Copies that are nearer to ours than "
+            "another draw of ours do not differ by distance; where all values are the same, all differences are 0."
         ),
     ]
     if found.model is not None:
@@ -167,8 +168,8 @@ def statistics_table(found: Equivalence, storage: str) -> Table:
             row = (Cell(str(cell.condition)), Cell(TITLES[item.name]), theirs, ours, difference_text(item, 2))
             rows.append((*row, margin, verdict))
     note = (
-        "Of the distance, “theirs” is between the sets, pixel by pixel, “ours” between two draws of ours, and the "
-        "difference is the first less the second."
+        "Of the distance, “theirs” is between the sets, pixel by pixel, “ours” between two draws of ours (0 where the "
+        "pixels are the same), and the difference is the first less the second."
     )
     columns = ("cell", "statistic", "theirs", "ours", "difference", "margin", "verdict")
     return Table(f"Ours stored as {storage}", columns, tuple(rows), text_columns=2, notes=(note,))
