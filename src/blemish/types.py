@@ -5,14 +5,33 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["InputError", "Notice", "Shape", "UnknownNameError", "WorkerError", "brief", "notify", "optional_import"]
+__all__ = [
+    "InputError",
+    "Notice",
+    "ProgressReport",
+    "Shape",
+    "UnknownNameError",
+    "WorkerError",
+    "brief",
+    "notify",
+    "optional_import",
+    "tell_nobody",
+]
 
 _HERE = str(Path(__file__).parent)
+
+ProgressReport = Callable[[int, int, str], None]
+"""Told how much of some long work is done, of how much, and what is being done."""
+
+
+def tell_nobody(done: int, total: int, what: str) -> None:
+    """A `ProgressReport` that goes unheard."""
 
 
 class InputError(ValueError):

@@ -15,7 +15,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, chosen_names, friendly, say
-from blemish.cli.progress import progress_bar
+from blemish.cli.progress import Report, with_progress
 from blemish.construction.files import write_benchmark
 from blemish.construction.severities import SeverityRange, calibrate_range
 from blemish.corruptions.catalog import Catalog
@@ -80,10 +80,12 @@ def severities_command(
     correct = _measuring(classifier, images, protocol)
     clean = correct(CLEAN)
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
-    ranges = []
-    with progress_bar() as progress:
-        for name in progress.track(names, description="calibrating"):
-            ranges.append(
+
+    def work(report: Report) -> list[SeverityRange]:
+        found = []
+        for number, name in enumerate(names):
+            report(number, len(names), name)
+            found.append(
                 calibrate_range(
                     name,
                     clean,
@@ -92,6 +94,9 @@ def severities_command(
                     tolerance=tolerance,
                 )
             )
+        return found
+
+    ranges = with_progress("build severities", work, unit=None, kept="nothing is kept.")
     _write(ranges, out, protocol, catalog)
     if frost is not None and "frost" in names and out.suffix.lower() != ".csv":
         say(f"a benchmark file names no folder: run it with --frost {frost}", style="yellow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -31,11 +31,11 @@ from blemish.cli.ccc_options import (
     names_of,
     path_rule,
     shares,
-    with_progress,
 )
 from blemish.cli.ccc_run import materialise_command, run_command
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
+from blemish.cli.progress import Report, with_progress
 from blemish.corruptions.catalog import catalog
 from blemish.data.source import Source
 from blemish.metrics.bootstrap import Estimate
@@ -120,24 +120,25 @@ def calibrate_command(
     classifier = model_of(model, weights, size, mean, std, own_device(device, ray), allow_code=allow_code)
     source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=resize, crop=crop)
     images = from_source(source, resize=resize, crop=crop)
-    rows = np.arange(len(images))
-    place = Bench(
-        classifier,
-        images.load(rows, rows, 0).to(classifier.device),
-        torch.from_numpy(images.labels),
-        torch.from_numpy(images.ids),
-        seed=seed,
-        preset=preset,
-        batch=batch_size,
-        grid=grid_of(step),
-        catalog=known,
-    )
+    rows, grid = np.arange(len(images)), grid_of(step)
     wanted = shares(targets, "--targets")
     how = Refinement(wanted, margin, objective=path_rule(objective)) if wanted else None
 
-    each = len(images) * len(place.grid) ** 2
+    each = len(images) * len(grid) ** 2
 
-    def work(report: Any) -> dict[tuple[str, str], Surface]:
+    def work(report: Report) -> dict[tuple[str, str], Surface]:
+        place = Bench(
+            classifier,
+            images.load(rows, rows, 0).to(classifier.device),
+            torch.from_numpy(images.labels),
+            torch.from_numpy(images.ids),
+            seed=seed,
+            preset=preset,
+            batch=batch_size,
+            grid=grid,
+            catalog=known,
+        )
+        report(0, None, "calibrating")
         return calibrate(
             place,
             names,
@@ -149,7 +150,7 @@ def calibrate_command(
             again=None if source.reopen is None else partial(_images_again, source.reopen, resize, crop),
         )
 
-    surfaces = with_progress("calibrating", work)
+    surfaces = with_progress("ccc calibrate", work, first="reading images")
     cells = sum(surface.evaluated for surface in surfaces.values())
     everything = sum(surface.accuracy.size for surface in surfaces.values())
     say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(rows)} images each")

@@ -1,16 +1,13 @@
-"""What the commands of ``blemish ccc`` share: options for the model and the images, and a progress bar."""
+"""What the commands of ``blemish ccc`` share: options for the model and the images."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, cast
 
 import typer
 
-from blemish.cli.common import stderr
-from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
@@ -42,7 +39,6 @@ __all__ = [
     "names_of",
     "path_rule",
     "shares",
-    "with_progress",
 ]
 
 _MODEL = "Model"
@@ -89,8 +85,6 @@ PathRule = Annotated[
         "--objective", help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule is reference)."
     ),
 ]
-
-R = TypeVar("R")
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:
@@ -161,21 +155,6 @@ def shares(text: str | None, option: str) -> tuple[float, ...]:
         if not 0 <= value <= 1:
             raise InputError(f"{option} {text}; expected shares in 0 … 1, such as 0.4 for 40 %")
     return tuple(found or ())
-
-
-def with_progress(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:
-    """Do the work under a progress bar; Ctrl-C ends it in peace."""
-    try:
-        with progress_bar() as progress:
-            task = progress.add_task(what, total=None)
-
-            def report(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total)
-
-            return work(report)
-    except KeyboardInterrupt:
-        stderr().print("stopped; what is finished is kept. Run the same command again to continue.", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def grid_of(step: float) -> tuple[float, ...]:

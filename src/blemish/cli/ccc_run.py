@@ -31,10 +31,10 @@ from blemish.cli.ccc_options import (
     chosen_images,
     model_of,
     names_of,
-    with_progress,
 )
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Jobs, Ray, chosen_executor
+from blemish.cli.progress import Report, with_progress
 from blemish.corruptions.catalog import Catalog
 from blemish.reports.stream_figures import run_figure
 from blemish.storage.files import write_bytes
@@ -130,7 +130,7 @@ def run_command(
         for name in names
     }
 
-    def work(report: Any) -> StreamResult:
+    def work(report: Report) -> StreamResult:
         return run_stream(
             stream,
             {name: _OnDevice(method, classifier.device) for name, method in made.items()},
@@ -142,7 +142,7 @@ def run_command(
             progress=report,
         )
 
-    result = with_progress("images", work)
+    result = with_progress("ccc run", work, first="adapting")
     scores = _scores(result, path, window)
     write_bytes(out / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
     _show(scores)
@@ -276,7 +276,7 @@ def materialise_command(
         catalog=catalog,
     )
 
-    def work(report: Any) -> Outcome:
+    def work(report: Report) -> Outcome:
         return materialise(
             stream,
             out,
@@ -287,5 +287,5 @@ def materialise_command(
             executor=executor,
         )
 
-    outcome = with_progress("images", work)
+    outcome = with_progress("ccc materialise", work, first="writing shards")
     say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

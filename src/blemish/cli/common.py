@@ -33,6 +33,7 @@ __all__ = [
     "friendly",
     "parsed_severities",
     "preset_choice",
+    "printable",
     "say",
     "stderr",
 ]
@@ -48,6 +49,11 @@ R = TypeVar("R")
 def stderr() -> Console:
     """A console for messages; made on demand, so that a redirected stream is honoured."""
     return Console(stderr=True, highlight=False)
+
+
+def printable(text: str) -> str:
+    """A name from data without anything that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def say(message: str, style: str = "") -> None:

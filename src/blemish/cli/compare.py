@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from blemish.cli.common import friendly, stderr
+from blemish.cli.progress import with_progress
 from blemish.cli.score import (
     AsCsv,
     AsJson,
@@ -80,7 +81,15 @@ def compare_command(
     for line in differences:
         stderr().print(Text(f"differs: {line}", style="yellow"), soft_wrap=True)
     chosen = chosen_baseline(baseline)
-    found = compare(one, other, baseline=chosen, level=level, replicates=replicates, anyway=anyway)
+    found = with_progress(
+        "compare",
+        lambda report: compare(
+            one, other, baseline=chosen, level=level, replicates=replicates, anyway=anyway, report=report
+        ),
+        first="reading records",
+        unit=None,
+        kept="nothing is changed.",
+    )
     if shape is Shape.JSON:
         deliver(comparison_json(found), output)
     elif shape is Shape.CSV:

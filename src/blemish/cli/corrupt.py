@@ -23,7 +23,7 @@ from blemish.cli.common import (
     stderr,
 )
 from blemish.cli.executors import Jobs, Ray, chosen_executor
-from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.cli.progress import with_progress
 from blemish.cli.sequence import corrupt_sequence
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
@@ -137,7 +137,7 @@ def corrupt_command(
             quick=quick,
             prune=prune,
         )
-        _summarise(_with_progress(work), destination)
+        _summarise(_watched(work), destination)
         return
     catalog = chosen_catalog(frost)
     recipe = make_recipe(
@@ -169,22 +169,12 @@ def corrupt_command(
             )
         return corrupt_picture(source, destination, recipe, progress=report, quick=quick)
 
-    _summarise(_with_progress(work_on_copies), destination)
+    _summarise(_watched(work_on_copies), destination)
 
 
-def _with_progress(work: Callable[[Report], Outcome]) -> Outcome:
-    """Do the work under a progress bar; Ctrl-C ends it in peace."""
-    try:
-        with progress_bar() as progress:
-            task = progress.add_task("corrupting", total=None)
-
-            def report(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total)
-
-            return work(report)
-    except KeyboardInterrupt:
-        stderr().print("stopped; finished files are kept. Run the same command again to continue.", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
+def _watched(work: Callable[[Report], Outcome]) -> Outcome:
+    kept = "finished files are kept. Run the same command again to continue."
+    return with_progress("corrupt", work, first="corrupting", kept=kept)
 
 
 def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:

@@ -12,13 +12,14 @@ import typer
 
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli.common import friendly, say
+from blemish.cli.progress import Report, with_progress
 from blemish.cli.run import run_with_progress
 from blemish.cli.score import deliver
 from blemish.data.digits import digits_source
 from blemish.evaluation.runner import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
-from blemish.reports.reading import read_all
+from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
 
 __all__ = ["demo_command"]
@@ -43,12 +44,19 @@ def demo_command(
     for which in DEMO_NETS:
         say(f"measuring the {which} network on {len(source)} digits, {len(benchmark.conditions)} conditions", "bold")
         work = partial(evaluate, benchmark, demo_model(which), source, out, zipf=True)
-        runs.append(run_with_progress(lambda report, work=work: work(report=report)))  # type: ignore[misc]
+        runs.append(
+            run_with_progress(which, lambda tell, reading, work=work: work(report=tell, reading=reading))  # type: ignore[misc]
+        )
     baseline = runs[0]
-    readings = read_all(runs, baseline=baseline)
+
+    def conclude(report: Report) -> list[Reading]:
+        found = read_all(runs, baseline=baseline, report=report)
+        write_report(runs, page, baseline=baseline, report=report)
+        return found
+
+    readings = with_progress("report", conclude, first="reading records", unit=None)
     tables = [summary_table(readings), *filter(None, (corruption_table(reading) for reading in readings))]
     deliver(tables, None)
-    write_report(runs, page, baseline=baseline)
     say(f"report: {page}", style="bold")
     if not charts_are_drawn():
         say(NO_CHARTS, style="yellow")

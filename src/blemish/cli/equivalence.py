@@ -12,7 +12,7 @@ from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.cli.common import AllowCode, Frost, chosen_catalog, friendly, stderr
-from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.cli.progress import Report, with_progress
 from blemish.cli.run import numbers
 from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver, text_of
 from blemish.corruptions.catalog import Catalog
@@ -161,31 +161,26 @@ def equivalence_command(
     for text in warnings:
         stderr().print(Text(text, style="yellow"), soft_wrap=True)
     source = _part(whole, limit)
-    try:
-        with progress_bar() as progress:
-            task = progress.add_task("reading images", total=len(cells) * len(source))
 
-            def report(cell: str, done: int) -> None:
-                progress.update(task, description=cell, completed=done * len(source))
+    def work(report: Report) -> Equivalence:
+        clean = load(source, resize=protocol.resize, crop=protocol.crop, progress=report)
+        return equivalence(
+            clean,
+            other,
+            cells,
+            storage=fair,
+            model=classifier,
+            margin=margin,
+            tolerance=tolerance,
+            level=level,
+            seed=protocol.seed,
+            preset=protocol.preset,
+            batch_size=batch_size,
+            skipped=skipped,
+            report=lambda cell, done: report(done * len(source), len(cells) * len(source), cell),
+        )
 
-            found = equivalence(
-                load(source, resize=protocol.resize, crop=protocol.crop),
-                other,
-                cells,
-                storage=fair,
-                model=classifier,
-                margin=margin,
-                tolerance=tolerance,
-                level=level,
-                seed=protocol.seed,
-                preset=protocol.preset,
-                batch_size=batch_size,
-                skipped=skipped,
-                report=report,
-            )
-    except KeyboardInterrupt:
-        stderr().print("stopped; nothing is kept.", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
+    found = with_progress("equivalence", work, first="reading images", kept="nothing is kept.")
     _print(found, shape, output)
     if html is not None:
         written = write_equivalence(found, html, warnings=warnings)

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import AllowCode, friendly, stderr
+from blemish.cli.progress import Report, with_progress
 from blemish.cli.separation import (
     Crop,
     Data,
@@ -27,7 +28,6 @@ from blemish.cli.separation import (
     Resize,
     check_json_file,
     json_text,
-    with_bar,
     write_json,
 )
 from blemish.core.links import check_links
@@ -121,20 +121,25 @@ def mscr_command(
         check_links(output)
     check_json_file(json_file)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
-    found = read_points(data, labels=labels, resize=resize, crop=crop)
     opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
-    ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
-    at, source = _radius(found, epsilon, norm, exclude_duplicates, device)
+
+    def prepare(report: Report) -> tuple[LabelledPoints, list[_Trained], float, str]:
+        found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
+        return found, ready, *_radius(found, epsilon, norm, exclude_duplicates, device, report)
+
+    found, ready, at, source = with_progress(
+        "mscr, preparation", prepare, first="reading points", unit=None, kept="nothing is kept."
+    )
     stderr().print(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
         + ("clipped to 0 … 1" if clip else "not clipped, as in the paper")
     )
     settings: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
-    matrices: dict[str, Matrix] = {}
-    for name, train in trainers.items():
-        matrices[name] = with_bar(
-            name,
-            lambda report, name=name, train=train: experiment(  # type: ignore[misc]
+
+    def work(report: Report) -> tuple[dict[str, Matrix], list[ModelScore]]:
+        matrices = {
+            name: experiment(
                 found.points,
                 found.labels,
                 train,
@@ -146,11 +151,15 @@ def mscr_command(
                 draws=cast(Draws, draws),
                 folder=None if output is None else output / _file_name(name),
                 jobs=jobs,
-                progress=report,
+                progress=lambda done, total, name=name: report(done, total, name),  # type: ignore[misc]
                 **settings,
-            ),
-        )
-    scores = _trained_scores(ready, found, at, settings)
+            )
+            for name, train in trainers.items()
+        }
+        return matrices, _trained_scores(ready, found, at, settings, report)
+
+    kept = "finished runs are kept where --output was given."
+    matrices, scores = with_progress("mscr", work, first="training", unit=None, kept=kept)
     text = json_text(
         {
             "data": data.resolve().name,
@@ -214,23 +223,23 @@ def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
         raise InputError(f"{option} {text!r}; expected radii separated by commas, such as 0,min,0.01") from None
 
 
-def _radius(found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: str) -> tuple[float, str]:
+def _radius(
+    found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: str, report: Report
+) -> tuple[float, str]:
     if epsilon is not None:
         if not epsilon > 0:
             raise InputError(f"--epsilon {epsilon}; expected a positive radius")
         return epsilon, "as asked"
-    result = with_bar(
-        "searching ε_min",
-        lambda report: separation(
-            found.points,
-            found.labels,
-            norm=cast(Norm, norm),
-            per_pair=False,
-            closest=1,
-            exclude_duplicates=exclude,
-            device=device,
-            progress=report,
-        ),
+    report(0, None, "searching ε_min")
+    result = separation(
+        found.points,
+        found.labels,
+        norm=cast(Norm, norm),
+        per_pair=False,
+        closest=1,
+        exclude_duplicates=exclude,
+        device=device,
+        progress=report,
     )
     if result.distance == 0:
         pair = result.closest[0]
@@ -263,13 +272,18 @@ def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: s
 
 
 def _trained_scores(
-    models: list[_Trained], found: LabelledPoints, at: float, settings: dict[str, Any]
+    models: list[_Trained], found: LabelledPoints, at: float, settings: dict[str, Any], report: Report
 ) -> list[ModelScore]:
     return [
         score
         for spec, model, labels in models
         for score in mscr(
-            {spec: from_classifier(model, clip=settings["clip"])}, found.points, labels, epsilon=at, **settings
+            {spec: from_classifier(model, clip=settings["clip"])},
+            found.points,
+            labels,
+            epsilon=at,
+            progress=report,
+            **settings,
         )
     ]
 

@@ -14,9 +14,9 @@ import typer
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.cli.build_overlap import write_intervals
-from blemish.cli.common import check_frost, chosen_names, friendly, say, stderr
+from blemish.cli.common import check_frost, chosen_names, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.cli.progress import Report, with_progress
 from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.construction.harness import ARCHITECTURES, Plan, Trained, train_all
 from blemish.construction.matrices import write_matrix
@@ -26,7 +26,7 @@ from blemish.construction.tables import write_table
 from blemish.construction.training import Schedule
 from blemish.core.links import check_links
 from blemish.corruptions.catalog import catalog
-from blemish.data.cache import load
+from blemish.data.cache import Progress, load
 from blemish.data.open import open_source
 from blemish.data.source import Source
 from blemish.evaluation.chance import chance_of
@@ -141,9 +141,11 @@ def _limited(source: Source, limit: int | None) -> Source:
     return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
 
 
-def training_images(source: Source, resize: int | None, crop: int | None) -> torch.Tensor:
+def training_images(
+    source: Source, resize: int | None, crop: int | None, progress: Progress | None = None
+) -> torch.Tensor:
     """All images of a source as one uint8 batch (N, 3, H, W)."""
-    images = load(source, resize=resize, crop=crop)
+    images = load(source, resize=resize, crop=crop, progress=progress)
     if len(images.by_shape()) > 1:
         raise InputError(f"{source.name}: images of several sizes; expected one, so give --resize and --crop")
     pixels = images.batch(range(len(images)))
@@ -165,17 +167,12 @@ def _worked(
     crop: int | None,
     executor: Executor | None,
 ) -> list[Run]:
-    pixels, labels = training_images(training, resize, crop), torch.from_numpy(training.labels)
     again = None if training.reopen is None else partial(_images_again, training.reopen, resize, crop)
-    try:
-        with progress_bar() as progress, executor or InProcess():
-            task = progress.add_task("training", total=None)
 
-            def trained(title: str, done: int, of: int, loss: float) -> None:
-                progress.update(task, description=f"{title}, loss {loss:.3f}", completed=done, total=of)
-                if progress.disable:
-                    say(f"{title}: epoch {done} of {of}, loss {loss:.3f}", style="dim")
-
+    def work(report: Report) -> list[Run]:
+        pixels, labels = training_images(training, resize, crop, report), torch.from_numpy(training.labels)
+        with executor or InProcess():
+            report(0, None, "training")
             networks: list[Trained] = train_all(
                 plan,
                 pixels,
@@ -183,7 +180,7 @@ def _worked(
                 out / "networks",
                 device=device,
                 together=together,
-                report=trained,
+                report=lambda title, done, of, loss: report(done, of, f"training {title}, loss {loss:.3f}, epochs"),
                 executor=executor,
                 again=again,
             )
@@ -196,13 +193,11 @@ def _worked(
                 executor=executor,
                 resize=resize,
                 crop=crop,
-                report=lambda name, step: progress.update(
-                    task, description=f"{name}: {step.condition}", completed=step.done, total=step.total
-                ),
+                report=lambda name, step: report(step.done, step.total, f"measuring {name}: {step.condition}"),
             )
-    except KeyboardInterrupt:
-        stderr().print("stopped; finished epochs are kept. Run the same command again to continue.", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
+
+    kept = "finished epochs are kept. Run the same command again to continue."
+    return with_progress("overlap", work, first="reading images", unit=None, kept=kept)
 
 
 def _say_if_unsure(found: OverlapIntervals) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blemish.cli.common import friendly, say
+from blemish.cli.progress import with_progress
 from blemish.cli.score import BaselineOption, Level, Replicates, chosen_baseline
 from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
@@ -37,8 +38,15 @@ def report_command(
     """
     check_report_path(output)
     runs = find_runs(folders)
-    written = write_report(
-        runs, output, folders=folders, baseline=chosen_baseline(baseline), level=level, replicates=replicates
+    base = chosen_baseline(baseline)
+    written = with_progress(
+        "report",
+        lambda report: write_report(
+            runs, output, folders=folders, baseline=base, level=level, replicates=replicates, report=report
+        ),
+        first="reading records",
+        unit=None,
+        kept="nothing is changed.",
     )
     models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")

@@ -11,9 +11,9 @@ import typer
 
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say, stderr
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.cli.progress import INTERRUPTED, progress_bar
+from blemish.cli.progress import Report, with_progress
 from blemish.cli.score import deliver
 from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
@@ -33,6 +33,11 @@ __all__ = ["numbers", "run_command", "run_with_progress"]
 _MODEL = "Model"
 _IMAGES = "Images"
 _PROTOCOL = "Protocol"
+
+_READING = "reading images"
+
+Tell = Callable[[Step], None]
+Reading = Callable[[int, int], None]
 
 
 @friendly
@@ -209,7 +214,7 @@ def run_command(
         )
     enough = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
-    def work(report: Callable[[Step], None]) -> Run:
+    def work(tell: Tell, reading: Reading) -> Run:
         return evaluate(
             chosen,
             classifier,
@@ -222,17 +227,19 @@ def run_command(
             batch_size=batch_size,
             zipf=zipf,
             cache=cache,
-            report=report,
+            report=tell,
+            reading=reading,
             executor=executor,
             allow_chance=anyway,
         )
 
-    run = run_with_progress(work)
+    run = run_with_progress("run", work)
     if (seconds := compile_seconds(classifier)) is not None:
         workers = 1 if executor is None else executor.workers
         each = f", in each of {workers} workers" if workers > 1 else ""
         say(f"compiling the model took {seconds:.0f} s of it{each}", style="dim")
-    deliver([summary_table(read_all([run]))], None)
+    readings = with_progress("score", lambda report: read_all([run], report=report), first="reading records", unit=None)
+    deliver([summary_table(readings)], None)
     if until is not None:
         _say_if_wide(run, until)
     say(f"records: {run.folder}", style="dim")
@@ -246,19 +253,17 @@ def _say_if_wide(run: Run, wanted: float) -> None:
         say(f"all {images} images are used; the interval is {width:.2g} wide, asked for {wanted:g}", style="yellow")
 
 
-def run_with_progress(work: Callable[[Callable[[Step], None]], Run]) -> Run:
-    """Do the work under a progress bar; Ctrl-C ends it in peace."""
-    try:
-        with progress_bar() as progress:
-            task = progress.add_task("reading images", total=None)
+def run_with_progress(title: str, work: Callable[[Tell, Reading], Run]) -> Run:
+    """Evaluate while the progress is shown; the work is given what `evaluate` tells its steps and its reading."""
 
-            def report(step: Step) -> None:
-                progress.update(task, description=step.condition, completed=step.done, total=step.total)
+    def evaluated(report: Report) -> Run:
+        return work(
+            lambda step: report(step.done, step.total, step.condition),
+            lambda done, total: report(done, total, _READING),
+        )
 
-            return work(report)
-    except KeyboardInterrupt:
-        stderr().print("stopped; finished conditions are kept. Run the same command again to continue.", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
+    kept = "finished conditions are kept. Run the same command again to continue."
+    return with_progress(title, evaluated, first=_READING, kept=kept)
 
 
 def numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from blemish.cli.common import friendly, say
+from blemish.cli.common import friendly, printable, say
+from blemish.cli.progress import with_progress
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.reports.machine import scores_csv, scores_json
@@ -117,13 +118,13 @@ def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | Non
     console = Console(file=stream, width=width, highlight=False)
     usual = console.width
     for table in tables:
-        console.print(Text(_plain(table.title), style="bold"))
+        console.print(Text(printable(table.title), style="bold"))
         for part in _parts(table, usual):
             console.width = max(usual, _needed(part))
             console.print(_rich(part))
         console.width = usual
         for note in table.footnotes:
-            console.print(Text(_plain(note), style="dim"))
+            console.print(Text(printable(note), style="dim"))
         console.print()
     return stream.getvalue() if stream is not None else ""
 
@@ -131,7 +132,7 @@ def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | Non
 def _widths(table: Table) -> list[int]:
     """What each column takes, with the space around it."""
     columns = zip(table.columns, *((str(cell) for cell in row) for row in table.rows), strict=True)
-    return [max(cell_len(_plain(text)) for text in column) + _SPACE for column in columns]
+    return [max(cell_len(printable(text)) for text in column) + _SPACE for column in columns]
 
 
 def _needed(table: Table) -> int:
@@ -167,7 +168,11 @@ def _rich(table: Table) -> RichTable:
         folds = table.text_columns > 2
         side: Literal["left", "right"] = "left" if words else "right"
         shown.add_column(
-            Text(_plain(column)), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"
+            Text(printable(column)),
+            justify=side,
+            style="cyan" if place == 0 else "",
+            no_wrap=not folds,
+            overflow="fold",
         )
     before = None
     for row in table.rows:
@@ -177,13 +182,8 @@ def _rich(table: Table) -> RichTable:
     return shown
 
 
-def _plain(text: str) -> str:
-    """A name from data without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
-
-
 def _rich_cell(item: Cell) -> Text:
-    text = Text(_plain(item.value))
+    text = Text(printable(item.value))
     return text.append(f" [{item.interval}]", style="dim") if item.interval else text
 
 
@@ -221,7 +221,14 @@ def score_command(
       blemish score results --csv -o numbers.csv
     """
     shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
-    readings = read_all(find_runs(folders), baseline=chosen_baseline(baseline), level=level, replicates=replicates)
+    runs, base = find_runs(folders), chosen_baseline(baseline)
+    readings = with_progress(
+        "score",
+        lambda report: read_all(runs, baseline=base, level=level, replicates=replicates, report=report),
+        first="reading records",
+        unit=None,
+        kept="nothing is changed.",
+    )
     if shape is Shape.JSON:
         deliver(scores_json(readings), output)
     elif shape is Shape.CSV:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from blemish.cli.common import friendly, say, stderr
-from blemish.cli.progress import INTERRUPTED
+from blemish.cli.progress import Report, with_progress
 from blemish.ops.balls import Norm
 from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.separation.sources import LabelledPoints, read_points
@@ -34,7 +32,6 @@ __all__ = [
     "check_json_file",
     "json_text",
     "separation_command",
-    "with_bar",
     "write_json",
 ]
 
@@ -59,7 +56,6 @@ JsonFile = Annotated[
 
 _SHOWN = 10
 _QUERIES = 1000
-R = TypeVar("R")
 
 
 @friendly
@@ -101,10 +97,11 @@ def separation_command(
     if figures is not None:
         check_folder(figures)
     check_json_file(json_file)
-    found = read_points(data, labels=labels, resize=resize, crop=crop)
-    result = with_bar(
-        "searching",
-        lambda report: separation(
+
+    def work(report: Report) -> tuple[LabelledPoints, Separation]:
+        found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        report(0, None, "comparing points")
+        return found, separation(
             found.points,
             found.labels,
             norm=cast(Norm, norm),
@@ -113,8 +110,9 @@ def separation_command(
             exclude_duplicates=exclude_duplicates,
             device=device,
             progress=report,
-        ),
-    )
+        )
+
+    found, result = with_progress("separation", work, first="reading points", unit=None, kept="nothing is kept.")
     text = json_text({"data": data.resolve().name, **result.record()})
     write_json(text, json_file)
     if figures is not None:
@@ -153,19 +151,6 @@ def write_json(text: str, path: Path | None) -> None:
     if path is not None:
         write_bytes(path, f"{text}\n".encode())
         stderr().print(Text(f"wrote {path}"), soft_wrap=True)
-
-
-def with_bar(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:
-    """Do the work under a bar on stderr, none where that is a file; Ctrl-C ends it in peace."""
-    console = stderr()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    try:
-        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            return work(lambda done, total: bar.update(task, completed=done, total=total))
-    except KeyboardInterrupt:
-        console.print("stopped; finished runs are kept where --output was given", style="yellow")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _amount(value: float, scale: float) -> str:

@@ -23,7 +23,7 @@ from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.types import InputError
 
-__all__ = ["MEMORY_LIMIT", "Images", "load"]
+__all__ = ["MEMORY_LIMIT", "Images", "Progress", "load"]
 
 MEMORY_LIMIT = 2 * 2**30
 """Bytes of pixels that are kept in memory; more of them go to a file."""

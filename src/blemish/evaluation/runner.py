@@ -20,7 +20,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.links import check_no_link
-from blemish.data.cache import Images
+from blemish.data.cache import Images, Progress
 from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
@@ -79,6 +79,7 @@ def evaluate(
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
     report: Report = _silent,
+    reading: Progress | None = None,
     executor: Executor | None = None,
     allow_chance: bool = False,
 ) -> Run:
@@ -94,7 +95,9 @@ def evaluate(
     the run begins with ``limit`` images and doubles them until ``enough(run, look)`` says so for the number of looks,
     or there are no more. ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is
     a folder for decoded images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default
-    suits the device. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
+    suits the device. ``report`` is told where the run stands, and ``reading`` how many images are decoded, of how
+    many; nothing is printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the
+    same.
     """
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
     classifier = from_module(model) if isinstance(model, nn.Module) else model
@@ -114,6 +117,7 @@ def evaluate(
         batch_size,
         report,
         executor or InProcess(),
+        reading=reading,
         allow_chance=allow_chance,
     )
     setting.check(staged=enough is not None)

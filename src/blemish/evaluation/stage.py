@@ -12,7 +12,7 @@ import torch
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
-from blemish.data.cache import Images, load
+from blemish.data.cache import Images, Progress, load
 from blemish.data.natural import same_classes
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
@@ -79,6 +79,7 @@ class Setting:
     executor: Executor = field(default_factory=InProcess)
     outputs: int | None = None
     allow_chance: bool = False
+    reading: Progress | None = None
 
     def check(self, *, staged: bool) -> None:
         """Refuse conditions whose images nobody gave, or whose pixels cannot be made here, before any work."""
@@ -101,7 +102,8 @@ class Setting:
     def load(self, source: Source, *, crop: bool = True) -> Images:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
-        return load(source, resize=protocol.resize, crop=protocol.crop if crop else None, folder=self.cache)
+        side = protocol.crop if crop else None
+        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
 
     def stored_mark(self, images: Images) -> str | None:
         """A fingerprint of the stored set: the pixels of one image under every condition."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from blemish.metrics.formulas import Array
 from blemish.rng import check_seed
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Bootstrap", "Estimate", "Swaps", "check_level", "interval", "stream_of", "unanimous_interval"]
 
@@ -50,6 +50,7 @@ class _Weights(ABC):
     stream: int = 0
 
     purpose: ClassVar[int]
+    doing: ClassVar[str]
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
@@ -77,7 +78,9 @@ class _Weights(ABC):
     def _total(self, block: Array) -> Array:
         """What a block's weighted sums over its images are divided by, a number or one per replicate."""
 
-    def means(self, columns: Mapping[Key, Array], rows: Array | None = None) -> dict[Key, Array]:
+    def means(
+        self, columns: Mapping[Key, Array], rows: Array | None = None, *, report: ProgressReport = tell_nobody
+    ) -> dict[Key, Array]:
         """Weighted means over images of columns (images,) or (images, k), as (replicates,) or (replicates, k).
 
         ``rows`` says which of the images the columns are about, where not all: they are then resampled together with
@@ -85,7 +88,10 @@ class _Weights(ABC):
         """
         count = self.images if rows is None else len(rows)
         found: dict[Key, list[Array]] = {key: [] for key in columns}
+        made = 0
         for whole in self.blocks():
+            report(made, self.replicates, self.doing)
+            made += len(whole)
             block = whole if rows is None else whole[:, rows]
             # Few of many images may not be drawn at all; they then count as they are.
             block[~block.any(axis=1)] = 1
@@ -104,6 +110,7 @@ class Bootstrap(_Weights):
     """Resamples of the images with replacement: each row counts how often an image was drawn."""
 
     purpose = 0
+    doing = "resampling images"
 
     def _row(self, rng: np.random.Generator) -> Array:
         return np.bincount(rng.integers(0, self.images, self.images), minlength=self.images)
@@ -121,6 +128,7 @@ class Swaps(_Weights):
     """Random signs, one per image and replicate: −1 where the answers of two models change places."""
 
     purpose = 1
+    doing = "swapping answers"
 
     def _row(self, rng: np.random.Generator) -> Array:
         return rng.integers(0, 2, self.images, dtype=np.int8) * 2 - 1

@@ -21,7 +21,7 @@ from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
@@ -113,11 +113,13 @@ def compare(
     replicates: int = 1000,
     seed: int = 0,
     anyway: bool = False,
+    report: ProgressReport = tell_nobody,
 ) -> Comparison:
     """Every metric of two runs, second less first, with a paired interval and test.
 
     Runs whose protocols differ in a way that changes the numbers are refused, unless ``anyway`` is set: then conditions
-    and images that both have are compared, and the result lists the differences.
+    and images that both have are compared, and the result lists the differences. ``report`` is told how far it
+    has come.
     """
     check_level(level)
     differences = protocol_differences(first, second)
@@ -130,7 +132,8 @@ def compare(
     both = [condition for condition in finished(first) if condition in there]
     if not both:
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
-    one, other = _aligned(first, read_tables(first, both), second, read_tables(second, both), anyway=anyway)
+    read = [read_tables(run, both, report=report) for run in (first, second)]
+    one, other = _aligned(first, read[0], second, read[1], anyway=anyway)
     offered = [c for c in first.conditions if c in second.conditions]
     keys = [key for table in one for key in table]
     part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
@@ -138,7 +141,7 @@ def compare(
     chances = (clean_chance(first), clean_chance(second))
     used = max(level_of(first, level), level_of(second, level))
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
-    samples = _Samples(one, other, replicates, seed)
+    samples = _Samples(one, other, replicates, seed, report)
     metric_name = str(first.info["benchmark"]["metric"])
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
@@ -234,13 +237,17 @@ def _aligned(
 class _Samples:
     """Two models' means: as measured, over the same resampled images, and with answers swapped."""
 
-    def __init__(self, one: Sequence[Table], other: Sequence[Table], replicates: int, seed: int) -> None:
+    def __init__(
+        self, one: Sequence[Table], other: Sequence[Table], replicates: int, seed: int, report: ProgressReport
+    ) -> None:
         self.tables = (one, other)
         self.points = (sample_means(one), sample_means(other))
-        self.resamples = tuple(resampled(tables, replicates=replicates, seed=seed) for tables in self.tables)
+        self.resamples = tuple(
+            resampled(tables, replicates=replicates, seed=seed, report=report) for tables in self.tables
+        )
         swapped: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
         for here, there in zip(one, other, strict=True):
-            parts = swapped_means(here, there, replicates=replicates, seed=seed, tables=one)
+            parts = swapped_means(here, there, replicates=replicates, seed=seed, tables=one, report=report)
             for whole, part in zip(swapped, parts, strict=True):
                 whole.update(part)
         self.swapped = swapped

@@ -10,7 +10,7 @@ import numpy as np
 from blemish.metrics.bootstrap import Swaps, stream_of
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Key, Table, drawn_with
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["mcnemar_p_value", "swap_p_value", "swapped_means"]
 
@@ -59,7 +59,13 @@ class _Difference(Mapping[Key, Array]):
 
 
 def swapped_means(
-    first: Table, second: Table, *, replicates: int, seed: int, tables: Sequence[Table] = ()
+    first: Table,
+    second: Table,
+    *,
+    replicates: int,
+    seed: int,
+    tables: Sequence[Table] = (),
+    report: ProgressReport = tell_nobody,
 ) -> tuple[dict[Key, Array], dict[Key, Array]]:
     """Means of both models after their answers to each image changed places, all together, with probability ½.
 
@@ -68,7 +74,7 @@ def swapped_means(
     """
     whole, rows = drawn_with(tables or [first], first)
     signs = Swaps(len(whole.images), replicates, seed, stream_of(whole.name))
-    halves = signs.means(_Difference(first, second), rows)
+    halves = signs.means(_Difference(first, second), rows, report=report)
     one, other = first.means(), second.means()
     middle = {key: (one[key] + other[key]) / 2 for key in one}
     return (

@@ -21,7 +21,7 @@ from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = [
     "Score",
@@ -143,22 +143,25 @@ def score(
     level: float = 0.95,
     replicates: int = 1000,
     seed: int = 0,
+    report: ProgressReport = tell_nobody,
 ) -> Scores:
     """All metrics that apply to a run, with percentile bootstrap intervals over its images.
 
     ``baseline`` is a published one by name, a run or a `Baseline`; by default the one that the benchmark names. It
     counts as known exactly: intervals are about the images the model was measured on. Those of a run that went on until
-    it was precise enough are wider, so that they hold at this ``level`` whenever it stopped.
+    it was precise enough are wider, so that they hold at this ``level`` whenever it stopped. ``report`` is told how far
+    reading and resampling have come.
     """
     check_level(level)
     used = level_of(run, level)
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     conditions, base = finished(run), as_baseline(run, baseline)
-    tables = read_tables(run, conditions)
+    tables = read_tables(run, conditions, report=report)
     part, chance = part_of(run), clean_chance(run)
     keys = [key for table in tables for key in table]
     plan = make_plan(run.conditions, keys, base, family=run.family, partial=part is not None)
-    point, replicated = sample_means(tables), resampled(tables, replicates=replicates, seed=seed)
+    point = sample_means(tables)
+    replicated = resampled(tables, replicates=replicates, seed=seed, report=report)
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
         try:
@@ -209,12 +212,15 @@ def sample_means(tables: Sequence[Table]) -> dict[Key, Array]:
     return {key: value for table in tables for key, value in table.means().items()}
 
 
-def resampled(tables: Sequence[Table], *, replicates: int, seed: int) -> dict[Key, Array]:
+def resampled(
+    tables: Sequence[Table], *, replicates: int, seed: int, report: ProgressReport = tell_nobody
+) -> dict[Key, Array]:
     """The means over resampled images; different sets of images are resampled independently."""
     found: dict[Key, Array] = {}
     for table in tables:
         whole, rows = drawn_with(tables, table)
-        found |= Bootstrap(len(whole.images), replicates, seed, stream_of(whole.name)).means(table, rows)
+        draws = Bootstrap(len(whole.images), replicates, seed, stream_of(whole.name))
+        found |= draws.means(table, rows, report=report)
     return found
 
 

@@ -24,7 +24,7 @@ from blemish.metrics.flips import (
     zipf_distances,
 )
 from blemish.metrics.formulas import Array
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Key", "Kind", "Means", "Table", "drawn_with", "read_tables", "shared_images"]
 
@@ -85,11 +85,12 @@ def drawn_with(tables: Sequence[Table], table: Table) -> tuple[Table, NDArray[np
     return whole, np.searchsorted(whole.images, table.images)
 
 
-def read_tables(run: Run, conditions: Sequence[Condition]) -> list[Table]:
+def read_tables(run: Run, conditions: Sequence[Condition], *, report: ProgressReport = tell_nobody) -> list[Table]:
     """The tables of a run: first that of its own images, then one for each natural set or part of the classes."""
     columns: dict[str, dict[Key, NDArray[Any]]] = {}
     images: dict[str, tuple[str, NDArray[np.str_]]] = {}
-    for condition in conditions:
+    for number, condition in enumerate(conditions):
+        report(number, len(conditions), f"reading {run.name}")
         records = run.records(condition)
         if len(records) == 0:
             raise InputError(f"{run.folder}: the records of {condition} hold no images")

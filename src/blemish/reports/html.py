@@ -19,7 +19,7 @@ from blemish.reports.html_page import Page
 from blemish.reports.html_sections import sections
 from blemish.reports.markup import Markup, element, embedded_json, joined, raw_element
 from blemish.storage.files import part_file, write_bytes
-from blemish.types import InputError, optional_import
+from blemish.types import InputError, ProgressReport, optional_import, tell_nobody
 from blemish.version import VERSION
 
 __all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "document", "report_page", "write_report"]
@@ -70,13 +70,15 @@ def write_report(
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
+    report: ProgressReport = tell_nobody,
 ) -> Path:
     """Write the report of some runs; the file is complete or not there.
 
     ``separation.json`` and ``mscr.json`` are shown where they stand in ``folders``, in a run's folder or in its parent.
+    ``report`` is told how far it has come.
     """
     target = check_report_path(path)
-    content = report_page(runs, folders=folders, baseline=baseline, level=level, replicates=replicates)
+    content = report_page(runs, folders=folders, baseline=baseline, level=level, replicates=replicates, report=report)
     write_bytes(target, content.encode("utf-8"))
     return target
 
@@ -88,6 +90,7 @@ def report_page(
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
+    report: ProgressReport = tell_nobody,
 ) -> str:
     """The whole page as text; the same runs give the same page."""
     if not runs:
@@ -102,6 +105,7 @@ def report_page(
         replicates=replicates,
         drawn=drawn,
         warnings=() if drawn else (f"{NO_CHARTS}.",),
+        report=report,
     )
     return f"<!doctype html>\n{document(page, library)}\n"
 

@@ -14,6 +14,7 @@ from blemish.reports.html_parts import folded
 from blemish.reports.html_scores import html_table
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading
+from blemish.types import ProgressReport, tell_nobody
 
 __all__ = ["difference_section"]
 
@@ -25,6 +26,7 @@ def difference_section(
     baseline: Baseline | Run | str | None,
     level: float,
     replicates: int,
+    report: ProgressReport = tell_nobody,
 ) -> None:
     """Differences from the first model, paired over images; runs that are not comparable are named with the reason."""
     first = readings[0]
@@ -35,7 +37,7 @@ def difference_section(
             text = f"Not compared, because they were not measured in the same way: {'; '.join(reasons)}."
             content += [element("h3", title), element("p", text)]
             continue
-        found = compare(first.run, other.run, baseline=baseline, level=level, replicates=replicates)
+        found = compare(first.run, other.run, baseline=baseline, level=level, replicates=replicates, report=report)
         tables = comparison_tables(found, first.name, other.name)
         content += [element("h3", title), html_table(tables[0], caption=False)]
         content += [

@@ -23,6 +23,7 @@ from blemish.reports.html_words import footer, header, terms
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading, baseline_note, read_all
 from blemish.reports.separation_files import find_separation
+from blemish.types import ProgressReport, tell_nobody
 
 __all__ = ["sections"]
 
@@ -36,24 +37,25 @@ def sections(
     replicates: int,
     drawn: bool = True,
     warnings: Sequence[str] = (),
+    report: ProgressReport = tell_nobody,
 ) -> Page:
     """The page of some runs, and of the separation of classes where ``folders`` or the runs' folders hold it.
 
     ``warnings`` stand below those of the runs; charts that are not ``drawn`` are told in words.
     """
     apart = find_separation(runs, folders)
-    readings = read_all(runs, baseline=baseline, level=level, replicates=replicates)
+    readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
     all_warnings = [*run_warnings(readings), *separation_warnings(apart), *warnings]
     page = Page(f"Robustness report: {readings[0].title}", header(readings, all_warnings), footer(), drawn)
     _summary(page, readings)
     _corruptions(page, readings)
     _families(page, readings)
     if len(runs) > 1:
-        difference_section(page, readings, baseline=baseline, level=level, replicates=replicates)
+        difference_section(page, readings, baseline=baseline, level=level, replicates=replicates, report=report)
     calibration_section(page, readings)
     _other(page, readings)
     separation_sections(page, apart)
-    _pictures(page, readings)
+    _pictures(page, readings, report)
     page.add("protocol", "Protocol", element("p", "Everything that decides the numbers."), protocol_table(readings))
     page.add("terms", "What the numbers mean", terms(readings), short="Terms")
     return page
@@ -133,12 +135,13 @@ def _other(page: Page, readings: Sequence[Reading]) -> None:
         page.add("natural", "Natural sets", text, html_table(table, caption=False))
 
 
-def _pictures(page: Page, readings: Sequence[Reading]) -> None:
-    subjects = [
-        Subject(reading.name, reading.run, answers, read_pictures(reading.run), reading.place)
-        for reading in readings
-        if (answers := gather(reading.run)) is not None
-    ]
+def _pictures(page: Page, readings: Sequence[Reading], report: ProgressReport) -> None:
+    subjects = []
+    for number, reading in enumerate(readings):
+        report(number, len(readings), "gathering answers")
+        if (answers := gather(reading.run)) is not None:
+            subjects.append(Subject(reading.name, reading.run, answers, read_pictures(reading.run), reading.place))
+    report(0, 1 + len(subjects), "making pictures")
     if grids := examples(subjects):
         text = (
             "A few images under each corruption at the middle of its severities, with each model's first answer and "
@@ -146,7 +149,11 @@ def _pictures(page: Page, readings: Sequence[Reading]) -> None:
         )
         key = legend([subject.name for subject in subjects], squares=True)
         page.add("examples", "Examples", element("p", text), key, _not_shown(subjects), grids)
-    worst = [(subject, found) for subject in subjects if (found := worst_images(subject))]
+    worst = []
+    for number, subject in enumerate(subjects, start=1):
+        report(number, 1 + len(subjects), "making pictures")
+        if found := worst_images(subject):
+            worst.append((subject, found))
     if worst:
         text = (
             "Right when clean, and wrong under most conditions: where to look first. Beside each, the mildest "

@@ -14,7 +14,7 @@ from blemish.metrics.bootstrap import check_level
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = [
     "Reading",
@@ -160,7 +160,12 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def read_all(
-    runs: Sequence[Run], *, baseline: Baseline | Run | str | None = None, level: float = 0.95, replicates: int = 1000
+    runs: Sequence[Run],
+    *,
+    baseline: Baseline | Run | str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    report: ProgressReport = tell_nobody,
 ) -> list[Reading]:
     """The scores of several runs beside each other."""
     check_level(level)
@@ -168,7 +173,7 @@ def read_all(
         if (metric := run.info["benchmark"].get("metric")) not in TITLES:
             raise InputError(f"{run.folder}: its benchmark's metric is {metric!r}; expected one of {', '.join(TITLES)}")
     return [
-        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates), place)
+        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), place)
         for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
     ]
 

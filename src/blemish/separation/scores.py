@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.separation.exact import checked_points
 from blemish.separation.noise import Noise, as_unit_floats
-from blemish.types import InputError
+from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Estimate", "Matrix", "ModelScore", "accuracy", "estimate", "mscr", "mscr_of", "student_t"]
 
@@ -123,6 +123,7 @@ def mscr(
     norm: Any = "linf",
     seed: int = 0,
     clip: bool = False,
+    progress: ProgressReport = tell_nobody,
 ) -> list[ModelScore]:
     """MSCR of trained models: ``epsilon`` is ε_min of the whole data set, or any other radius.
 
@@ -141,7 +142,10 @@ def mscr(
     scores = []
     for name, predict in models.items():
         clean = accuracy(predict, values, targets, noises[0].of(0.0))
-        robust = [accuracy(predict, values, targets, noise) for noise in noises]
+        robust = []
+        for number, noise in enumerate(noises):
+            progress(number, runs, name)
+            robust.append(accuracy(predict, values, targets, noise))
         relative = [mscr_of(clean, value) for value in robust]
         scores.append(ModelScore(name, float(epsilon), clean, estimate(robust), estimate(relative)))
     return scores

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import list_pictures, read_picture, resize_and_crop
+from blemish.separation.search import Progress
 from blemish.types import InputError
 
 __all__ = ["LabelledPoints", "read_points"]
@@ -42,17 +43,18 @@ def read_points(
     labels: str | os.PathLike[str] | None = None,
     resize: int | None = None,
     crop: int | None = None,
+    progress: Progress | None = None,
 ) -> LabelledPoints:
     """Points from a ``.npz`` or ``.npy`` file, images or feature vectors, or from class folders of pictures.
 
     Labels are ``labels`` or ``y`` of the ``.npz``, a file of their own, or the first folder of each picture. Pictures
-    must be of one size; ``resize`` and ``crop`` make them so.
+    must be of one size; ``resize`` and ``crop`` make them so. ``progress`` is told how many are read, of how many.
     """
     name = os.fspath(path)
     if Path(name).is_dir():
         if labels is not None:
             raise InputError(f"{name}: labels of pictures are their folders; expected no labels file")
-        return _read_folder(name, resize, crop)
+        return _read_folder(name, resize, crop, progress)
     if not name.lower().endswith(ARRAY_SUFFIXES):
         raise InputError(f"{name}: expected a folder, a .npy or a .npz file")
     if resize is not None or crop is not None:
@@ -91,7 +93,7 @@ def _member(name: str, keys: tuple[str, ...], what: str) -> NDArray[Any]:
         raise InputError(f"{name}: not a readable array file ({error})") from error
 
 
-def _read_folder(root: str, resize: int | None, crop: int | None) -> LabelledPoints:
+def _read_folder(root: str, resize: int | None, crop: int | None, progress: Progress | None) -> LabelledPoints:
     names = list_pictures(root)
     stray = next((name for name in names if "/" not in name), None)
     if stray is not None:
@@ -106,5 +108,7 @@ def _read_folder(root: str, resize: int | None, crop: int | None) -> LabelledPoi
             sizes = f"{picture.width}×{picture.height} pixels, but {names[0]} has {first[0]}×{first[1]}"
             raise InputError(f"{name}: {sizes}; expected one size: give resize and crop")
         images[place] = np.asarray(picture)
+        if progress is not None:
+            progress(place + 1, len(names))
     assert images is not None
     return LabelledPoints(images, np.array([name.split("/")[0] for name in names]), tuple(names))
