@@ -41,3 +41,26 @@ def test_bad_input_leaves_nothing(tmp_path: Path) -> None:
     assert code == 2
     assert "ends in .html" in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
+
+
+def test_a_stream_is_no_run(tmp_path: Path) -> None:
+    """A folder of blemish ccc run is named for what it is; beside runs, it is passed over."""
+    folder = tmp_path / "results" / "stream"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"stream": {}, "methods": ["none"], "images": 5, "model": {}, "settings": {}}')
+    for place in (folder, folder.parent):
+        code, _, errors = invoke(place, "-o", tmp_path / "report.html")
+        assert code == 2
+        assert errors.startswith(f"error: {folder}: made by blemish ccc run")
+        assert "summary.json" in errors
+    pictured_run(tmp_path / "results", "one")
+    code, output, _ = invoke(tmp_path / "results", "-o", tmp_path / "report.html", "--replicates", 5)
+    assert code == 0
+    assert "1 model" in output
+
+
+def test_a_run_file_without_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"model": {"name": "net"}}')
+    code, _, errors = invoke(tmp_path, "-o", tmp_path / "report.html")
+    assert code == 2
+    assert "run.json: not a readable run file (benchmark, protocol, data, stages missing)" in errors

@@ -32,6 +32,10 @@ def build():
     return Classifier("net", "torch", Net().eval(), "hash", preprocessing=Preprocessing())
 
 
+def unnormalised():
+    return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 4)).eval()
+
+
 def function():
     return lambda images: images.float().mean((2, 3))
 """
@@ -176,6 +180,29 @@ def test_a_model_that_cannot_be_adapted(place: Path) -> None:
     code, _, errors = invoke("walk", "cal", "-o", "walk.json")
     assert code == 2
     assert "no target accuracy; expected --target" in errors
+
+
+def test_methods_that_a_network_does_not_suit(place: Path) -> None:
+    """Left out with a word where nobody named them, refused by name where somebody did."""
+    common = ("-m", "python:quarter_net:unnormalised", "--device", "cpu", "-d", "data.npz")
+    invoke("calibrate", *common, "-c", "contrast,fog", "-n", 8, "--targets", "0.3", "-o", "cal")
+    invoke("walk", "cal", "--target", "0.3", "--speed", 5, "--images", 40, "-o", "walk.json")
+    run = ("run", "walk.json", *common, "--length", 40, "--batch-size", 20)
+    code, output, errors = invoke(*run, "-o", "all", "--methods", "all")
+    assert code == 0
+    assert list(json.loads((place / "all" / "summary.json").read_text())["methods"]) == ["none", "cotta"]
+    assert "left out, because Sequential has no batch norm layers: bn\n" in output
+    lack = "Sequential has no scales and shifts of normalisation layers"
+    assert f"left out, because {lack}: tent, rpl, cpl, eta, eata, rdumb\n" in output
+    code, output, errors = invoke(*run, "-o", "usual")
+    assert code == 0
+    assert list(json.loads((place / "usual" / "summary.json").read_text())["methods"]) == ["none"]
+    for name in ("bn", "tent", "rdumb"):
+        code, _, errors = invoke(*run, "-o", "named", "--methods", f"none,{name}")
+        assert code == 2
+        assert errors.startswith(f"error: {name} ")
+        assert "Sequential has none" in errors
+    assert not (place / "named").exists()
 
 
 @pytest.mark.parametrize("step", ["0", "-1", "0.3", "7"])

@@ -13,9 +13,19 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from blemish.types import InputError
 
-__all__ = ["BatchStatistics", "grouped", "norm_parameters", "with_batch_statistics"]
+__all__ = ["BatchStatistics", "UnsuitedError", "grouped", "norm_parameters", "with_batch_statistics"]
 
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
+
+
+class UnsuitedError(InputError):
+    """A network that has nothing for a method to adapt; ``lack`` says so without naming the method."""
+
+    def __init__(self, method: str, does: str, what: str, model: nn.Module) -> None:
+        # With its preprocessing around it, a network is called by its own name.
+        name = type(getattr(model, "network", model)).__name__
+        self.lack = f"{name} has no {what}"
+        super().__init__(f"{method} {does} {what}, and {name} has none; choose another method")
 
 
 class BatchStatistics(nn.Module):
@@ -77,9 +87,7 @@ def with_batch_statistics(model: nn.Module, *, alpha: float = 1.0, method: str |
     if isinstance(copied, _BatchNorm):
         copied, found = BatchStatistics(copied, alpha), 1
     if not found and method is not None:
-        raise InputError(
-            f"{method} needs batch norm layers, and {type(model).__name__} has none; choose another method"
-        )
+        raise UnsuitedError(method, "needs", "batch norm layers", model)
     return copied
 
 
@@ -104,8 +112,5 @@ def norm_parameters(model: nn.Module, *, method: str) -> dict[str, nn.Parameter]
             own = dict(layer.named_parameters(recurse=False))
             found |= {f"{name}.{key}".lstrip("."): value for key, value in own.items() if key in ("weight", "bias")}
     if not found:
-        raise InputError(
-            f"{method} adapts the scales and shifts of normalisation layers, and {type(model).__name__} has none; "
-            "choose another method"
-        )
+        raise UnsuitedError(method, "adapts the", "scales and shifts of normalisation layers", model)
     return found

@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blemish.adaptation.base import adaptable
+from blemish.adaptation.base import Method, adaptable
 from blemish.adaptation.methods import METHODS, Settings, make_method
+from blemish.adaptation.norm import UnsuitedError
 from blemish.cli.ccc_options import (
     ClassMapping,
     Crop,
@@ -51,6 +52,7 @@ __all__ = ["materialise_command", "run_command"]
 
 SUMMARY = "summary.json"
 _CLEAN, _CLEAN_BATCH = 2000, 64
+_USUAL = ("none", "bn", "tent", "eta", "rdumb")
 
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
 Length = Annotated[int | None, typer.Option(min=1, help="Images to show. Default: the walk, once.")]
@@ -63,8 +65,12 @@ def run_command(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for predictions, checkpoints and the summary.")],
     methods: Annotated[
-        str, typer.Option(help=f"Separated by commas: {', '.join(METHODS)}; or all.")
-    ] = "none,bn,tent,eta,rdumb",
+        str | None,
+        typer.Option(
+            help=f"Separated by commas: {', '.join(METHODS)}; or all, as far as the network suits them. "
+            f"Default: {','.join(_USUAL)}."
+        ),
+    ] = None,
     settings: Annotated[str, typer.Option(help="The methods' settings for imagenet or cifar.")] = "imagenet",
     reset: Annotated[int, typer.Option(min=1, help="Batches between RDumb's resets.")] = 1000,
     length: Length = None,
@@ -110,7 +116,8 @@ def run_command(
     source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=sides[0], crop=sides[1])
     images = from_source(source, resize=resize, crop=crop, random=random_crop)
     _note_other_model(path, classifier.describe())
-    names = tuple(METHODS) if methods == "all" else names_of(methods)
+    named = methods not in (None, "all")
+    names = names_of(methods) if named else tuple(METHODS) if methods == "all" else _USUAL
     on_device = None if workers else classifier.device
     stream = Stream(
         images,
@@ -125,10 +132,19 @@ def run_command(
     )
     clean = _clean_batches(images, classifier.device) if "eata" in names else None
     changes: dict[str, dict[str, Any]] = {"rdumb": {"every": reset}}
-    made = {
-        name: make_method(name, network, settings=cast(Settings, settings), clean=clean, **changes.get(name, {}))
-        for name in names
-    }
+    made: dict[str, Method] = {}
+    lacks: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            made[name] = make_method(
+                name, network, settings=cast(Settings, settings), clean=clean, **changes.get(name, {})
+            )
+        except UnsuitedError as error:
+            if named:
+                raise
+            lacks.setdefault(error.lack, []).append(name)
+    for lack, unsuited in lacks.items():
+        say(f"left out, because {lack}: {', '.join(unsuited)}", style="yellow")
 
     def work(report: Report) -> StreamResult:
         return run_stream(
@@ -147,7 +163,7 @@ def run_command(
     write_bytes(out / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
     _show(scores)
     if figure is not None:
-        run_figure({walk.stem: {name: result.correct(name) for name in names}}, figure, window=scores["window"])
+        run_figure({walk.stem: {name: result.correct(name) for name in made}}, figure, window=scores["window"])
 
 
 def _ready_catalog(walk: Walk, frost: Path | None) -> Catalog:

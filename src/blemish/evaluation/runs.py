@@ -27,6 +27,9 @@ from blemish.types import InputError
 __all__ = ["PICTURES", "RECORDS", "RUN_FILE", "Run", "find_runs", "open_run", "record_path"]
 
 RUN_FILE = "run.json"
+
+_NEEDED = ("benchmark", "protocol", "model", "data", "stages")
+_OF_STREAMS = ("stream", "methods")
 RECORDS = "records"
 PICTURES = "pictures.npz"
 
@@ -121,17 +124,33 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         info = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(info, dict):
             raise TypeError("not an object")
+        if missing := [key for key in _NEEDED if key not in info]:
+            if all(key in info for key in _OF_STREAMS):
+                raise _StreamError(
+                    f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
+                    "folder that blemish run made"
+                )
+            raise ValueError(f"{', '.join(missing)} missing")
         run = Run(Path(folder), info)
-        _ = run.name, run.conditions, info["protocol"], info["data"], run.stages
+        _ = run.name, run.conditions, run.stages
     except FileNotFoundError:
         raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made") from None
+    except _StreamError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a readable run file ({error})") from error
     return run
 
 
+class _StreamError(InputError):
+    """A folder of results, but of a stream."""
+
+
 def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
-    """The runs in folders, or in the folders directly below them, in the order given; each once."""
+    """The runs in folders, or in the folders directly below them, in the order given; each once.
+
+    Streams (blemish ccc run) beside runs are passed over.
+    """
     found: dict[Path, Run] = {}
     for folder in folders:
         root = Path(folder)
@@ -140,6 +159,12 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
         places = [root] if (root / RUN_FILE).is_file() else sorted(path.parent for path in root.glob(f"*/{RUN_FILE}"))
         if not places:
             raise InputError(f"{root}: no results in it; expected a folder that blemish run made")
+        streams = []
         for place in places:
-            found.setdefault(place.resolve(), open_run(place))
+            try:
+                found.setdefault(place.resolve(), open_run(place))
+            except _StreamError as error:
+                streams.append(error)
+        if len(streams) == len(places):
+            raise streams[0]
     return list(found.values())
