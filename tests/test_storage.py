@@ -314,6 +314,8 @@ class TestOnePicture:
         assert corrupt_picture(tmp_path / "cat.png", tmp_path, recipe).written == 6
         corrupt_picture(tmp_path / "cat.png", tmp_path / "foggy.png", make_recipe(["fog"], [2]))
         assert (tmp_path / "fog" / "2" / "cat.png").read_bytes() == (tmp_path / "foggy.png").read_bytes()
+        (tmp_path / "v1.5").mkdir()
+        assert corrupt_picture(tmp_path / "cat.png", tmp_path / "v1.5", recipe).written == 6
 
     def test_refusals(self, tmp_path: Path) -> None:
         path = tmp_path / "cat.png"
@@ -322,6 +324,9 @@ class TestOnePicture:
             corrupt_picture(path, tmp_path / "x.jpg", make_recipe(NAMES, [1, 2]))
         with pytest.raises(InputError, match=r"cannot write \.webp files"):
             corrupt_picture(path, tmp_path / "x.webp", make_recipe(["fog"], [1]))
+        with pytest.raises(InputError, match=r"x\.xyz: cannot write \.xyz files; .* one of \.jpg, \.jpeg, \.png, or a"):
+            corrupt_picture(path, tmp_path / "x.xyz", make_recipe(["fog"], [1]))
+        assert not (tmp_path / "x.xyz").exists()
         with pytest.raises(InputError, match="is the source itself"):
             corrupt_picture(path, path, make_recipe(["fog"], [1]))
         Image.new("RGB", (24, 4)).save(path)

@@ -176,7 +176,7 @@ def test_bad_input_is_one_line(work: Path, tmp_path: Path) -> None:
 
 
 def test_figures_refuse_other_formats(tmp_path: Path) -> None:
-    from blemish.reports.construction_figures import save_figure
+    from blemish.reports.figure_files import save_figure
 
     with pytest.raises(InputError, match="ends in"):
         save_figure(None, tmp_path / "x.gif")

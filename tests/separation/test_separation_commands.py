@@ -17,6 +17,7 @@ from blemish.cli.mscr import mscr_command
 from blemish.cli.separation import separation_command
 from blemish.models.open import open_model
 from blemish.reports import separation_figures
+from blemish.reports.figure_files import save_figure
 from blemish.separation.exact import separation
 from blemish.separation.sources import read_points
 from blemish.types import InputError
@@ -210,8 +211,8 @@ def test_figures_refuse_what_they_cannot_draw(tmp_path: Path) -> None:
         separation_figures.closest_pairs(np.zeros((3, 2)), found.closest)
     with pytest.raises(InputError, match=r"decision regions expect \(N, 2\)"):
         separation_figures.decision_regions(_zeros, np.zeros((3, 3)), np.zeros(3), epsilon=0.1)
-    with pytest.raises(InputError, match=r"ends in \.png, \.svg or \.pdf"):
-        separation_figures.save_figure(None, tmp_path / "figure.doc")
+    with pytest.raises(InputError, match=r"ends in \.png, \.svg, \.pdf"):
+        save_figure(None, tmp_path / "figure.doc")
     with pytest.raises(InputError, match="no distances"):
         separation_figures.distance_distribution(np.array([np.inf]), norm="linf")
 
@@ -227,6 +228,6 @@ def test_decision_regions_are_drawn(norm: str, tmp_path: Path) -> None:
     figure = separation_figures.decision_regions(
         lambda asked: (asked[:, 0] > 0.5).astype(int), points, labels, epsilon=0.05, norm=norm, resolution=40
     )
-    separation_figures.save_figure(figure, tmp_path / "regions.png")
+    save_figure(figure, tmp_path / "regions.png")
     shown = np.asarray(Image.open(tmp_path / "regions.png").convert("RGB")).reshape(-1, 3)
     assert len(np.unique(shown, axis=0)) > 20

@@ -33,7 +33,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"walk\.gif: cannot draw a \.gif file"):
+    with pytest.raises(InputError, match=r"walk\.gif: expected a name that ends in \.png"):
         walk_figure(WALK, tmp_path / "walk.gif")
     with pytest.raises(InputError, match="no runs to draw"):
         run_figure({}, tmp_path / "run.png")

@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import say
-from blemish.reports.construction_figures import check_figure_name, save_figure
+from blemish.cli.outputs import check_replaceable
+from blemish.reports.construction_figures import SAVING
+from blemish.reports.figure_files import check_figure_name, save_figure
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
@@ -50,16 +52,18 @@ def numbers(text: str, what: str) -> list[float]:
     return found
 
 
-def check_output(path: Path, *suffixes: str, figures: Sequence[Path | None] = ()) -> Path:
-    """Refuse an output or a figure whose name has the wrong ending, before any work."""
+def check_output(path: Path | None, *suffixes: str, overwrite: bool, figures: Sequence[Path | None] = ()) -> None:
+    """Refuse an output or a figure whose name has the wrong ending or is taken, before any work."""
+    check_replaceable(path, *figures, overwrite=overwrite)
     for figure in figures:
         if figure is not None:
             check_figure_name(figure)
+    if path is None:
+        return
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; expected the name of a file")
-    return path
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -75,7 +79,7 @@ def draw(path: Path | None, make: Callable[[], Any]) -> None:
     """Draw a figure where one was asked for."""
     if path is None:
         return
-    save_figure(make(), path)
+    save_figure(make(), path, **SAVING)
     say(f"drew {path}")
 
 

@@ -9,6 +9,7 @@ import typer
 
 from blemish.cli.build_common import check_output
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.construction.tables import write_table
 from blemish.evaluation.runs import find_runs
@@ -23,6 +24,7 @@ def gather_command(
         Path,
         typer.Option("--out", "-o", help="Accuracies as .csv, or correctness image by image as .npz, for intervals."),
     ],
+    overwrite: Overwrite = False,
 ) -> None:
     """Gather the results of several models into one table of accuracies, or of correctness image by image.
 
@@ -35,7 +37,7 @@ def gather_command(
 
       blemish build gather results -o correct.npz
     """
-    check_output(out, ".csv", ".npz")
+    check_output(out, ".csv", ".npz", overwrite=overwrite)
     runs = find_runs(folders)
     if out.suffix.lower() == ".csv":
         table = gather_accuracies(runs)

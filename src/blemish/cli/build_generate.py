@@ -11,6 +11,7 @@ import typer
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.cli.build_common import Figure, Percent, Seed, check_output, draw, numbers, shown
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.construction.categories import (
     STOP_ABOVE,
     CategoryCheck,
@@ -64,6 +65,7 @@ def categories_command(
     percent: Percent = False,
     figure: Figure = None,
     tree: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a dendrogram.")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Split corruptions into categories that overlap alike: K-means on the rows of the matrix.
 
@@ -74,7 +76,7 @@ def categories_command(
 
       blemish build categories overlap.csv categories.json --figure blocks.png --tree tree.png
     """
-    check_output(out, ".json", figures=[figure, tree])
+    check_output(out, ".json", figures=[figure, tree], overwrite=overwrite)
     matrix = read_matrix(source)
     kept = matrix.defined()
     if left_out := [name for name in matrix.names if name not in kept.names]:
@@ -176,6 +178,7 @@ def syn2nat_command(
     k: Annotated[int | None, typer.Option("-k", help="Corruptions per category. Default: as many as possible.")] = None,
     severities: Severities = None,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """The benchmark with all categories, k corruptions of each, whose same-category members overlap least.
 
@@ -185,7 +188,7 @@ def syn2nat_command(
 
       blemish build syn2nat overlap.csv categories.json syn2nat.toml
     """
-    check_output(out, ".toml", figures=[figure])
+    check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     overlap, categories = read_matrix(matrix), read_categories(source)
     found = select_least_overlapping(overlap, categories, k=k)
     (benchmark,) = _benchmarks(out.stem, [found.members], severities)

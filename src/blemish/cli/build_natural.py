@@ -9,6 +9,7 @@ import typer
 
 from blemish.cli.build_common import Figure, Percent, Seed, check_output, draw, shown, write_rows
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.construction.files import read_group
 from blemish.construction.natural import GroupCorrelation, correlate_with_natural, mean_residuals, natural_residuals
 from blemish.construction.tables import CLEAN, read_table
@@ -42,6 +43,7 @@ def natural_command(
     seed: Seed = 0,
     percent: Percent = False,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Correlate robustness to synthetic benchmarks with robustness to natural sets, over models.
 
@@ -55,7 +57,7 @@ def natural_command(
 
       blemish build natural models.csv partial.csv n6k2 --natural imagenet-v2 --partial --figure partial.png
     """
-    check_output(out, ".csv", figures=[figure])
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     pairs = dict(_natural_pair(text, clean) for text in natural)
     named = {path.stem if path.suffix == ".toml" else path.name: read_group(path) for path in groups}
     if len(named) < len(groups):

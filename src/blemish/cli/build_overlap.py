@@ -10,6 +10,7 @@ import typer
 
 from blemish.cli.build_common import Figure, Percent, Seed, check_output, draw, shown, split_names, write_rows
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.construction.compare import compare_matrices
 from blemish.construction.matrices import OverlapMatrix, read_matrix, write_matrix
 from blemish.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
@@ -25,6 +26,7 @@ __all__ = ["compare_command", "overlap_command", "table_command", "write_interva
 def table_command(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(PUBLISHED)}.")],
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="Where to write the table.")],
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a published accuracy table, to try the other commands without training anything.
 
@@ -35,8 +37,9 @@ def table_command(
 
       blemish build table imagenet-c accuracies.csv
     """
+    check_output(out, ".csv", overwrite=overwrite)
     table = published_table(name)
-    write_table(table, check_output(out, ".csv"))
+    write_table(table, out)
     say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
 
 
@@ -61,6 +64,7 @@ def overlap_command(
     level: Annotated[float, typer.Option(help="For intervals: their level.")] = 0.95,
     seed: Seed = 0,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Overlapping scores of all pairs of corruptions, from accuracies.
 
@@ -79,12 +83,13 @@ def overlap_command(
 
       blemish build overlap correct.npz overlap.csv --intervals intervals.csv
     """
-    check_output(out, ".csv", ".json", figures=[figure])
+    check_output(out, ".csv", ".json", figures=[figure], overwrite=overwrite)
+    check_output(intervals, ".csv", overwrite=overwrite)
     if source.suffix.lower() == ".npz":
         found = _from_correctness(source, corruptions, clean, least_gain, resamples, level, seed)
         matrix = found.matrix
         if intervals is not None:
-            write_intervals(found, check_output(intervals, ".csv"))
+            write_intervals(found, intervals)
     else:
         if intervals is not None:
             raise InputError("--intervals needs to know which images were classified correctly; expected an .npz file")
@@ -146,6 +151,7 @@ def compare_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write all pairs with both scores.")] = None,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare two overlap matrices: their correlation, where they differ most, whether they select the same benchmark.
 
@@ -153,7 +159,7 @@ def compare_command(
 
       blemish build compare scratch.csv finetuned.csv --threshold 0.1 --figure agreement.png
     """
-    check_output(out or Path("pairs.csv"), ".csv", figures=[figure])
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     one, other = read_matrix(first), read_matrix(second)
     found = compare_matrices(one, other, threshold=threshold, largest=len(one.pairs()))
     say(

@@ -11,6 +11,7 @@ import typer
 
 from blemish.cli.build_common import Figure, Percent, check_output, draw, numbers, shown, split_names, write_rows
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.construction.cliques import DEFAULT_STEPS
 from blemish.construction.coverage import (
     COVERING_SCORE,
@@ -25,6 +26,7 @@ from blemish.construction.selection import APPENDIX_B, DEFAULT_LIMIT, select_non
 from blemish.construction.tables import STANDARD, read_table
 from blemish.reports.construction_figures import balance_figure, overlap_figure, sweep_figure
 from blemish.storage.files import write_bytes
+from blemish.storage.marks import MADE_WITH
 from blemish.types import InputError
 
 __all__ = ["balance_command", "coverage_command", "select_command", "sweep_command"]
@@ -50,6 +52,7 @@ def select_command(
     ] = DEFAULT_LIMIT,
     steps: Steps = DEFAULT_STEPS,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """The largest benchmark of corruptions that do not overlap; of several, the one with the lowest mean score.
 
@@ -61,7 +64,8 @@ def select_command(
 
       blemish build select overlap.csv nob.toml --threshold 0.2 --optima all.json --figure chosen.png
     """
-    check_output(out, ".toml", figures=[figure])
+    check_output(out, ".toml", figures=[figure], overwrite=overwrite)
+    check_output(optima, ".json", overwrite=overwrite)
     matrix = read_matrix(source)
     found = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
     title = f"{found.size} corruptions with overlapping scores of at most {threshold:g}"
@@ -70,8 +74,9 @@ def select_command(
     say("  " + ", ".join(found.members), style="cyan")
     say(f"wrote {out}")
     if optima is not None:
-        content = {"threshold": threshold, "size": found.size, "count": found.count, "subsets": found.optima}
-        write_bytes(check_output(optima, ".json"), (json.dumps(content, indent=1) + "\n").encode())
+        content = {"made_with": MADE_WITH, "threshold": threshold, "size": found.size, "count": found.count}
+        content["subsets"] = found.optima
+        write_bytes(optima, (json.dumps(content, indent=1) + "\n").encode())
         say(f"wrote {optima}: {len(found.optima):,} subsets")
     # The chosen ones first, so that their block is easy to see.
     rest = [name for name in matrix.names if name not in found.members]
@@ -88,6 +93,7 @@ def sweep_command(
     ] = ",".join(f"{value:g}" for value in APPENDIX_B),
     steps: Steps = DEFAULT_STEPS,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """The non-overlapping benchmark at several thresholds: how size and overlap grow.
 
@@ -95,7 +101,7 @@ def sweep_command(
 
       blemish build sweep overlap.csv sweep.csv --figure sweep.png
     """
-    check_output(out, ".csv", figures=[figure])
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     swept = sweep_thresholds(read_matrix(source), thresholds=numbers(thresholds, "thresholds"), steps=steps)
     rows, lines = [], []
     for item in swept:
@@ -132,6 +138,7 @@ def coverage_command(
         str | None, typer.Option(help="Instead: the row of a model trained on all of a benchmark's corruptions.")
     ] = None,
     percent: Percent = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Which corruptions does a benchmark cover?
 
@@ -144,7 +151,7 @@ def coverage_command(
 
       blemish build coverage accuracies.csv covered.csv --model trained_on_all
     """
-    check_output(out, ".csv")
+    check_output(out, ".csv", overwrite=overwrite)
     if (benchmark is None) == (model is None):
         raise InputError("expected either --benchmark, with an overlap matrix, or --model, with an accuracy table")
     if model is not None:
@@ -187,6 +194,7 @@ def balance_command(
     ] = False,
     percent: Percent = False,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """How evenly does a benchmark weigh its corruptions? The spread of mCE over models trained on one of them each.
 
@@ -196,7 +204,7 @@ def balance_command(
 
       blemish build balance accuracies.csv balance.csv --figure balance.png
     """
-    check_output(out, ".csv", figures=[figure])
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     table = read_table(source, unit="percent" if percent else "fraction")
     trained = [model for model in table.models if model in table.settings]
     if not trained:

@@ -15,6 +15,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.cli.build_common import Figure, check_output, draw, shown, write_rows
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, chosen_names, friendly, say
+from blemish.cli.outputs import Overwrite
 from blemish.cli.progress import Report, with_progress
 from blemish.construction.files import write_benchmark
 from blemish.construction.severities import SeverityRange, calibrate_range
@@ -54,6 +55,7 @@ def severities_command(
     allow_code: AllowCode = False,
     frost: Frost = None,
     figure: Figure = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the severities between which a model falls from R = 0.95 to R = 0.5, for every corruption.
 
@@ -67,7 +69,7 @@ def severities_command(
 
       blemish build severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
     """
-    check_output(out, ".csv", ".toml", figures=[figure])
+    check_output(out, ".csv", ".toml", figures=[figure], overwrite=overwrite)
     catalog = chosen_catalog(frost)
     names = chosen_names(corruptions, catalog)
     fixed = [name for name in names if catalog[name].only_severity is not None]

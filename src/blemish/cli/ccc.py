@@ -25,6 +25,7 @@ from blemish.cli.ccc_options import (
     Size,
     Std,
     Weights,
+    check_figures,
     chosen_images,
     grid_of,
     model_of,
@@ -35,6 +36,7 @@ from blemish.cli.ccc_options import (
 from blemish.cli.ccc_run import materialise_command, run_command
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.corruptions.catalog import catalog
 from blemish.data.source import Source
@@ -205,6 +207,7 @@ def walk_command(
     surface: Annotated[
         Path | None, typer.Option(help="Also draw the surface and path of the walk's first pair.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Plan a walk from corruption to corruption that holds a model at one accuracy.
 
@@ -215,6 +218,8 @@ def walk_command(
       blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --images 50000 --closed -o walk.json
     """
     rule = path_rule(objective)
+    check_figures(figure, surface)
+    check_replaceable(out, figure, surface, overwrite=overwrite)
     known, protocol = read_calibration(calibration)
     if repair:
         known = {pair: repaired(plane) for pair, plane in known.items()}

@@ -14,6 +14,7 @@ from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
+from blemish.reports.figure_files import check_figure_name
 from blemish.streams.paths import OBJECTIVES, Objective
 from blemish.types import InputError
 
@@ -33,6 +34,7 @@ __all__ = [
     "Size",
     "Std",
     "Weights",
+    "check_figures",
     "chosen_images",
     "grid_of",
     "model_of",
@@ -134,6 +136,13 @@ def chosen_images(
     if model is not None:
         source = fit(model, source, resize=resize, crop=crop).source
     return source if limit is None else source.take(stratified_order(source.labels, source.ids)[:limit])
+
+
+def check_figures(*paths: Path | None) -> None:
+    """Refuse figures of a kind that cannot be drawn, before any work."""
+    for path in paths:
+        if path is not None:
+            check_figure_name(path)
 
 
 def names_of(text: str | None) -> tuple[str, ...]:

@@ -29,12 +29,14 @@ from blemish.cli.ccc_options import (
     Size,
     Std,
     Weights,
+    check_figures,
     chosen_images,
     model_of,
     names_of,
 )
 from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
 from blemish.cli.executors import Jobs, Ray, chosen_executor
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.corruptions.catalog import Catalog
 from blemish.reports.stream_figures import run_figure
@@ -97,6 +99,7 @@ def run_command(
     crop: Crop = None,
     random_crop: RandomCrop = None,
     frost: Frost = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run test-time adaptation methods side by side on the stream of a walk.
 
@@ -108,6 +111,8 @@ def run_command(
 
       blemish ccc run walk.json -m python:my_net:build -d cifar10.npz --settings cifar --batch-size 200 -o run
     """
+    check_figures(figure)
+    check_replaceable(figure, overwrite=overwrite)
     path = read_walk(walk)
     catalog = _ready_catalog(path, frost)
     classifier = model_of(model, weights, size, mean, std, device, allow_code=allow_code)

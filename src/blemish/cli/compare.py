@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from blemish.cli.common import friendly, stderr
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
 from blemish.cli.score import (
     AsCsv,
@@ -23,7 +24,6 @@ from blemish.cli.score import (
     chosen_baseline,
     chosen_shape,
     deliver,
-    text_of,
 )
 from blemish.evaluation.runs import Run, find_runs
 from blemish.metrics.compare import compare, protocol_differences
@@ -58,6 +58,7 @@ def compare_command(
     as_markdown: AsMarkdown = False,
     as_latex: AsLatex = False,
     output: Output = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Print the difference between two models, B less A, with intervals and paired tests.
 
@@ -70,6 +71,7 @@ def compare_command(
       blemish compare results/resnet50 other/resnet50 --anyway --json
     """
     shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
+    check_replaceable(output, overwrite=overwrite)
     check_level(level)
     one, other = _single(first), _single(second)
     differences = protocol_differences(one, other)
@@ -96,4 +98,4 @@ def compare_command(
         deliver(comparison_csv(found), output)
     else:
         names = [marked(*pair) for pair in zip(labels([one, other]), found.near_chance, strict=True)]
-        deliver(text_of(comparison_tables(found, names[0], names[1]), shape), output)
+        deliver(comparison_tables(found, names[0], names[1]), output, shape)

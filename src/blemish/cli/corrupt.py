@@ -23,8 +23,9 @@ from blemish.cli.common import (
     stderr,
 )
 from blemish.cli.executors import Jobs, Ray, chosen_executor
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
-from blemish.cli.sequence import corrupt_sequence
+from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.storage import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
@@ -99,6 +100,7 @@ def corrupt_command(
         bool,
         typer.Option("--prune", help="Remove the copies of pictures that are gone from SRC; else they are refused."),
     ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write corrupted copies of a picture, a class-folder tree or an array file.
 
@@ -155,6 +157,10 @@ def corrupt_command(
     is_array = source.suffix.lower() in ARRAY_SUFFIXES and not source.is_dir()
     if labels is not None and not is_array:
         raise InputError("--labels is for array files; the labels of a tree are its folders")
+    if is_array or source.is_dir():
+        check_names_a_folder(destination, "copies of many images go to a folder")
+    else:
+        check_replaceable(destination, overwrite=overwrite)
     say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
     check_frost(recipe.corruptions)
 

@@ -21,6 +21,8 @@ from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
+from blemish.storage.marks import is_ours
+from blemish.types import InputError
 
 __all__ = ["demo_command"]
 
@@ -38,6 +40,8 @@ def demo_command(
     comes with the library, and the same commands work on your own model and images.
     """
     page = check_report_path(out / "report.html")
+    if page.is_file() and not is_ours(page):
+        raise InputError(f"{page} is there already, and blemish did not make it; choose another --out")
     benchmark = load_benchmark(_BENCHMARK)
     source = digits_source()
     runs = []

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.cli.common import AllowCode, Frost, chosen_catalog, friendly, stderr
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.cli.run import numbers
-from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver, text_of
+from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver
 from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
@@ -108,6 +109,7 @@ def equivalence_command(
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images at a time. Default: by the device.")] = None,
     allow_code: AllowCode = False,
     frost: Frost = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Can images made on the fly stand in for a set that somebody else made from the same clean images?
 
@@ -124,6 +126,7 @@ def equivalence_command(
     """
     if page is not None:
         check_report_path(page, others=_NUMBERS)
+        check_replaceable(page, overwrite=overwrite)
     html = page if page is not None and page.suffix.lower() not in _NUMBERS else None
     output = page if html is None else None
     shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=False)
@@ -228,7 +231,7 @@ def _print(found: Equivalence, shape: Shape, output: Path | None) -> None:
         deliver(equivalence_csv(found), output)
     else:
         tables = [cell_table(found), accuracy_table(found), summary_table(found)]
-        deliver(text_of([table for table in tables if table is not None], shape), output)
+        deliver([table for table in tables if table is not None], output, shape)
     if found.skipped:
         text = f"not compared, as they cannot be made here: {', '.join(found.skipped)}"
         stderr().print(Text(text, style="yellow"), soft_wrap=True)

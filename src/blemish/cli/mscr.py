@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import AllowCode, friendly, stderr
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.cli.separation import (
     Crop,
@@ -45,6 +46,7 @@ from blemish.separation.sources import LabelledPoints, read_points
 from blemish.separation.trained import classes_of, from_classifier
 from blemish.separation.training import wide_resnet
 from blemish.storage.files import check_folder
+from blemish.storage.marks import MADE_WITH
 from blemish.types import InputError, notify
 
 __all__ = ["mscr_command"]
@@ -97,6 +99,7 @@ def mscr_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure MSCR = (robust − clean) / clean accuracy under uniform noise of radius ε_min.
 
@@ -119,7 +122,10 @@ def mscr_command(
             check_folder(folder)
     if output is not None:
         check_links(output)
-    check_json_file(json_file)
+    check_json_file(json_file, overwrite=overwrite)
+    if figures is not None:
+        names = ["tradeoff", *(f"matrix-{_file_name(name)}" for name in models)]
+        check_replaceable(*(figures / f"{name}.png" for name in names), overwrite=overwrite)
     trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
     opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
 
@@ -162,6 +168,7 @@ def mscr_command(
     matrices, scores = with_progress("mscr", work, first="training", unit=None, kept=kept)
     text = json_text(
         {
+            "made_with": MADE_WITH,
             "data": data.resolve().name,
             "epsilon": at,
             "radius": source,
@@ -317,9 +324,10 @@ def _score_table(scores: list[ModelScore]) -> Table:
 
 def _draw(matrices: dict[str, Matrix], folder: Path) -> None:
     from blemish.reports import separation_figures as draw
+    from blemish.reports.figure_files import save_figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    draw.save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
+    save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
     for name, matrix in matrices.items():
-        draw.save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
+        save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
     stderr().print(f"wrote tradeoff.png and an ε matrix per model to {folder}")

@@ -34,7 +34,8 @@ from blemish.evaluation.runs import Run
 from blemish.execution.base import Executor
 from blemish.execution.in_process import InProcess
 from blemish.models.torch_module import device_named
-from blemish.reports.construction_figures import overlap_figure, save_figure
+from blemish.reports.construction_figures import SAVING, overlap_figure
+from blemish.reports.figure_files import save_figure
 from blemish.types import InputError
 
 __all__ = ["overlap_command"]
@@ -228,7 +229,7 @@ def _conclude(runs: list[Run], out: Path) -> None:
     files = ["accuracies.csv", "correct.npz", "overlap.csv", "intervals.csv"]
     write_intervals(overlap, out / "intervals.csv")
     try:
-        save_figure(overlap_figure(overlap.matrix), out / "overlap.png")
+        save_figure(overlap_figure(overlap.matrix), out / "overlap.png", **SAVING)
         files.append("overlap.png")
     except InputError as error:  # without matplotlib the numbers are still worth having
         say(str(error), style="dim")

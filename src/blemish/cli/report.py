@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blemish.cli.common import friendly, say
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
 from blemish.cli.score import BaselineOption, Level, Replicates, chosen_baseline
 from blemish.evaluation.runs import find_runs
@@ -25,8 +26,11 @@ def report_command(
     baseline: BaselineOption = None,
     level: Level = 0.95,
     replicates: Replicates = 1000,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
+
+    A page that blemish made is replaced; another file is not, unless --overwrite is given.
 
     Where a folder holds separation.json or mscr.json (--json-file of blemish separation and mscr), they are shown too.
 
@@ -37,6 +41,7 @@ def report_command(
       blemish report results/resnet50 results/vit -o two.html
     """
     check_report_path(output)
+    check_replaceable(output, overwrite=overwrite)
     runs = find_runs(folders)
     base = chosen_baseline(baseline)
     written = with_progress(

@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from blemish.cli.common import friendly, printable, say
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
@@ -26,6 +27,7 @@ from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.reports.tables import Cell, Table, latex, markdown
 from blemish.storage.files import write_bytes
+from blemish.storage.marks import MARK
 from blemish.types import InputError
 
 __all__ = [
@@ -42,7 +44,6 @@ __all__ = [
     "chosen_shape",
     "deliver",
     "score_command",
-    "text_of",
 ]
 
 BaselineOption = Annotated[
@@ -101,16 +102,28 @@ def chosen_baseline(text: str | None) -> Run | str | None:
     return open_run(text)
 
 
-def deliver(text: str | Sequence[Table], output: Path | None) -> None:
-    """Print a result, or write it to a file as a whole."""
-    if output is not None:
-        content = text if isinstance(text, str) else _drawn(text, io.StringIO(), _FILE_WIDTH)
-        write_bytes(output, content.encode("utf-8", "replace"))
-        say(f"wrote {output}")
-    elif isinstance(text, str):
+def deliver(content: str | Sequence[Table], output: Path | None, shape: Shape = Shape.TEXT) -> None:
+    """Print tables in one of the shapes that people read, or a text; or write them to a file as a whole.
+
+    A file has a mark where it disturbs nobody, so that it may be replaced: JSON and CSV are known without.
+    """
+    if isinstance(content, str):
+        text = content
+    elif shape is Shape.MARKDOWN:
+        text = markdown(content) + "\n"
+        text += f"\n<!-- {MARK} -->\n" if output is not None else ""
+    elif shape is Shape.LATEX:
+        text = (f"% {MARK}\n" if output is not None else "") + latex(content) + "\n"
+    elif output is not None:
+        text = _drawn(content, io.StringIO(), _FILE_WIDTH) + f"{MARK}\n"
+    else:
+        _drawn(content, None, None)
+        return
+    if output is None:
         sys.stdout.write(text.encode("utf-8", "replace").decode())
     else:
-        _drawn(text, None, None)
+        write_bytes(output, text.encode("utf-8", "replace"))
+        say(f"wrote {output}")
 
 
 def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | None) -> str:
@@ -187,13 +200,6 @@ def _rich_cell(item: Cell) -> Text:
     return text.append(f" [{item.interval}]", style="dim") if item.interval else text
 
 
-def text_of(tables: Sequence[Table], shape: Shape) -> str | Sequence[Table]:
-    """Tables in one of the formats that people read."""
-    if shape is Shape.MARKDOWN:
-        return markdown(tables) + "\n"
-    return latex(tables) + "\n" if shape is Shape.LATEX else tables
-
-
 @friendly
 def score_command(
     folders: Annotated[
@@ -207,6 +213,7 @@ def score_command(
     as_markdown: AsMarkdown = False,
     as_latex: AsLatex = False,
     output: Output = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Print every number of the literature that applies to some results, with intervals.
 
@@ -221,6 +228,7 @@ def score_command(
       blemish score results --csv -o numbers.csv
     """
     shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
+    check_replaceable(output, overwrite=overwrite)
     runs, base = find_runs(folders), chosen_baseline(baseline)
     readings = with_progress(
         "score",
@@ -234,4 +242,4 @@ def score_command(
     elif shape is Shape.CSV:
         deliver(scores_csv(readings), output)
     else:
-        deliver(text_of(score_tables(readings), shape), output)
+        deliver(score_tables(readings), output, shape)

@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from blemish.cli.common import friendly, say, stderr
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.ops.balls import Norm
 from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.separation.sources import LabelledPoints, read_points
 from blemish.storage.files import check_folder, write_bytes
+from blemish.storage.marks import MADE_WITH
 from blemish.types import InputError
 
 __all__ = [
@@ -56,6 +58,7 @@ JsonFile = Annotated[
 
 _SHOWN = 10
 _QUERIES = 1000
+_FIGURES = ("distances", "class-pairs", "closest-pairs")
 
 
 @friendly
@@ -77,6 +80,7 @@ def separation_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the smallest distance between points of different class: exactly, over all pairs.
 
@@ -96,7 +100,8 @@ def separation_command(
     """
     if figures is not None:
         check_folder(figures)
-    check_json_file(json_file)
+        check_replaceable(*(figures / f"{name}.png" for name in _FIGURES), overwrite=overwrite)
+    check_json_file(json_file, overwrite=overwrite)
 
     def work(report: Report) -> tuple[LabelledPoints, Separation]:
         found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
@@ -113,7 +118,7 @@ def separation_command(
         )
 
     found, result = with_progress("separation", work, first="reading points", unit=None, kept="nothing is kept.")
-    text = json_text({"data": data.resolve().name, **result.record()})
+    text = json_text({"made_with": MADE_WITH, "data": data.resolve().name, **result.record()})
     write_json(text, json_file)
     if figures is not None:
         _draw(found, result, figures, device)
@@ -123,13 +128,14 @@ def separation_command(
     _print(found, result)
 
 
-def check_json_file(path: Path | None) -> None:
-    """Refuse a file that cannot be written, before any work."""
+def check_json_file(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a file that cannot be written or is to be kept, before any work."""
     if path is None:
         return
     if path.is_dir():
         raise InputError(f"{path} is a folder; expected a file name, such as {path / 'result.json'}")
     check_folder(path.parent)
+    check_replaceable(path, overwrite=overwrite)
 
 
 def json_text(record: dict[str, Any]) -> str:
@@ -196,6 +202,7 @@ def _table(title: str, found: LabelledPoints, pairs: list[Pair], scale: float) -
 
 def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) -> None:
     from blemish.reports import separation_figures as draw
+    from blemish.reports.figure_files import save_figure
 
     count = len(found.points)
     chosen = np.arange(count) if count <= 10 * _QUERIES else np.linspace(0, count - 1, _QUERIES).astype(np.int64)
@@ -208,11 +215,11 @@ def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) 
         device=device,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {"distances": draw.distance_distribution(distances, norm=result.norm, epsilon_min=result.epsilon_min)}
+    drawn = {_FIGURES[0]: draw.distance_distribution(distances, norm=result.norm, epsilon_min=result.epsilon_min)}
     if result.pairs and len(result.classes) <= 100:
-        drawn["class-pairs"] = draw.class_pairs(result)
+        drawn[_FIGURES[1]] = draw.class_pairs(result)
     if found.pictures:
-        drawn["closest-pairs"] = draw.closest_pairs(found.points, result.closest)
+        drawn[_FIGURES[2]] = draw.closest_pairs(found.points, result.closest)
     for name, figure in drawn.items():
-        draw.save_figure(figure, folder / f"{name}.png")
+        save_figure(figure, folder / f"{name}.png")
     stderr().print(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}")

@@ -10,23 +10,32 @@ import torch
 from PIL import Image, ImageOps
 
 from blemish.cli.common import say
+from blemish.cli.outputs import check_replaceable
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.sequences import Sequence, sequences
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
-from blemish.data.pictures import read_picture
+from blemish.data.pictures import PICTURE_SUFFIXES, read_picture
 from blemish.execution.base import Executor
-from blemish.reports.animation import check_animation_path, write_animation
+from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
 from blemish.storage.results import Outcome, Progress
 from blemish.storage.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.transform import content_id
 from blemish.types import InputError
 
-__all__ = ["chosen_sequences", "corrupt_sequence", "show_sequence"]
+__all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "show_sequence"]
 
 # The shorter side of the pictures that ImageNet-P's frames are cut from.
 _WORKING_SIDE = 256
+
+_FILES = (*PICTURE_SUFFIXES, *ARRAY_SUFFIXES, *ANIMATION_SUFFIXES, ".mp4", ".zip", ".tar", ".gz")
+
+
+def check_names_a_folder(destination: Path, why: str) -> None:
+    """Refuse the name of a file for a folder that is not there yet: somebody expects a file."""
+    if destination.suffix.lower() in _FILES and not destination.is_dir():
+        raise InputError(f"{destination}: {why}; expected a folder")
 
 
 def chosen_sequences(text: str) -> list[str]:
@@ -50,6 +59,7 @@ def show_sequence(
     seed: int = 0,
     difficulty: int = 1,
     preset: str | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write one sequence of a picture, or of the demo picture, as an animated GIF or WebP."""
     chosen = chosen_sequences(name)
@@ -57,6 +67,7 @@ def show_sequence(
         raise InputError(f"{len(chosen)} sequences for one animation; expected one, for example {chosen[0]}")
     sequence = sequences[chosen[0]]
     target = check_animation_path(output or f"{sequence.name.rpartition(':')[2]}.gif")
+    check_replaceable(target, overwrite=overwrite)
     # People look at the animation, so a photograph is turned as its camera says.
     picture = demo_picture(_WORKING_SIDE) if image is None else ImageOps.exif_transpose(read_picture(image))
     if min(picture.size) < MIN_SIDE:
@@ -100,6 +111,7 @@ def corrupt_sequence(
         raise InputError(f"{source}: no such file or folder")
     if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
         raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
+    check_names_a_folder(destination, "frames go to a folder; blemish show --sequence makes an animation")
     side = resize if resize is not None or source.is_dir() else min(read_picture(source).size)
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 

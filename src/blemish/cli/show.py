@@ -20,6 +20,7 @@ from blemish.cli.common import (
     preset_choice,
     say,
 )
+from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.sequence import show_sequence
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog
@@ -29,6 +30,7 @@ from blemish.data.pictures import read_picture
 from blemish.ops.photographs import MissingFrostError
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
 from blemish.storage.files import write_bytes
+from blemish.storage.marks import mark_settings
 from blemish.types import InputError
 
 __all__ = ["show_command"]
@@ -65,10 +67,12 @@ def show_command(
         typer.Option("--sequence", help="Instead of a sheet, animate an ImageNet-P sequence such as p:tilt."),
     ] = None,
     difficulty: Annotated[int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise.")] = 1,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw a contact sheet: every corruption of a picture at every severity.
 
-    Pictures with a shorter side above 224 pixels are reduced to it first, as the published benchmarks do.
+    Pictures with a shorter side above 224 pixels are reduced to it first, as the published benchmarks do. A sheet or
+    animation that blemish made is replaced; another file is not, unless --overwrite is given.
 
     Examples:
 
@@ -83,7 +87,7 @@ def show_command(
     if sequence is not None:
         if corruptions is not None or severities is not None:
             raise InputError("--sequence stands alone; expected no --corruptions and no --severities with it")
-        show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset)
+        show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
         return
     output = output or Path("sheet.png")
     catalog = chosen_catalog(frost)
@@ -97,6 +101,7 @@ def show_command(
         raise InputError(f"{output}: expected a file name that ends in .png or .jpg")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output.absolute().parent}: no such folder")
+    check_replaceable(output, overwrite=overwrite)
     # People look at the sheet, so a photograph is turned as its camera says.
     picture = demo_picture() if image is None else ImageOps.exif_transpose(read_picture(image))
     if min(picture.size) < MIN_SIDE:
@@ -107,7 +112,8 @@ def show_command(
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     content = io.BytesIO()
     try:
-        sheet.save(content, Image.registered_extensions()[output.suffix.lower()])
+        kind = output.suffix.lower()
+        sheet.save(content, Image.registered_extensions()[kind], **mark_settings(kind))
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot write {output}: {error}; expected a file name that ends in .png or .jpg") from error
     write_bytes(output, content.getvalue())

@@ -11,6 +11,7 @@ from typing import Any
 from PIL import Image, features
 
 from blemish.storage.files import write_bytes
+from blemish.storage.marks import mark_settings
 from blemish.types import InputError
 
 __all__ = ["ANIMATION_SUFFIXES", "check_animation_path", "write_animation"]
@@ -45,7 +46,8 @@ def write_animation(frames: Iterable[Image.Image], path: str | os.PathLike[str],
     pictures = [frame.convert("RGB") for frame in frames]
     if not pictures:
         raise InputError("no frames; expected at least one")
-    options = {**_OPTIONS[target.suffix.lower()], "save_all": True, "duration": milliseconds, "loop": 0}
+    suffix = target.suffix.lower()
+    options = {**_OPTIONS[suffix], **mark_settings(suffix), "save_all": True, "duration": milliseconds, "loop": 0}
     content = io.BytesIO()
     try:
         pictures[0].save(content, append_images=pictures[1:], **options)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,23 +15,23 @@ from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.natural import GroupCorrelation
 from blemish.construction.selection import Swept
 from blemish.construction.severities import SeverityRange
-from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 
 __all__ = [
+    "SAVING",
     "agreement_figure",
     "balance_figure",
-    "check_figure_name",
     "correlation_figure",
     "overlap_figure",
-    "save_figure",
     "severity_figure",
     "sweep_figure",
     "tree_figure",
 ]
 
 _INK, _QUIET, _ACCENT, _SECOND, _PAPER = "#22252b", "#7a7f89", "#b5451f", "#2f6f8f", "#ffffff"
-_SUFFIXES = (".png", ".svg", ".pdf")
+SAVING = {"dpi": 160, "bbox_inches": "tight"}
+"""How these figures are saved."""
+
 _STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -45,21 +43,6 @@ _STYLE = {
     "ytick.color": _INK,
     "svg.hashsalt": "blemish",
 }
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure as .png, .svg or .pdf, whichever the file name says."""
-    check_figure_name(path)
-    buffer = io.BytesIO()
-    kind = path.suffix.lower().lstrip(".")
-    figure.savefig(buffer, format=kind, dpi=160, bbox_inches="tight", facecolor=_PAPER)
-    write_bytes(path, buffer.getvalue())
-
-
-def check_figure_name(path: Path) -> None:
-    """Refuse a name that says no known format, before any work."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(_SUFFIXES)}")
 
 
 def _figure(width: float, height: float, columns: int = 1, **settings: Any) -> tuple[Any, Any]:

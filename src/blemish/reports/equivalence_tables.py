@@ -14,6 +14,7 @@ from blemish.metrics.bootstrap import Estimate
 from blemish.metrics.equivalence import Contrast, Equivalence
 from blemish.metrics.equivalence_verdicts import FEWEST, Verdict, overall
 from blemish.reports.tables import Cell, Table, number
+from blemish.storage.marks import MADE_WITH
 
 __all__ = [
     "TITLES",
@@ -212,7 +213,7 @@ def equivalence_csv(found: Equivalence) -> str:
 def equivalence_json(found: Equivalence) -> str:
     """Everything: the settings, the verdicts and all numbers."""
     names = ("theirs", "data", "images", "storage", "margin", "tolerance", "level", "seed", "preset", "model")
-    entry: dict[str, Any] = {name: getattr(found, name) for name in names}
+    entry: dict[str, Any] = {"made_with": MADE_WITH, **{name: getattr(found, name) for name in names}}
     entry["skipped"] = list(found.skipped)
     kinds = ("images", *(("accuracy",) if found.model is not None else ()))
     entry["verdicts"] = {

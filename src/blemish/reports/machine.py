@@ -11,6 +11,7 @@ from typing import Any
 from blemish.metrics.compare import Comparison
 from blemish.reports.reading import Reading, differences
 from blemish.reports.tables import FOOTNOTE
+from blemish.storage.marks import MADE_WITH
 
 __all__ = ["comparison_csv", "comparison_json", "scores_csv", "scores_json"]
 
@@ -25,7 +26,7 @@ def scores_json(readings: Sequence[Reading]) -> str:
     entries = []
     for reading, unlike in zip(readings, differences(readings), strict=True):
         run = reading.run
-        entry = {**reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
+        entry = {"made_with": MADE_WITH, **reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
         entry |= {part: run.info.get(part) for part in ("protocol", "data")}
         entry["protocol_differences"] = unlike
         if any(row["trained_on"] for row in entry["rows"]):
@@ -36,7 +37,7 @@ def scores_json(readings: Sequence[Reading]) -> str:
 
 def comparison_json(found: Comparison) -> str:
     """The whole comparison."""
-    entry = found.as_dict()
+    entry = {"made_with": MADE_WITH, **found.as_dict()}
     if any(any(row.trained_on) for row in found.rows):
         entry[_MARK] = FOOTNOTE
     return _json(entry)

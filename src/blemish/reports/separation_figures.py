@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 from blemish.separation.exact import Pair, Separation
 from blemish.separation.howmany import KEffect
 from blemish.separation.scores import Matrix
-from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
 
 __all__ = [
@@ -23,7 +20,6 @@ __all__ = [
     "distance_distribution",
     "effect_of_k",
     "epsilon_matrix",
-    "save_figure",
     "tradeoff_curve",
 ]
 
@@ -35,16 +31,6 @@ def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tup
     """A figure of its own, without the global state of pyplot."""
     figure = optional_import("matplotlib.figure").Figure(figsize=(width, height), layout="constrained", dpi=120)
     return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def save_figure(figure: Any, path: str | Path) -> None:
-    """Write a figure as .png, .svg or .pdf."""
-    target = Path(path)
-    if target.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"{target}: expected a file name that ends in .png, .svg or .pdf")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=target.suffix.lower().lstrip("."))
-    write_bytes(target, buffer.getvalue())
 
 
 def _plain(axes: Any) -> None:

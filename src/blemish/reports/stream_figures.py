@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.storage.files import write_bytes
+from blemish.reports.figure_files import save_figure
 from blemish.streams.paths import Objective, find_path
 from blemish.streams.scores import default_window, find_collapse, running_mean, step_accuracies
 from blemish.streams.surface import Surface
@@ -21,7 +20,6 @@ __all__ = ["run_figure", "surface_figure", "walk_figure"]
 
 _INK, _QUIET, _RULE = "#22252b", "#7a7f89", "#d9d6cf"
 _PATHS = ("#c8102e", "#f08c00", "#ffd43b", "#ffffff")
-_SUFFIXES = (".png", ".svg", ".pdf")
 _POINTS = 4000
 """As many points of a curve as a figure can show."""
 
@@ -44,16 +42,6 @@ def _figure(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
-def _save(figure: Any, path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise InputError(f"{path}: cannot draw a {suffix or 'nameless'} file; expected {', '.join(_SUFFIXES)}")
-    buffer = io.BytesIO()
-    # Without a date, equal figures are equal files.
-    figure.savefig(buffer, format=suffix[1:], dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
-    write_bytes(path, buffer.getvalue())
 
 
 def _tidy(axes: Any, xlabel: str, ylabel: str) -> None:
@@ -88,7 +76,7 @@ def surface_figure(
         axes.set_aspect("equal")
         _tidy(axes, f"{surface.second}, severity", f"{surface.first}, severity")
     figure.colorbar(image, ax=list(rows), label="accuracy, %", shrink=0.85)
-    _save(figure, path)
+    save_figure(figure, path, dpi=150)
 
 
 def walk_figure(walk: Walk, path: Path, *, images: int | None = None, correct: NDArray[np.bool_] | None = None) -> None:
@@ -126,7 +114,7 @@ def walk_figure(walk: Walk, path: Path, *, images: int | None = None, correct: N
     bottom.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False)
     bottom.set_ylim(0, None)
     _tidy(bottom, "images", "accuracy, %")
-    _save(figure, path)
+    save_figure(figure, path, dpi=150)
 
 
 def _corruption_colours(steps: Sequence[Step]) -> dict[str, Any]:
@@ -171,4 +159,4 @@ def run_figure(
         axes.xaxis.set_major_formatter("{x:,.0f}")
         _tidy(axes, "images", f"accuracy over the last {size:,} images, %" if axes is panels[0] else "")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    _save(figure, path)
+    save_figure(figure, path, dpi=150)

@@ -87,6 +87,8 @@ def corrupt_picture(
     """
     path, target = Path(source), Path(destination)
     suffix = target.suffix.lower()
+    if suffix and suffix not in PICTURE_SUFFIXES and not target.is_dir():
+        raise _unknown_kind(target)
     picture, orientation = _load(path, picture_bytes(path), recipe)
     if target.is_dir() or suffix not in PICTURE_SUFFIXES:
         outcome = _write(path.parent, target, [path.name], recipe, Writing(InProcess(), whole=False), quick=quick)
@@ -97,7 +99,7 @@ def corrupt_picture(
         return outcome
     file_format = next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
     if file_format is None:
-        raise InputError(f"{target}: cannot write {suffix} files; expected .jpg or .png, or a folder")
+        raise _unknown_kind(target)
     if recipe.copies != 1:
         raise InputError(
             f"{recipe.copies} corrupted copies for one file {target}; name a folder, or one corruption and severity"
@@ -107,6 +109,14 @@ def corrupt_picture(
     result = _corrupted(picture, recipe.corruptions[0], recipe, path.name)[0]
     write_bytes(target, encode_picture(to_picture(result), file_format, orientation=orientation))
     return Outcome(written=1, presets=Counter([_preset(recipe.corruptions[0], recipe, picture)]))
+
+
+def _unknown_kind(target: Path) -> InputError:
+    known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    return InputError(
+        f"{target}: cannot write {target.suffix} files; expected a name that ends in one of {known}, or a folder (one "
+        "whose name has a dot has to be there already)"
+    )
 
 
 def _write(root: Path, target: Path, names: list[str], recipe: Recipe, writing: Writing, *, quick: bool) -> Outcome:
