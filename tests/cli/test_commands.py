@@ -42,6 +42,15 @@ class TestMain:
             assert code == 0
             assert ("Examples" in output) == (len(arguments) > 1)
 
+    def test_help_fits_narrow_terminals(self) -> None:
+        """Paragraphs are wrapped by the terminal alone: at 80 columns no line may end long before it."""
+        for arguments in (["-h"], ["run", "-h"], ["build", "-h"], ["ccc", "calibrate", "-h"]):
+            output = runner.invoke(app, arguments, env={"COLUMNS": "80"}).stdout
+            prose = [line.strip() for line in output.partition("╭")[0].splitlines()]
+            for line, following in zip(prose, prose[1:], strict=False):
+                if following and line:
+                    assert len(line) + len(following.split()[0]) > 75, line
+
     def test_version(self) -> None:
         code, output, _ = invoke("--version")
         assert code == 0

@@ -21,7 +21,7 @@ __all__ = ["benchmarks_command"]
 @friendly
 def benchmarks_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="[BENCHMARK]", help="Show this one: a built-in name or a .toml file.")
+        str | None, typer.Argument(metavar="BENCHMARK", help="Show this one: a built-in name or a .toml file.")
     ] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print it as a benchmark file, to start your own from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,

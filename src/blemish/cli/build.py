@@ -10,6 +10,7 @@ from blemish.cli.build_natural import natural_command
 from blemish.cli.build_overlap import compare_command, overlap_command, table_command
 from blemish.cli.build_select import balance_command, coverage_command, select_command, sweep_command
 from blemish.cli.calibrate import severities_command
+from blemish.cli.common import unwrapped
 
 __all__ = ["build_app"]
 
@@ -22,7 +23,6 @@ build_app = typer.Typer(
 )
 
 
-@build_app.callback()
 def build() -> None:
     """Build benchmarks from tables of accuracies.
 
@@ -42,6 +42,8 @@ def build() -> None:
       blemish build select overlap.csv mine.toml --threshold 0.2
     """
 
+
+build_app.callback(help=unwrapped(build.__doc__))(build)
 
 _COMMANDS = (
     ("gather", gather_command, "A table of accuracies from results of blemish run."),

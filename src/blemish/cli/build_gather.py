@@ -19,7 +19,7 @@ __all__ = ["gather_command"]
 
 @friendly
 def gather_command(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Folders that blemish run made.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made.")],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="Accuracies as .csv, or correctness image by image as .npz, for intervals."),

@@ -25,7 +25,7 @@ def natural_command(
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write.")],
     groups: Annotated[
         list[Path],
-        typer.Argument(metavar="GROUP...", help="Benchmark files, or folders of them, each a group of its own."),
+        typer.Argument(metavar="GROUP", help="Benchmark files, or folders of them, each a group of its own."),
     ],
     natural: Annotated[
         list[str],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ __all__ = [
     "printable",
     "say",
     "stderr",
+    "unwrapped",
 ]
 
 BAD_INPUT = 2
@@ -86,6 +88,7 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
                 raise _failed(f"code that was run would end the program{where_raised(error)}") from None
             raise
 
+    guarded.__doc__ = unwrapped(command.__doc__)
     return guarded
 
 
@@ -120,6 +123,16 @@ def _notices_printed() -> Iterator[None]:
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield
+
+
+def unwrapped(text: str | None) -> str:
+    """A help text with its paragraphs in one line each, for terminals of any width; indented lines stay.
+
+    >>> unwrapped("First.\\n\\n    A paragraph\\n    goes on.\\n\\n      an example\\n")
+    'First.\\n\\nA paragraph goes on.\\n\\n  an example'
+    """
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else part.replace("\n", " ") for part in paragraphs)
 
 
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:

@@ -9,6 +9,7 @@ import typer
 from blemish.cli.benchmarks import benchmarks_command
 from blemish.cli.build import build_app
 from blemish.cli.ccc import ccc_app
+from blemish.cli.common import unwrapped
 from blemish.cli.compare import compare_command
 from blemish.cli.corrupt import corrupt_command
 from blemish.cli.demo import demo_command
@@ -42,7 +43,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
@@ -55,6 +55,8 @@ def main(
     """
     stop_on_sigterm()
 
+
+app.callback(help=unwrapped(main.__doc__))(main)
 
 _MEASURE = "Measure a classifier"
 _CORRUPT = "Corrupt images"

@@ -62,7 +62,7 @@ def mscr_command(
         typer.Option(
             "--model",
             "-m",
-            help="To train: forest, forest:50, 1nn, wrn-28-10 …, or python:module:name (see below).",
+            help="To train: forest, forest:50, 1nn, wrn-28-10 …, or python:module:name (see above).",
         ),
     ] = [],  # noqa: B006
     trained: Annotated[

@@ -20,7 +20,7 @@ __all__ = ["report_command"]
 @friendly
 def report_command(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders that blemish run made, of one model or of several.")
+        list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     baseline: BaselineOption = None,

@@ -203,7 +203,7 @@ def _rich_cell(item: Cell) -> Text:
 @friendly
 def score_command(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders that blemish run made, of one model or of several.")
+        list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
     ],
     baseline: BaselineOption = None,
     level: Level = 0.95,

@@ -39,7 +39,7 @@ __all__ = ["show_command"]
 @friendly
 def show_command(
     image: Annotated[
-        Path | None, typer.Argument(metavar="[IMAGE]", help="A picture file. Without one, a built-in demo picture.")
+        Path | None, typer.Argument(metavar="IMAGE", help="A picture file. Without one, a built-in demo picture.")
     ] = None,
     output: Annotated[
         Path | None,
