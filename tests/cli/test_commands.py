@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -47,7 +48,7 @@ class TestMain:
         for arguments in (["-h"], ["run", "-h"], ["build", "-h"], ["ccc", "calibrate", "-h"]):
             output = runner.invoke(app, arguments, env={"COLUMNS": "80"}).stdout
             prose = [line.strip() for line in output.partition("╭")[0].splitlines()]
-            for line, following in zip(prose, prose[1:], strict=False):
+            for line, following in itertools.pairwise(prose):
                 if following and line:
                     assert len(line) + len(following.split()[0]) > 75, line
 
