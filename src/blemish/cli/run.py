@@ -171,6 +171,8 @@ def run_command(
 
     Examples:
 
+      blemish run digits-c -m demo:plain -d demo:digits -o try --limit 100
+
       blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results
 
       blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o quick --limit 1000

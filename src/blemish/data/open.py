@@ -27,7 +27,7 @@ DEMO = "demo:digits"
 
 _EXPECTED = (
     f"expected a folder with a folder per class, a folder with {LABELS_FILE}, "
-    "an .npy or .npz file, or WebDataset shards (.tar)"
+    f"an .npy or .npz file, WebDataset shards (.tar), or {DEMO}"
 )
 
 
