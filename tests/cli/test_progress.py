@@ -161,6 +161,15 @@ def test_with_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "done in" not in shown
 
 
+def test_the_bar_of_what_is_only_read_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with_progress("score", work, unit=None)
+    assert stream.getvalue().endswith("\x1b[1A\x1b[2K")  # up a line, which is erased
+    assert "/s" not in stream.getvalue()
+
+
 def test_a_stream_that_is_closed_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = io.StringIO()
     closed.close()

@@ -79,7 +79,8 @@ def _bar(console: Console, first: str, unit: str | None) -> Iterator[Report]:
     name = _Description(table_column=Column(min_width=_WIDTH, no_wrap=True))
     rate = () if unit is None else (_Rate(unit),)
     columns = (name, BarColumn(), MofNCompleteColumn(), *rate, TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
+    # What is only read goes away when it is done, so that the numbers stand alone.
+    with Progress(*columns, console=console, transient=unit is None) as progress:
         task = progress.add_task(first, total=None)
 
         def report(done: int, total: int | None, what: str = "") -> None:
