@@ -36,6 +36,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = np.stack([np.asarray(source.read(row)) for row in range(40)])
     np.savez(folder / "digits.npz", images=images, labels=source.labels)
     np.savez(folder / "theirs.npz", **{"contrast@2": images})
+    points = np.random.default_rng(0).uniform(0, 1, (40, 2)) + np.arange(40)[:, None] % 2 * 2
+    np.savez(folder / "points.npz", x=points, y=np.arange(40) % 2)
     for arguments in (["table", "imagenet-c", "t.csv"], ["overlap", "t.csv", "overlap.csv"]):
         assert invoke("build", *(folder / item if "." in item else item for item in arguments))[0] == 0
     calibrate = ["calibrate", "-m", "demo:plain", "-d", "demo:digits", "-n", "10", "-c", "contrast,brightness"]
@@ -70,7 +72,7 @@ AGAIN = {
     "equivalence.html": [*EQUIVALENCE, "-o"],
     "equivalence.csv": [*EQUIVALENCE, "-o"],
     "separation.json": [*SEPARATION, "--json-file"],
-    "mscr.json": ["mscr", "digits.npz", "-m", "1nn", "--runs", "2", "--json-file"],
+    "mscr.json": ["mscr", "points.npz", "-m", "1nn", "--runs", "2", "--json-file"],
     "walk.json": [*WALK, "-o"],
     "walk.svg": [*WALK, "--overwrite", "-o", "w.json", "--figure"],
     "walk.pdf": [*WALK, "--overwrite", "-o", "w.json", "--figure"],

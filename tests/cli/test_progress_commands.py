@@ -48,6 +48,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = np.stack([np.asarray(source.read(row)) for row in range(30)])
     np.savez(folder / "digits.npz", images=images, labels=source.labels)
     np.savez(folder / "theirs.npz", **{"contrast@2": images, "brightness@1": images})
+    points = np.random.default_rng(0).uniform(0, 1, (40, 2)) + np.arange(40)[:, None] % 2 * 2
+    np.savez(folder / "points.npz", x=points, y=np.arange(40) % 2)
     (folder / "progress_net.py").write_text(NET)
     for model in ("demo:plain", "demo:noisy"):
         invoke(*RUN, "-m", model, "-d", folder / "digits.npz", "-o", folder / "results")
@@ -67,7 +69,8 @@ COMMANDS = {
     ),
     "equivalence": (["equivalence", "-d", "digits.npz", "--stored", "theirs.npz"], "brightness@1"),
     "separation": (["separation", "digits.npz"], "comparing points"),
-    "mscr": (["mscr", "digits.npz", "-m", "1nn", "--trained", "demo:plain", "--runs", "2"], "1nn"),
+    "mscr": (["mscr", "points.npz", "-m", "1nn", "--runs", "2"], "1nn"),
+    "mscr, of trained models": (["mscr", "digits.npz", "--trained", "demo:plain", "--runs", "2"], "demo:plain"),
     "build severities": (
         ["build", "severities", "-c", "contrast", "-m", "demo:plain", "-d", "digits.npz", "-o", "OUT.csv"],
         "contrast",
