@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import say
+from blemish.cli.terminal import show
+from blemish.core.csv_files import csv_text
 from blemish.reports.construction_figures import check_figure_name, save_figure
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
@@ -64,11 +63,7 @@ def check_output(path: Path, *suffixes: str, figures: Sequence[Path | None] = ()
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a small CSV table."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_bytes(path, buffer.getvalue().encode())
+    write_bytes(path, csv_text([header, *rows]).encode("utf-8", "backslashreplace"))
 
 
 def draw(path: Path | None, make: Callable[[], Any]) -> None:
@@ -86,4 +81,4 @@ def shown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    show(table)

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar, cast
 
 import typer
 
-from blemish.cli.common import stderr
+from blemish.cli.common import complain
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.open import open_source
@@ -174,7 +174,7 @@ def with_progress(what: str, work: Callable[[Callable[[int, int], None]], R]) ->
 
             return work(report)
     except KeyboardInterrupt:
-        stderr().print("stopped; what is finished is kept. Run the same command again to continue.", style="yellow")
+        complain("stopped; what is finished is kept. Run the same command again to continue.")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from blemish.cli.common import friendly, stderr
+from blemish.cli.common import complain, friendly
 from blemish.cli.score import (
     AsCsv,
     AsJson,
@@ -78,7 +77,7 @@ def compare_command(
             "--anyway compares them all the same"
         )
     for line in differences:
-        stderr().print(Text(f"differs: {line}", style="yellow"), soft_wrap=True)
+        complain(f"differs: {line}")
     chosen = chosen_baseline(baseline)
     found = compare(one, other, baseline=chosen, level=level, replicates=replicates, anyway=anyway)
     if shape is Shape.JSON:

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
-from blemish.cli.common import AllowCode, Frost, chosen_catalog, friendly, stderr
+from blemish.cli.common import AllowCode, Frost, chosen_catalog, complain, friendly
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.run import numbers
 from blemish.cli.score import AsCsv, AsJson, AsMarkdown, Level, Shape, chosen_shape, deliver, text_of
@@ -159,7 +158,7 @@ def equivalence_command(
         other = open_other(stored, whole, mapping=mapping)  # again, because labels are the model's now
     warnings = _warnings(names, catalog, classifier)
     for text in warnings:
-        stderr().print(Text(text, style="yellow"), soft_wrap=True)
+        complain(text)
     source = _part(whole, limit)
     try:
         with progress_bar() as progress:
@@ -184,12 +183,12 @@ def equivalence_command(
                 report=report,
             )
     except KeyboardInterrupt:
-        stderr().print("stopped; nothing is kept.", style="yellow")
+        complain("stopped; nothing is kept.")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, shape, output)
     if html is not None:
         written = write_equivalence(found, html, warnings=warnings)
-        stderr().print(Text(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)"), soft_wrap=True)
+        complain(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)", style="")
 
 
 def _check(margin: float, tolerance: float, storage: str | None) -> None:
@@ -236,4 +235,4 @@ def _print(found: Equivalence, shape: Shape, output: Path | None) -> None:
         deliver(text_of([table for table in tables if table is not None], shape), output)
     if found.skipped:
         text = f"not compared, as they cannot be made here: {', '.join(found.skipped)}"
-        stderr().print(Text(text, style="yellow"), soft_wrap=True)
+        complain(text)

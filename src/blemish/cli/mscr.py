@@ -13,10 +13,9 @@ from typing import Annotated, Any, cast
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 
-from blemish.cli.common import AllowCode, friendly, stderr
+from blemish.cli.common import AllowCode, complain, friendly
 from blemish.cli.separation import (
     Crop,
     Data,
@@ -30,6 +29,7 @@ from blemish.cli.separation import (
     with_bar,
     write_json,
 )
+from blemish.cli.terminal import emit, show
 from blemish.core.links import check_links
 from blemish.data.folders import check_mapped, class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
@@ -125,9 +125,10 @@ def mscr_command(
     opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
     ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
     at, source = _radius(found, epsilon, norm, exclude_duplicates, device)
-    stderr().print(
+    complain(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
-        + ("clipped to 0 … 1" if clip else "not clipped, as in the paper")
+        + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
+        style="",
     )
     settings: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
     matrices: dict[str, Matrix] = {}
@@ -165,12 +166,12 @@ def mscr_command(
     if figures is not None and matrices:
         _draw(matrices, figures)
     if as_json:
-        typer.echo(text)
+        emit(f"{text}\n")
         return
     for name, matrix in matrices.items():
-        Console(highlight=False).print(_matrix_table(name, matrix))
+        show(_matrix_table(name, matrix))
     if scores:
-        Console(highlight=False).print(_score_table(scores))
+        show(_score_table(scores))
 
 
 def _file_name(model: str) -> str:
@@ -308,4 +309,4 @@ def _draw(matrices: dict[str, Matrix], folder: Path) -> None:
     draw.save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
     for name, matrix in matrices.items():
         draw.save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
-    stderr().print(f"wrote tradeoff.png and an ε matrix per model to {folder}")
+    complain(f"wrote tradeoff.png and an ε matrix per model to {folder}", style="")

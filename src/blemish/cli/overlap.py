@@ -14,7 +14,7 @@ import typer
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.cli.build_overlap import write_intervals
-from blemish.cli.common import check_frost, chosen_names, friendly, say, stderr
+from blemish.cli.common import check_frost, chosen_names, complain, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.construction.gather import gather_accuracies, gather_correct, write_correct
@@ -201,7 +201,7 @@ def _worked(
                 ),
             )
     except KeyboardInterrupt:
-        stderr().print("stopped; finished epochs are kept. Run the same command again to continue.", style="yellow")
+        complain("stopped; finished epochs are kept. Run the same command again to continue.")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.table import Column
 from rich.text import Text
 
-from blemish.cli.common import stderr
+from blemish.cli.terminal import line, stderr
 
-__all__ = ["INTERRUPTED", "progress_bar"]
+__all__ = ["INTERRUPTED", "Description", "progress_bar"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
 _WIDTH = 20
+
+
+class Description(ProgressColumn):
+    """What is being done: a name of somebody else's may be in it."""
+
+    def render(self, task: Task) -> Text:
+        """The description in one line."""
+        return line(task.description)
 
 
 class _Rate(ProgressColumn):
@@ -25,7 +33,7 @@ class _Rate(ProgressColumn):
 def progress_bar() -> Progress:
     """A progress bar on stderr; nothing where stderr is a file, which has no use for a bar."""
     # Conditions take turns, and the bar behind them is not to move about.
-    name = TextColumn("{task.description}", table_column=Column(min_width=_WIDTH))
+    name = Description(table_column=Column(min_width=_WIDTH, no_wrap=True))
     columns = (name, BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     console = stderr()
     return Progress(*columns, console=console, disable=not console.is_terminal)

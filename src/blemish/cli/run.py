@@ -11,7 +11,7 @@ import typer
 
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say, stderr
+from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, complain, friendly, say
 from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.cli.progress import INTERRUPTED, progress_bar
 from blemish.cli.score import deliver
@@ -257,7 +257,7 @@ def run_with_progress(work: Callable[[Callable[[Step], None]], Run]) -> Run:
 
             return work(report)
     except KeyboardInterrupt:
-        stderr().print("stopped; finished conditions are kept. Run the same command again to continue.", style="yellow")
+        complain("stopped; finished conditions are kept. Run the same command again to continue.")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -13,11 +12,12 @@ from typing import Annotated, Literal
 import typer
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from blemish.cli.common import friendly, say
+from blemish.cli.terminal import console, emit, line
+from blemish.core.printable import printable
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.reports.machine import scores_csv, scores_json
@@ -107,31 +107,31 @@ def deliver(text: str | Sequence[Table], output: Path | None) -> None:
         write_bytes(output, content.encode("utf-8", "replace"))
         say(f"wrote {output}")
     elif isinstance(text, str):
-        sys.stdout.write(text.encode("utf-8", "replace").decode())
+        emit(text)
     else:
         _drawn(text, None, None)
 
 
 def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | None) -> str:
     """Draw tables; those that are too wide are continued below, so that no digit is ever cut off."""
-    console = Console(file=stream, width=width, highlight=False)
-    usual = console.width
+    page = console(file=stream, width=width)
+    usual = page.width
     for table in tables:
-        console.print(Text(_plain(table.title), style="bold"))
+        page.print(line(table.title, "bold"))
         for part in _parts(table, usual):
-            console.width = max(usual, _needed(part))
-            console.print(_rich(part))
-        console.width = usual
+            page.width = max(usual, _needed(part))
+            page.print(_rich(part))
+        page.width = usual
         for note in table.footnotes:
-            console.print(Text(_plain(note), style="dim"))
-        console.print()
+            page.print(line(note, "dim"))
+        page.print()
     return stream.getvalue() if stream is not None else ""
 
 
 def _widths(table: Table) -> list[int]:
     """What each column takes, with the space around it."""
     columns = zip(table.columns, *((str(cell) for cell in row) for row in table.rows), strict=True)
-    return [max(cell_len(_plain(text)) for text in column) + _SPACE for column in columns]
+    return [max(cell_len(printable(text)) for text in column) + _SPACE for column in columns]
 
 
 def _needed(table: Table) -> int:
@@ -167,7 +167,7 @@ def _rich(table: Table) -> RichTable:
         folds = table.text_columns > 2
         side: Literal["left", "right"] = "left" if words else "right"
         shown.add_column(
-            Text(_plain(column)), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"
+            line(column), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"
         )
     before = None
     for row in table.rows:
@@ -177,13 +177,8 @@ def _rich(table: Table) -> RichTable:
     return shown
 
 
-def _plain(text: str) -> str:
-    """A name from data without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
-
-
 def _rich_cell(item: Cell) -> Text:
-    text = Text(_plain(item.value))
+    text = line(item.value)
     return text.append(f" [{item.interval}]", style="dim") if item.interval else text
 
 

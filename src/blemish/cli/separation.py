@@ -10,13 +10,12 @@ from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
-from blemish.cli.common import friendly, say, stderr
-from blemish.cli.progress import INTERRUPTED
+from blemish.cli.common import complain, friendly, say
+from blemish.cli.progress import INTERRUPTED, Description
+from blemish.cli.terminal import emit, show, stderr
 from blemish.ops.balls import Norm
 from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.separation.sources import LabelledPoints, read_points
@@ -120,7 +119,7 @@ def separation_command(
     if figures is not None:
         _draw(found, result, figures, device)
     if as_json:
-        typer.echo(text)
+        emit(f"{text}\n")
         return
     _print(found, result)
 
@@ -152,19 +151,19 @@ def write_json(text: str, path: Path | None) -> None:
     """Write the file, where one is asked for; it is complete or not there."""
     if path is not None:
         write_bytes(path, f"{text}\n".encode())
-        stderr().print(Text(f"wrote {path}"), soft_wrap=True)
+        complain(f"wrote {path}", style="")
 
 
 def with_bar(what: str, work: Callable[[Callable[[int, int], None]], R]) -> R:
     """Do the work under a bar on stderr, none where that is a file; Ctrl-C ends it in peace."""
     console = stderr()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (Description(), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
             task = bar.add_task(what, total=None)
             return work(lambda done, total: bar.update(task, completed=done, total=total))
     except KeyboardInterrupt:
-        console.print("stopped; finished runs are kept where --output was given", style="yellow")
+        complain("stopped; finished runs are kept where --output was given")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -185,12 +184,11 @@ def _print(found: LabelledPoints, result: Separation) -> None:
     say(f"ε_min = {_amount(result.epsilon_min, result.scale)}")
     if result.distance == 0:
         say("the classes touch, so no noise can be avoided; --exclude-duplicates leaves such pairs out", style="yellow")
-    console = Console(highlight=False)
-    console.print(_table("closest pairs", found, result.closest, result.scale))
+    show(_table("closest pairs", found, result.closest, result.scale))
     if result.pairs and len(result.pairs) > 1:
         ranked = sorted(result.pairs, key=lambda pair: pair.distance)
         title = "closest pair of each two classes"
-        console.print(_table(title, found, ranked[:_SHOWN], result.scale))
+        show(_table(title, found, ranked[:_SHOWN], result.scale))
         if len(ranked) > _SHOWN:
             say(f"… and {len(ranked) - _SHOWN} more in --json", style="dim")
 
@@ -230,4 +228,4 @@ def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) 
         drawn["closest-pairs"] = draw.closest_pairs(found.points, result.closest)
     for name, figure in drawn.items():
         draw.save_figure(figure, folder / f"{name}.png")
-    stderr().print(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}")
+    complain(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}", style="")
