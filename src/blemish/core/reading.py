@@ -21,6 +21,7 @@ __all__ = [
     "check_regular",
     "is_file",
     "is_folder",
+    "is_link",
     "is_there",
     "open_regular",
     "parse_json",
@@ -60,6 +61,14 @@ def is_file(path: Name) -> bool:
 def is_folder(path: Name) -> bool:
     """Whether a folder is there."""
     return stat.S_ISDIR(_kind(path))
+
+
+def is_link(path: Name) -> bool:
+    """Whether a symbolic link is there, to whatever it leads."""
+    try:
+        return Path(path).is_symlink()
+    except (OSError, ValueError):
+        return False
 
 
 def is_there(path: Name) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from blemish.core.reading import read_json
+from blemish.core.reading import open_regular, read_json
 from blemish.execution.base import Executor, Tell
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
@@ -112,11 +112,11 @@ def materialise(
 def _is_whole(path: Path) -> bool:
     """Whether a shard is there, with the end of an archive at its end."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(max(0, size - len(_ARCHIVE_END)))
-            return size > 0 and size % tarfile.RECORDSIZE == 0 and stream.read() == _ARCHIVE_END
-    except OSError:
+            return size % tarfile.RECORDSIZE == 0 and stream.read() == _ARCHIVE_END
+    except (OSError, InputError):
         return False
 
 
