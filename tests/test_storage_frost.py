@@ -115,7 +115,7 @@ class TestRefused:
     def test_what_is_no_wheel(self, tmp_path: Path) -> None:
         (tmp_path / "text.whl").write_text("no archive")
         self.refused(tmp_path / "text.whl", "not a wheel")
-        self.refused(tmp_path / "nothing.whl", r"nothing\.whl: cannot be read")
+        self.refused(tmp_path / "nothing.whl", r"nothing\.whl: no such file")
 
     def test_files_that_unpack_to_too_much(self, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(frost, "_LARGEST", 10)

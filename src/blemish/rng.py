@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.kernels import kernels_for
-from blemish.types import InputError, brief
+from blemish.types import InputError, brief, check_dense
 
 __all__ = ["Words", "as_ids", "check_seed", "hash_id"]
 
@@ -48,6 +48,7 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
     Others are refused: cut to 64 bits or to whole numbers, two images could get the same draws.
     """
     if isinstance(ids, Tensor):
+        check_dense(ids, "ids")
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         return ids.detach().to("cpu", torch.int64).contiguous()

@@ -18,7 +18,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
 from blemish.rng import as_ids, check_seed
-from blemish.types import InputError
+from blemish.types import InputError, check_dense
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
 
@@ -142,6 +142,8 @@ def _run(
     ids: Tensor,
     preset: str | None,
 ) -> list[Tensor]:
+    if isinstance(severity, Tensor):
+        check_dense(severity, "severities")
     count = sum(len(part.rows) for part in parts)
     if len(ids) != count:
         raise InputError(f"{len(ids)} ids for {count} images; expected one id per image")
@@ -166,6 +168,8 @@ def _whole(value: Any, what: str) -> int:
 
 def _as_numbers(ids: Ids, single: bool) -> Tensor:
     """Ids as an int64 tensor; anything but whole numbers is refused, not truncated."""
+    if isinstance(ids, Tensor):
+        check_dense(ids, "ids")
     if isinstance(ids, Tensor | np.ndarray):
         ids = ids.tolist()
     if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
@@ -194,6 +198,7 @@ def _unpack(images: Any) -> tuple[list[_Part], Rebuild, bool]:
 
 
 def _unpack_tensor(images: Tensor) -> tuple[list[_Part], Rebuild, bool]:
+    check_dense(images, "images")
     shape = tuple(images.shape)
     if images.dtype not in _TORCH_TYPES:
         raise InputError(f"a tensor of type {images.dtype}; expected torch.uint8, or float in [0, 1]")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 __all__ = [
@@ -19,7 +20,9 @@ __all__ = [
     "UnknownNameError",
     "WorkerError",
     "brief",
+    "check_dense",
     "notify",
+    "odd_kind",
     "optional_import",
     "tell_nobody",
 ]
@@ -85,6 +88,23 @@ class Shape(NamedTuple):
     def of(cls, images: Tensor) -> Shape:
         """The shape shared by a (B, C, H, W) batch."""
         return cls(*images.shape[-3:])
+
+
+def odd_kind(values: Tensor) -> str | None:
+    """How a tensor is not an ordinary one, whose values lie in memory one by one; None where it is."""
+    if values.is_nested:
+        return "a nested tensor"
+    if values.is_meta:
+        return "a tensor without values (on the device meta)"
+    if values.layout != torch.strided:
+        return f"a sparse tensor ({values.layout})"
+    return f"a quantised tensor ({values.dtype})" if values.is_quantized else None
+
+
+def check_dense(values: Tensor, what: str) -> None:
+    """Refuse a tensor that is not an ordinary one."""
+    if odd := odd_kind(values):
+        raise InputError(f"{what} in {odd}; expected an ordinary one")
 
 
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}

@@ -171,4 +171,11 @@ def test_hostile_names_stay_in_their_cells(tmp_path: Path) -> None:
     assert "\x1b" not in output
     assert "[bold]" in output
     _, text, _ = invoke("score", tmp_path, "--csv", "--replicates", 5)
-    assert {row["model"] for row in csv.DictReader(io.StringIO(text, newline=""))} == {name}
+    shown = name.replace("\x1b", "\\u001b").replace("\u202e", "\\u202e")
+    assert {row["model"] for row in csv.DictReader(io.StringIO(text, newline=""))} == {shown}
+    _, text, _ = invoke("score", tmp_path, "--json", "--replicates", 5)
+    assert "\x1b" not in text
+    assert [entry["model"] for entry in json.loads(text)] == [name]
+    invoke("score", tmp_path, "-o", tmp_path / "all.csv", "--replicates", 5)
+    with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["model"] for row in csv.DictReader(file)} == {name}

@@ -161,7 +161,7 @@ class TestCategories:
         assert read_categories(tmp_path / "c.json") == made(2, 3)
         for text, said in (
             ("[1]", "expected JSON such as"),
-            ("{", "cannot read"),
+            ("{", "not readable as JSON"),
             ('{"a": ["x"], "b": ["x"]}', "twice"),
         ):
             (tmp_path / "bad.json").write_text(text)

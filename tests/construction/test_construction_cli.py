@@ -163,7 +163,7 @@ def test_bad_input_is_one_line(work: Path, tmp_path: Path) -> None:
     assert "ends in .toml" in refused("select", matrix, tmp_path / "x.txt")
     assert "ends in .png" in refused("sweep", matrix, tmp_path / "x.csv", "--figure", tmp_path / "x.gif")
     assert "look like fractions" in refused("overlap", work / "accuracies.csv", tmp_path / "x.csv", "--percent")
-    assert "cannot read" in refused("overlap", tmp_path / "gone.csv", tmp_path / "x.csv")
+    assert "no such file" in refused("overlap", tmp_path / "gone.csv", tmp_path / "x.csv")
     assert "expected an .npz file" in refused(
         "overlap", work / "accuracies.csv", tmp_path / "x.csv", "--intervals", tmp_path / "i.csv"
     )

@@ -75,7 +75,7 @@ def test_damaged_files(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"x.{suffix}"
     for content in (b"", b"nonsense"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="not a readable array file"):
+        with pytest.raises(InputError, match=r"not a readable array file|an empty file"):
             read_arrays(path)
     if suffix == "npy":
         np.save(path, noise(5, 8, 9, 3))

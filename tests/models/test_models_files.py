@@ -95,7 +95,7 @@ def test_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not a torch file"),
+        (b"", "an empty file"),
         (b"junk", "not a torch file"),
         (bytes(64), "not a torch file"),
         (b"PK\x03\x04junk", "not a readable torch file"),

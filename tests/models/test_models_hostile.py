@@ -296,11 +296,11 @@ def test_onnx_values_outside_its_folder_are_refused(tmp_path: Path) -> None:
     )
     made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     (inside / "m.onnx").write_bytes(made.SerializeToString())
-    with pytest.raises(InputError, match="not a readable ONNX model"):
+    with pytest.raises(InputError, match="expected a file in or below its own folder"):
         open_model(str(inside / "m.onnx"), device="cpu")
 
 
 def test_settings_that_are_no_settings(tmp_path: Path) -> None:
     (tmp_path / "m.toml").write_text(json.dumps({"model": "x"}))
-    with pytest.raises(InputError, match="not a readable TOML file"):
+    with pytest.raises(InputError, match="not readable as TOML"):
         open_model(str(tmp_path / "m.toml"))

@@ -160,7 +160,7 @@ class TestSettings:
             ('model = "demo:plain"\noutput = "scores"', "output 'scores'"),
             ('model = "demo:plain"\nchannels = "cmyk"', "channels 'cmyk'"),
             ('model = "demo:plain"\ntrained_on = ["gausian_noise"]', "did you mean gaussian_noise"),
-            ("model = ", "not a readable TOML file"),
+            ("model = ", "not readable as TOML"),
         ],
     )
     def test_refusals(self, tmp_path: Path, text: str, said: str) -> None:

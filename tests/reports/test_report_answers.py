@@ -101,12 +101,12 @@ class TestPictures:
 
     def test_code_in_a_file_is_not_run(self, run: Run) -> None:
         self.rewrite(run, names=np.array([{"x": 1}] * 6, dtype=object))
-        with pytest.raises(InputError, match=r"pictures\.npz: not readable pictures"):
+        with pytest.raises(InputError, match=r"pictures\.npz: not a readable array file"):
             read_pictures(run)
 
     def test_damaged(self, run: Run) -> None:
         (run.folder / "pictures.npz").write_bytes(b"PK\x03\x04nonsense")
-        with pytest.raises(InputError, match="not readable pictures"):
+        with pytest.raises(InputError, match="not a readable array file"):
             read_pictures(run)
 
     def test_wrong_arrays(self, run: Run) -> None:
@@ -123,7 +123,7 @@ class TestPictures:
     def test_bombs_are_refused(self, run: Run) -> None:
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(
-            header, {"descr": "|u1", "fortran_order": False, "shape": (1, 1 << 15, 1 << 15, 3)}
+            header, {"descr": "|u1", "fortran_order": False, "shape": (1, 1 << 15, 6400, 3)}
         )
         with (
             zipfile.ZipFile(run.folder / "pictures.npz", "w", zipfile.ZIP_DEFLATED) as archive,

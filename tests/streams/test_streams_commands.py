@@ -139,7 +139,7 @@ def test_walks_over_cells_that_were_not_measured_say_so(place: Path) -> None:
 def test_refusals_are_one_line(place: Path) -> None:
     for arguments, message in (
         (("walk", "gone", "--target", "0.4", "-o", "w.json"), "no calibration.json in it"),
-        (("run", "gone.json", *MODEL, "-d", "data.npz", "-o", "run"), "gone.json: cannot be read"),
+        (("run", "gone.json", *MODEL, "-d", "data.npz", "-o", "run"), "gone.json: no such file"),
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fogg", "-o", "cal"), "did you mean fog"),
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog", "--set", "easy", "-o", "cal"), "one or the other"),
         (("calibrate", *MODEL, "-d", "data.npz", "-c", "fog,snow", "--targets", "40", "-o", "cal"), "expected shares"),

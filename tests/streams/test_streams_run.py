@@ -229,7 +229,7 @@ def test_refusals(tmp_path: Path) -> None:
         run_stream(stream(), {})
     with pytest.raises(InputError, match="already started"):
         run_stream(stream(start=8), methods(names))
-    with pytest.raises(InputError, match=r"run\.json: not readable"):
+    with pytest.raises(InputError, match=r"run\.json: no such file"):
         read_result(tmp_path)
     run_stream(stream(), methods(names), folder=tmp_path / "run")
     with pytest.raises(InputError, match=r'another run \(methods was \["none"\], now \["none", "bn"\]\); choose'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -29,6 +30,8 @@ METRICS = {
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,12 @@ class Benchmark:
         rest = [condition for condition in self.conditions if condition != CLEAN]
         if not rest:
             raise InputError(f"benchmark {self.name}: no conditions; expected at least one besides the clean images")
-        twice = sorted({str(condition) for condition in rest if rest.count(condition) > 1})
+        twice = [str(condition) for condition, times in Counter(rest).items() if times > 1]
         if twice:
-            raise InputError(f"benchmark {self.name}: {', '.join(twice)} given twice; expected each condition once")
+            shown = ", ".join(sorted(twice)[:_SHOWN]) + (
+                f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
+            )
+            raise InputError(f"benchmark {self.name}: {shown} given twice; expected each condition once")
         object.__setattr__(self, "conditions", (CLEAN, *rest))
 
     @property

@@ -7,6 +7,7 @@ set, and ``clean:imagenet-a``, the clean images of the same classes.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,8 @@ from blemish.types import InputError
 
 __all__ = ["CLEAN", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
 
+# File systems end names at 255 bytes, and more than the name of the condition is in that of a file.
+_LONGEST_SLUG = 180
 _NUMBER = r"\d+(?:\.\d+)?"
 _STEP = re.compile(rf"(?P<name>[^@+\s]+)@(?P<low>{_NUMBER})(?:-(?P<high>{_NUMBER}))?")
 _NATURAL = re.compile(r"(?:natural|clean):[\w.-]+")
@@ -92,8 +95,12 @@ class Condition:
 
     @property
     def slug(self) -> str:
-        """The condition as a file name that every system takes."""
-        return re.sub(r"[^\w.@+-]", "_", str(self))
+        """The condition as a file name that every system takes; of a long one, the beginning and a digest."""
+        plain = re.sub(r"[^\w.@+-]", "_", str(self))
+        if len(plain.encode()) <= _LONGEST_SLUG:
+            return plain
+        digest = hashlib.blake2b(str(self).encode(), digest_size=8).hexdigest()
+        return f"{plain.encode()[: _LONGEST_SLUG - len(digest) - 1].decode(errors='ignore')}-{digest}"
 
     def sequence(self) -> Sequence:
         """The perturbation sequence."""

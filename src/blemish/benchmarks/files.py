@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.core.reading import is_folder, is_there, parse_toml, read_text
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.severity import check_severity, severity_text
 from blemish.types import InputError
@@ -34,12 +33,8 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
     if text in built_in():
         content = resources.files("blemish.benchmarks").joinpath(text + _SUFFIX).read_text(encoding="utf-8")
         return parse_benchmark(content, where=text, catalog=catalog)
-    path = Path(text)
-    if path.is_file():
-        try:
-            return parse_benchmark(path.read_text(encoding="utf-8"), where=text, catalog=catalog)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{text}: not a text file; expected a benchmark in TOML") from error
+    if is_there(text) and not is_folder(text):
+        return parse_benchmark(read_text(text), where=text, catalog=catalog)
     if text.endswith(_SUFFIX) or os.sep in text:
         raise InputError(f"{text}: no such benchmark file")
     raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
@@ -48,8 +43,8 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
 def parse_benchmark(content: str, *, where: str, catalog: Catalog = catalog) -> Benchmark:
     """The benchmark that a TOML text describes; ``where`` is named in errors."""
     try:
-        found = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+        found = parse_toml(content)
+    except ValueError as error:
         raise InputError(f"{where}: not readable as TOML ({error})") from error
     try:
         return _benchmark(found, catalog)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from blemish.benchmarks.benchmark import METRICS, Benchmark
-from blemish.benchmarks.condition import Step
+from blemish.benchmarks.condition import Condition, Step
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
 from blemish.cli.common import friendly, say
+from blemish.cli.terminal import emit, show
 
 __all__ = ["benchmarks_command"]
 
@@ -39,16 +39,16 @@ def benchmarks_command(
     if name is None:
         found = [load_benchmark(known) for known in built_in()]
         if as_json:
-            typer.echo(json.dumps([_entry(benchmark) for benchmark in found], indent=2, ensure_ascii=False))
+            emit(json.dumps([_entry(benchmark) for benchmark in found], indent=2, ensure_ascii=False) + "\n")
             return
-        Console().print(_table(found))
+        show(_table(found))
         say("blemish benchmarks NAME shows one; blemish run NAME --model … --data … --out … runs it", style="dim")
         return
     benchmark = load_benchmark(name)
     if toml:
-        typer.echo(benchmark_toml(benchmark), nl=False)
+        emit(benchmark_toml(benchmark))
     elif as_json:
-        typer.echo(json.dumps(_entry(benchmark), indent=2, ensure_ascii=False))
+        emit(json.dumps(_entry(benchmark), indent=2, ensure_ascii=False) + "\n")
     else:
         _show(benchmark)
 
@@ -93,10 +93,12 @@ def _show(benchmark: Benchmark) -> None:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     table.add_column("corruption", style="cyan", no_wrap=True)
     table.add_column("severities")
-    for group in benchmark.groups:
-        members = [condition for condition in benchmark.conditions if condition.group == group]
+    members_of: dict[str, list[Condition]] = {}
+    for condition in benchmark.conditions[1:]:
+        members_of.setdefault(condition.group, []).append(condition)
+    for group, members in members_of.items():
         table.add_row(group, " ".join("+".join(_level(step) for step in member.steps) for member in members))
-    Console().print(table)
+    show(table)
 
 
 def _level(step: Step) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import say
 from blemish.cli.outputs import check_replaceable
+from blemish.cli.terminal import show
+from blemish.core.csv_files import csv_text
 from blemish.reports.construction_figures import SAVING
 from blemish.reports.figure_files import check_figure_name, save_figure
 from blemish.storage.files import write_bytes
@@ -68,11 +67,7 @@ def check_output(path: Path | None, *suffixes: str, overwrite: bool, figures: Se
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a small CSV table."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_bytes(path, buffer.getvalue().encode())
+    write_bytes(path, csv_text([header, *rows]).encode("utf-8", "backslashreplace"))
 
 
 def draw(path: Path | None, make: Callable[[], Any]) -> None:
@@ -90,4 +85,4 @@ def shown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    show(table)

@@ -16,10 +16,13 @@ from blemish.construction.matrices import OverlapMatrix, read_matrix, write_matr
 from blemish.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
 from blemish.construction.published import PUBLISHED, published_table
 from blemish.construction.tables import read_table, write_table
+from blemish.data.arrays import read_members
 from blemish.reports.construction_figures import agreement_figure, overlap_figure
 from blemish.types import InputError
 
 __all__ = ["compare_command", "overlap_command", "table_command", "write_intervals"]
+
+_ARRAYS = ("correct", "models", "settings")
 
 
 @friendly
@@ -104,11 +107,13 @@ def overlap_command(
 def _from_correctness(
     source: Path, corruptions: str | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
 ) -> OverlapIntervals:
-    try:
-        with np.load(source, allow_pickle=False) as file:
-            correct, models, settings = file["correct"], file["models"].tolist(), file["settings"].tolist()
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{source}: {error}; expected an .npz file with correct, models and settings") from error
+    arrays = read_members(source, _ARRAYS)
+    for name in _ARRAYS:
+        if name not in arrays:
+            raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
+    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
+        raise InputError(f"{source}: models and settings; expected a row of names each")
+    correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
     if (names := split_names(corruptions)) is not None:
         places = [settings.index(name) for name in [clean, *names] if name in settings]
         correct, settings = correct[:, places], [settings[place] for place in places]

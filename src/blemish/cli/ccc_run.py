@@ -8,7 +8,6 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from blemish.adaptation.base import Method, adaptable
@@ -38,6 +37,7 @@ from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, fr
 from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
+from blemish.cli.terminal import show
 from blemish.corruptions.catalog import Catalog
 from blemish.reports.stream_figures import run_figure
 from blemish.storage.files import write_bytes
@@ -242,7 +242,7 @@ def _show(scores: dict[str, Any]) -> None:
         where = "" if fall is None else f"at image {fall['at']:,} ({fall['step']}), {100 * fall['loss']:.1f} points"
         numbers = (f"{100 * row[key]:.1f}" for key in ("minimum", "mean", "maximum", "accuracy"))
         table.add_row(name, *numbers, where)
-    Console(highlight=False).print(table)
+    show(table)
     say(f"top-1 in percent, running mean over {scores['window']:,} of {scores['images']:,} images", style="dim")
     if "held" in scores:
         held = scores["held"]

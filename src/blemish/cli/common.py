@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import inspect
 import warnings
@@ -11,9 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
+from blemish.cli.terminal import complain, say, stderr
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable
@@ -31,10 +31,10 @@ __all__ = [
     "check_frost",
     "chosen_catalog",
     "chosen_names",
+    "complain",
     "friendly",
     "parsed_severities",
     "preset_choice",
-    "printable",
     "say",
     "stderr",
     "unwrapped",
@@ -44,23 +44,18 @@ BAD_INPUT = 2
 LOST_WORKERS = 1
 DEFAULT_SEVERITIES = "1,2,3,4,5"
 
+# A name that is too long, a place without permission, a full disk: no traceback would say more.
+_OF_THE_PLACE = (
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+)
+
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def stderr() -> Console:
-    """A console for messages; made on demand, so that a redirected stream is honoured."""
-    return Console(stderr=True, highlight=False)
-
-
-def printable(text: str) -> str:
-    """A name from data without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
-
-
-def say(message: str, style: str = "") -> None:
-    """A line of text, never wrapped: file names stay whole and can be copied."""
-    Console(highlight=False).print(Text(message, style=style), soft_wrap=True)
 
 
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
@@ -79,6 +74,10 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
             raise _failed(str(error)) from None
         except WorkerError as error:
             raise _failed(str(error), LOST_WORKERS) from None
+        except OSError as error:
+            if error.errno not in _OF_THE_PLACE:
+                raise
+            raise _failed(f"{error.filename}: {error.strerror}") from None
         except SystemExit as error:
             if raised_by_a_signal(error):
                 raise
@@ -93,7 +92,7 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
-    stderr().print(Text(f"error: {message}", style="red"), soft_wrap=True)
+    complain(f"error: {message}", style="red")
     return typer.Exit(code)
 
 
@@ -119,7 +118,7 @@ def _notices_printed() -> Iterator[None]:
                 others(message, category, *args)
             elif str(message) not in told:
                 told.add(str(message))
-                stderr().print(Text(f"note: {message}", style="yellow"), soft_wrap=True)
+                complain(f"note: {message}")
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield

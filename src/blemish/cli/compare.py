@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from blemish.cli.common import friendly, stderr
+from blemish.cli.common import complain, friendly
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
 from blemish.cli.score import (
@@ -81,7 +80,7 @@ def compare_command(
             "--anyway compares them all the same"
         )
     for line in differences:
-        stderr().print(Text(f"differs: {line}", style="yellow"), soft_wrap=True)
+        complain(f"differs: {line}")
     chosen = chosen_baseline(baseline)
     found = with_progress(
         "compare",

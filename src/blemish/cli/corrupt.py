@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from blemish.cli.common import (
     DEFAULT_SEVERITIES,
@@ -16,11 +15,11 @@ from blemish.cli.common import (
     check_frost,
     chosen_catalog,
     chosen_names,
+    complain,
     friendly,
     parsed_severities,
     preset_choice,
     say,
-    stderr,
 )
 from blemish.cli.executors import Jobs, Ray, chosen_executor
 from blemish.cli.outputs import Overwrite, check_replaceable
@@ -210,9 +209,8 @@ def _summarise(outcome: Outcome, destination: Path) -> None:
         )
     if not outcome.failures:
         return
-    console = stderr()
     message = f"error: {_counted(len(outcome.failures), 'picture')} could not be used; all others are done:"
-    console.print(Text(message, style="red"), soft_wrap=True)
+    complain(message, style="red")
     for failure in outcome.failures:
-        console.print(Text(f"  {failure.name}: {failure.reason}"), soft_wrap=True)
+        complain(f"  {failure.name}: {failure.reason}", style="")
     raise typer.Exit(SOME_FAILED)

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.text import Text
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
-from blemish.cli.common import AllowCode, Frost, chosen_catalog, friendly, stderr
+from blemish.cli.common import AllowCode, Frost, chosen_catalog, complain, friendly
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.cli.run import numbers
@@ -162,7 +161,7 @@ def equivalence_command(
         other = open_other(stored, whole, mapping=mapping)  # again, because labels are the model's now
     warnings = _warnings(names, catalog, classifier)
     for text in warnings:
-        stderr().print(Text(text, style="yellow"), soft_wrap=True)
+        complain(text)
     source = _part(whole, limit)
 
     def work(report: Report) -> Equivalence:
@@ -187,7 +186,7 @@ def equivalence_command(
     _print(found, shape, output)
     if html is not None:
         written = write_equivalence(found, html, warnings=warnings)
-        stderr().print(Text(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)"), soft_wrap=True)
+        complain(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)", style="")
 
 
 def _check(margin: float, tolerance: float, storage: str | None) -> None:
@@ -234,4 +233,4 @@ def _print(found: Equivalence, shape: Shape, output: Path | None) -> None:
         deliver([table for table in tables if table is not None], output, shape)
     if found.skipped:
         text = f"not compared, as they cannot be made here: {', '.join(found.skipped)}"
-        stderr().print(Text(text, style="yellow"), soft_wrap=True)
+        complain(text)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from blemish.cli.common import friendly
+from blemish.cli.terminal import emit, show
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.types import InputError
@@ -39,9 +39,9 @@ def list_command(
     order = families if family is None else [family]
     found = [corruption for name in order for corruption in catalog.values() if corruption.family == name]
     if as_json:
-        typer.echo(json.dumps([_entry(corruption) for corruption in found], indent=2, ensure_ascii=False))
+        emit(json.dumps([_entry(corruption) for corruption in found], indent=2, ensure_ascii=False) + "\n")
         return
-    Console().print(_table(found))
+    show(_table(found))
 
 
 def _entry(corruption: Corruption) -> dict[str, object]:

@@ -24,12 +24,14 @@ from blemish.cli.score import score_command
 from blemish.cli.separation import separation_command
 from blemish.cli.show import show_command
 from blemish.cli.signals import stop_on_sigterm
+from blemish.cli.terminal import App, Group
 from blemish.version import VERSION
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = App(
     name="blemish",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

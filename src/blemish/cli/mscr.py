@@ -13,10 +13,9 @@ from typing import Annotated, Any, cast
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 
-from blemish.cli.common import AllowCode, friendly, stderr
+from blemish.cli.common import AllowCode, complain, friendly
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
 from blemish.cli.separation import (
@@ -31,6 +30,7 @@ from blemish.cli.separation import (
     json_text,
     write_json,
 )
+from blemish.cli.terminal import emit, show
 from blemish.core.links import check_links
 from blemish.data.folders import check_mapped, class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
@@ -137,9 +137,10 @@ def mscr_command(
     found, ready, at, source = with_progress(
         "mscr, preparation", prepare, first="reading points", unit=None, kept="nothing is kept."
     )
-    stderr().print(
+    complain(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
-        + ("clipped to 0 … 1" if clip else "not clipped, as in the paper")
+        + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
+        style="",
     )
     settings: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
 
@@ -181,12 +182,12 @@ def mscr_command(
     if figures is not None and matrices:
         _draw(matrices, figures)
     if as_json:
-        typer.echo(text)
+        emit(f"{text}\n")
         return
     for name, matrix in matrices.items():
-        Console(highlight=False).print(_matrix_table(name, matrix))
+        show(_matrix_table(name, matrix))
     if scores:
-        Console(highlight=False).print(_score_table(scores))
+        show(_score_table(scores))
 
 
 def _file_name(model: str) -> str:
@@ -330,4 +331,4 @@ def _draw(matrices: dict[str, Matrix], folder: Path) -> None:
     save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
     for name, matrix in matrices.items():
         save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
-    stderr().print(f"wrote tradeoff.png and an ε matrix per model to {folder}")
+    complain(f"wrote tradeoff.png and an ε matrix per model to {folder}", style="")

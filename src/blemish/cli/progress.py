@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from blemish.cli.common import printable, stderr
+from blemish.cli.terminal import line, stderr
+from blemish.core.printable import printable
 
 __all__ = ["INTERRUPTED", "LINE_SECONDS", "Lines", "Report", "with_progress"]
 
@@ -60,7 +61,15 @@ def with_progress(
 
 class _Description(ProgressColumn):
     def render(self, task: Task) -> Text:
-        return Text(printable(task.description))
+        return line(task.description)
+
+
+class Description(ProgressColumn):
+    """What is being done: a name of somebody else's may be in it."""
+
+    def render(self, task: Task) -> Text:
+        """The description in one line."""
+        return line(task.description)
 
 
 class _Rate(ProgressColumn):

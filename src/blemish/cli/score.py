@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -13,13 +12,14 @@ from typing import Annotated, Literal
 import typer
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from blemish.cli.common import friendly, printable, say
+from blemish.cli.common import friendly, say
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import with_progress
+from blemish.cli.terminal import console, emit, line
+from blemish.core.printable import printable
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.reports.machine import scores_csv, scores_json
@@ -120,7 +120,7 @@ def deliver(content: str | Sequence[Table], output: Path | None, shape: Shape = 
         _drawn(content, None, None)
         return
     if output is None:
-        sys.stdout.write(text.encode("utf-8", "replace").decode())
+        emit(text.encode("utf-8", "replace").decode())
     else:
         write_bytes(output, text.encode("utf-8", "replace"))
         say(f"wrote {output}")
@@ -128,17 +128,17 @@ def deliver(content: str | Sequence[Table], output: Path | None, shape: Shape = 
 
 def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | None) -> str:
     """Draw tables; those that are too wide are continued below, so that no digit is ever cut off."""
-    console = Console(file=stream, width=width, highlight=False)
-    usual = console.width
+    page = console(file=stream, width=width)
+    usual = page.width
     for table in tables:
-        console.print(Text(printable(table.title), style="bold"))
+        page.print(line(table.title, "bold"))
         for part in _parts(table, usual):
-            console.width = max(usual, _needed(part))
-            console.print(_rich(part))
-        console.width = usual
+            page.width = max(usual, _needed(part))
+            page.print(_rich(part))
+        page.width = usual
         for note in table.footnotes:
-            console.print(Text(printable(note), style="dim"))
-        console.print()
+            page.print(line(note, "dim"))
+        page.print()
     return stream.getvalue() if stream is not None else ""
 
 
@@ -181,11 +181,7 @@ def _rich(table: Table) -> RichTable:
         folds = table.text_columns > 2
         side: Literal["left", "right"] = "left" if words else "right"
         shown.add_column(
-            Text(printable(column)),
-            justify=side,
-            style="cyan" if place == 0 else "",
-            no_wrap=not folds,
-            overflow="fold",
+            line(column), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"
         )
     before = None
     for row in table.rows:
@@ -196,7 +192,7 @@ def _rich(table: Table) -> RichTable:
 
 
 def _rich_cell(item: Cell) -> Text:
-    text = Text(printable(item.value))
+    text = line(item.value)
     return text.append(f" [{item.interval}]", style="dim") if item.interval else text
 
 

@@ -9,13 +9,12 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from blemish.cli.common import friendly, say, stderr
+from blemish.cli.common import complain, friendly, say
 from blemish.cli.outputs import Overwrite, check_replaceable
 from blemish.cli.progress import Report, with_progress
+from blemish.cli.terminal import emit, show
 from blemish.ops.balls import Norm
 from blemish.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.separation.sources import LabelledPoints, read_points
@@ -123,7 +122,7 @@ def separation_command(
     if figures is not None:
         _draw(found, result, figures, device)
     if as_json:
-        typer.echo(text)
+        emit(f"{text}\n")
         return
     _print(found, result)
 
@@ -156,7 +155,7 @@ def write_json(text: str, path: Path | None) -> None:
     """Write the file, where one is asked for; it is complete or not there."""
     if path is not None:
         write_bytes(path, f"{text}\n".encode())
-        stderr().print(Text(f"wrote {path}"), soft_wrap=True)
+        complain(f"wrote {path}", style="")
 
 
 def _amount(value: float, scale: float) -> str:
@@ -176,12 +175,11 @@ def _print(found: LabelledPoints, result: Separation) -> None:
     say(f"ε_min = {_amount(result.epsilon_min, result.scale)}")
     if result.distance == 0:
         say("the classes touch, so no noise can be avoided; --exclude-duplicates leaves such pairs out", style="yellow")
-    console = Console(highlight=False)
-    console.print(_table("closest pairs", found, result.closest, result.scale))
+    show(_table("closest pairs", found, result.closest, result.scale))
     if result.pairs and len(result.pairs) > 1:
         ranked = sorted(result.pairs, key=lambda pair: pair.distance)
         title = "closest pair of each two classes"
-        console.print(_table(title, found, ranked[:_SHOWN], result.scale))
+        show(_table(title, found, ranked[:_SHOWN], result.scale))
         if len(ranked) > _SHOWN:
             say(f"… and {len(ranked) - _SHOWN} more in --json", style="dim")
 
@@ -222,4 +220,4 @@ def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) 
         drawn[_FIGURES[2]] = draw.closest_pairs(found.points, result.closest)
     for name, figure in drawn.items():
         save_figure(figure, folder / f"{name}.png")
-    stderr().print(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}")
+    complain(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}", style="")

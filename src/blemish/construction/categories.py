@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blemish.construction.matrices import OverlapMatrix
 from blemish.construction.tables import CLEAN, AccuracyTable, check_names
+from blemish.core.reading import read_json
 from blemish.rng import check_seed
 from blemish.storage.files import write_bytes
 from blemish.types import InputError, optional_import
@@ -165,15 +166,12 @@ def check_categories(table: AccuracyTable, categories: Categories, *, clean: str
 def write_categories(categories: Categories, path: Path) -> None:
     """Write categories as JSON: a list of corruptions for every category."""
     content = {name: list(found) for name, found in categories.members.items()}
-    write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def read_categories(path: Path) -> Categories:
     """Categories from JSON: an object with a list of corruptions for every category."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    content = read_json(path)
     if not isinstance(content, dict) or not all(
         isinstance(found, list) and all(isinstance(name, str) for name in found) for found in content.values()
     ):

@@ -17,6 +17,7 @@ from blemish.construction.pace import faster_size
 from blemish.construction.plan import ALL, ARCHITECTURES, STANDARD, Plan, build_net, conditions
 from blemish.construction.trainees import STATE_KEYS, Epoch, Group, State, TrainingJob, read_weights
 from blemish.construction.training import Schedule
+from blemish.core.reading import read_json
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.header import differences
 from blemish.execution.base import Executor
@@ -106,8 +107,8 @@ def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> Non
     kept = {key: value for key, value in entry.items() if key != "corruptions" or plan.with_all}
     if path.exists():
         try:
-            present = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            present = dict(read_json(path))
+        except (ValueError, TypeError) as error:
             raise InputError(f"{path}: not readable ({error}); choose another folder") from error
         found = differences({key: present.get(key) for key in kept}, kept)
         if found:

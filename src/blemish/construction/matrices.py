@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.construction.tables import check_names, near, parse_number
+from blemish.core.csv_files import csv_text, parse_csv
+from blemish.core.reading import parse_json, read_text
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
@@ -127,7 +127,7 @@ def write_matrix(matrix: OverlapMatrix, path: Path) -> None:
     content = _as_json(matrix) if path.suffix.lower() == ".json" else _as_csv(matrix)
     if path.suffix.lower() not in (".json", ".csv"):
         raise InputError(f"{path}: expected a name that ends in .csv or .json")
-    write_bytes(path, content.encode())
+    write_bytes(path, content.encode("utf-8", "backslashreplace"))
 
 
 def _cell(matrix: OverlapMatrix, i: int, j: int) -> str:
@@ -136,12 +136,9 @@ def _cell(matrix: OverlapMatrix, i: int, j: int) -> str:
 
 
 def _as_csv(matrix: OverlapMatrix) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["corruption", *matrix.names])
-    for i, name in enumerate(matrix.names):
-        writer.writerow([name, *(_cell(matrix, i, j) for j in range(len(matrix.names)))])
-    return buffer.getvalue()
+    places = range(len(matrix.names))
+    rows = [[name, *(_cell(matrix, i, j) for j in places)] for i, name in enumerate(matrix.names)]
+    return csv_text([["corruption", *matrix.names], *rows])
 
 
 def _as_json(matrix: OverlapMatrix) -> str:
@@ -153,10 +150,7 @@ def _as_json(matrix: OverlapMatrix) -> str:
 
 def read_matrix(path: Path) -> OverlapMatrix:
     """A matrix from a .csv file (names in the first row and column) or a .json file as `write_matrix` makes them."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    text = read_text(path)
     try:
         return _from_json(text) if path.suffix.lower() == ".json" else _from_csv(text)
     except InputError as error:
@@ -164,10 +158,7 @@ def read_matrix(path: Path) -> OverlapMatrix:
 
 
 def _from_csv(text: str) -> OverlapMatrix:
-    try:
-        lines = [line for line in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in line)]
-    except csv.Error as error:
-        raise InputError(f"not readable as CSV ({error})") from error
+    lines = parse_csv(text)
     if not lines or len(lines[0]) < 2:
         raise InputError("expected a header with the names of the corruptions, and a row for each below it")
     names = [name.strip() for name in lines[0][1:]]
@@ -196,12 +187,12 @@ def _from_csv(text: str) -> OverlapMatrix:
 
 def _from_json(text: str) -> OverlapMatrix:
     try:
-        content: Any = json.loads(text)
+        content: Any = parse_json(text)
         names = [str(name) for name in content["corruptions"]]
         rows = [[np.nan if value is None else float(value) for value in row] for row in content["scores"]]
         found = [(entry["pair"], str(entry["reason"])) for entry in content.get("undefined", [])]
         reasons = {(str(first), str(second)): reason for (first, second), reason in found}
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"expected JSON with corruptions, scores (a list of rows) and undefined (pair and reason); found {error!r}"
         ) from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.csv_files import csv_text, read_csv
 from blemish.storage.files import write_bytes
 from blemish.types import InputError
 
@@ -187,11 +186,7 @@ def read_table(
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a CSV file, all of the same length."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if any(cell.strip() for cell in line)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    lines = [[cell.strip() for cell in line] for line in read_csv(path)]
     if len(lines) < 2 or len(lines[0]) < 2:
         raise InputError(f"{path}: expected a header with column names, and one row for each model below it")
     for number, line in enumerate(lines[1:], start=2):
@@ -210,9 +205,5 @@ def _check_unit(values: NDArray[np.float64], unit: str, path: Path) -> None:
 
 def write_table(table: AccuracyTable, path: Path) -> None:
     """Write a table as a CSV file of fractions that `read_table` reads again, to the last digit."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["model", *table.settings])
-    for model, row in zip(table.models, table.values, strict=True):
-        writer.writerow([model, *(repr(float(value)) for value in row)])
-    write_bytes(path, buffer.getvalue().encode())
+    rows = [[model, *row.tolist()] for model, row in zip(table.models, table.values, strict=True)]
+    write_bytes(path, csv_text([["model", *table.settings], *rows]).encode("utf-8", "backslashreplace"))

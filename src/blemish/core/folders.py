@@ -16,6 +16,7 @@ from pathlib import Path
 from blemish.core.files import FOLDER_LOCK, STAGING, part_files, remove_abandoned
 from blemish.core.links import check_links
 from blemish.core.locks import locked
+from blemish.core.reading import is_folder, is_there
 from blemish.types import InputError
 
 __all__ = ["check_folder", "held_folder", "part_folder", "temporary_folder"]
@@ -26,8 +27,14 @@ _TEMPORARY = "blemish-unfinished-"
 
 def check_folder(target: Path) -> None:
     """Refuse a destination that is not a folder, or not ours to write to, before any work."""
-    existing = next(path for path in (target, *target.absolute().parents) if path.exists())
-    if not existing.is_dir():
+    try:
+        target.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # it is to be made
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
+        raise InputError(f"cannot write to {target}: {getattr(error, 'strerror', None) or error}") from error
+    existing = next(path for path in (target, *target.absolute().parents) if is_there(path))
+    if not is_folder(existing):
         raise InputError(f"{existing} is a file; expected a folder to write to")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"cannot write to {existing}: no permission")

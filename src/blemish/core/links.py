@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from blemish.core.reading import is_folder, is_link
 from blemish.types import InputError
 
 __all__ = ["check_links", "check_no_link"]
@@ -16,7 +17,7 @@ def check_links(folder: Path, names: Iterable[str] | None = None) -> None:
 
     ``names`` are the entries that belong to the results, by default all. The folder itself may be a link.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         return
     inside = Path(os.path.realpath(folder))
     for link in _links(folder, None if names is None else {*names}):
@@ -30,7 +31,7 @@ def check_links(folder: Path, names: Iterable[str] | None = None) -> None:
 
 def check_no_link(folder: Path, within: Path) -> None:
     """Refuse a folder of results that is itself a link in the folder that was named for them."""
-    if folder.is_symlink():
+    if is_link(folder):
         raise InputError(
             f"{folder} is a link to {os.path.realpath(folder)}; expected a folder in {within}: "
             "remove it, or choose another folder"

@@ -17,7 +17,7 @@ from blemish.kernels import kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import send
 from blemish.rng import Words, as_ids
-from blemish.types import InputError, Shape, brief
+from blemish.types import InputError, Shape, brief, check_dense
 
 __all__ = [
     "MIN_SIDE",
@@ -231,6 +231,7 @@ class Corruption:
 
 def check_images(images: Tensor) -> None:
     """Refuse anything but a batch of images that can be corrupted."""
+    check_dense(images, "images")
     if images.ndim != 4:
         raise InputError(f"images of shape {tuple(images.shape)}; expected (batch, channels, height, width)")
     batch, channels, height, width = images.shape
@@ -252,6 +253,8 @@ def check_images(images: Tensor) -> None:
 
 def as_severities(severity: float | Sequence[float] | Tensor, count: int) -> Tensor:
     """A severity for each of ``count`` images, float64 on the CPU, from one for all or one for each; checked."""
+    if isinstance(severity, Tensor):
+        check_dense(severity, "severities")
     if _misleading(severity):
         raise _no_severity(severity)
     try:

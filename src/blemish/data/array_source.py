@@ -28,7 +28,7 @@ def array_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | 
     ``.npz`` may also hold encoded pictures: ``bytes``, all files one after the other, and ``offsets``, N + 1 places
     where each begins and the last one ends.
     """
-    found = read_members(path, (*_ENCODED, "classes")) if Path(path).is_file() else {}
+    found = read_members(path, (*_ENCODED, "classes"))
     classes = _class_names(os.fspath(path), found.get("classes"))
     if "bytes" in found:
         if labels is not None:

@@ -7,12 +7,12 @@ import os
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.reading import open_regular
 from blemish.corruptions.base import MIN_SIDE
 from blemish.data.memory import check_fits
 from blemish.types import InputError
@@ -22,6 +22,8 @@ __all__ = [
     "ImageArray",
     "check_images",
     "check_labels",
+    "is_archive",
+    "member_names",
     "read_arrays",
     "read_labels",
     "read_members",
@@ -52,11 +54,11 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
     """
     name = os.fspath(path)
     own_labels = None
-    if _is_archive(name):
+    if is_archive(name):
         found = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
         images = _pick(found, _IMAGE_KEYS)
         if images is None:
-            there = ", ".join(_member_names(name)) or "nothing"
+            there = ", ".join(member_names(name)) or "nothing"
             raise InputError(f"{name}: holds {there}; expected one of {', '.join(_IMAGE_KEYS)}")
         own_labels = _pick(found, _LABEL_KEYS)
     else:
@@ -72,7 +74,7 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels from a file of their own; they are still to be checked."""
     name = os.fspath(path)
-    if not _is_archive(name):
+    if not is_archive(name):
         return read_npy(name)
     found = _pick(read_members(name, _LABEL_KEYS), _LABEL_KEYS)
     if found is None:
@@ -85,7 +87,8 @@ _UNREADABLE = (
     ValueError,
     EOFError,
     KeyError,
-    RuntimeError,  # encrypted members, unknown compression
+    RuntimeError,  # encrypted members, unknown compression, headers that are nested too deeply
+    TypeError,
     MemoryError,
     OverflowError,
     zipfile.BadZipFile,
@@ -97,34 +100,31 @@ def _unreadable(name: str, error: BaseException) -> InputError:
     return error if isinstance(error, InputError) else InputError(f"{name}: not a readable array file ({error})")
 
 
-def _is_archive(name: str) -> bool:
+def is_archive(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an archive of arrays; its beginning says so, whatever its name."""
-    if not Path(name).is_file():
-        raise InputError(f"{name}: no such file")
-    try:
-        with Path(name).open("rb") as stream:
-            return stream.read(2) == b"PK"
-    except OSError as error:
-        raise _unreadable(name, error) from error
+    with open_regular(path) as stream:
+        return stream.read(2) == b"PK"
 
 
 def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The array of a ``.npy`` file, mapped, not read."""
     name = os.fspath(path)
-    if _is_archive(name):
+    if is_archive(name):
         raise InputError(f"{name}: an archive of arrays; expected a single array")
     try:
-        with Path(name).open("rb") as stream:
-            _claimed_bytes(name, stream, Path(name).stat().st_size)
+        with open_regular(name) as stream:
+            _claimed_bytes(name, stream, os.fstat(stream.fileno()).st_size)
         return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
     except _UNREADABLE as error:
         raise _unreadable(name, error) from error
 
 
-def read_members(path: str | os.PathLike[str], keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Those of the named arrays that a ``.npz`` file holds."""
+def read_members(
+    path: str | os.PathLike[str], keys: tuple[str, ...], *, most: int | None = None
+) -> dict[str, NDArray[Any]]:
+    """Those of the named arrays that a ``.npz`` file holds; more than ``most`` bytes, or than fit, are refused."""
     name = os.fspath(path)
-    if not _is_archive(name):
+    if not is_archive(name):
         return {}
     try:
         with zipfile.ZipFile(name) as archive:
@@ -135,6 +135,8 @@ def read_members(path: str | os.PathLike[str], keys: tuple[str, ...]) -> dict[st
                 with archive.open(member) as stream:
                     claimed += _claimed_bytes(f"{name}: {member}", stream, archive.getinfo(member).file_size)
             check_fits(name, claimed)
+            if most is not None and claimed > most:
+                raise InputError(f"{name}: unpacks to {claimed:,} bytes; expected at most {most:,}")
             found = {}
             for key, member in members.items():
                 with archive.open(member) as stream:
@@ -144,10 +146,14 @@ def read_members(path: str | os.PathLike[str], keys: tuple[str, ...]) -> dict[st
         raise _unreadable(name, error) from error
 
 
-def _member_names(name: str) -> list[str]:
+def member_names(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the arrays that a ``.npz`` file holds."""
+    name = os.fspath(path)
+    if not is_archive(name):
+        raise InputError(f"{name}: not a readable .npz file")
     try:
         with zipfile.ZipFile(name) as archive:
-            return [member.removesuffix(".npy") for member in archive.namelist()]
+            return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
     except _UNREADABLE as error:
         raise _unreadable(name, error) from error
 
@@ -167,6 +173,8 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     if version not in readers:
         raise ValueError(f"array format {version}; expected 1.0 or 2.0")
     shape, _, dtype = readers[version](stream)
+    if any(isinstance(side, bool) for side in shape):  # to Python, True is a whole number
+        raise ValueError(f"an array of shape {shape}")
     return shape, dtype
 
 

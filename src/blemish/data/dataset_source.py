@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, Subset
 
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
-from blemish.types import InputError
+from blemish.types import InputError, check_dense
 
 __all__ = ["dataset_source"]
 
@@ -148,6 +148,7 @@ def _picture(what: str, image: Any) -> Image.Image:
         except InputError as error:
             raise InputError(f"{what}: {error}") from error
     if isinstance(image, Tensor):
+        check_dense(image, f"{what} comes")
         wide = image.detach().cpu()
         return _from_levels(what, (wide.float() if wide.is_floating_point() else wide).numpy(), channels_first=True)
     if isinstance(image, np.ndarray):

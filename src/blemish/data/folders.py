@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -12,6 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
+from blemish.core.reading import is_folder, is_there, parse_json, read_text
 from blemish.data.classes import imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
@@ -34,6 +36,7 @@ IMAGENET = "imagenet"
 """The mapping of ImageNet's 1,000 WordNet ids to the usual class indices."""
 
 _COLUMNS = ("file", "class_index")
+_INDEX = re.compile(r"0*[0-9]{1,9}")
 
 Mapped = str | os.PathLike[str] | Mapping[str, int]
 
@@ -50,7 +53,7 @@ def folder_source(
     A folder with ``labels.csv`` in it is read by `table_source`.
     """
     root = Path(path)
-    if (root / LABELS_FILE).is_file():
+    if is_there(root / LABELS_FILE):
         if class_order is not None or mapping is not None:
             raise InputError(f"{root}: {LABELS_FILE} gives the class indices; expected no other class order or mapping")
         return table_source(root)
@@ -81,7 +84,7 @@ def table_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | 
         parts = PureWindowsPath(file)  # splits at both kinds of slashes, and knows drives
         if name == "." or parts.drive or parts.root or ".." in parts.parts:
             raise InputError(f"{where}: file {file!r}; expected a picture below {root}")
-        if not index.strip().isascii() or not index.strip().isdecimal():
+        if not _INDEX.fullmatch(index.strip()):
             raise InputError(f"{where}: class index {index!r}; expected a whole number from 0")
         if name in names:
             raise InputError(f"{where}: {file} is listed twice")
@@ -128,7 +131,7 @@ def _reader(root: Path, names: Sequence[str], border: int) -> Callable[[int], Im
 
 def class_folders(root: Path) -> list[str]:
     """The class folders in class order: by name, or by number where all are numbers. Empty ones count, too."""
-    if not root.is_dir():
+    if not is_folder(root):
         raise InputError(f"{root}: no such folder")
     try:
         with os.scandir(root) as entries:
@@ -161,22 +164,22 @@ def folder_indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> 
     if isinstance(given, Mapping):
         return _checked("the mapping", given)
     if isinstance(given, (str, os.PathLike)):
-        if given == IMAGENET and not Path(given).exists():
+        if given == IMAGENET and not is_there(given):
             return _numbered("ImageNet", imagenet_wnids())
         return _read_mapping(Path(given))
     return _numbered("the class order", list(given))
 
 
 def _read_mapping(path: Path) -> dict[str, int]:
-    if not path.is_file():
+    if not is_there(path):
         raise InputError(f"{path}: no such file; expected a mapping in JSON, a folder per line, or imagenet")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        if text.lstrip()[:1] in ("{", "["):
-            found = json.loads(text)
-            return _checked(str(path), found) if isinstance(found, dict) else _numbered(str(path), found)
-    except (OSError, ValueError, RecursionError) as error:
-        raise error if isinstance(error, InputError) else InputError(f"{path}: not readable ({error})") from error
+    text = read_text(path)
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            found = parse_json(text)
+        except ValueError as error:
+            raise InputError(f"{path}: not readable ({error})") from error
+        return _checked(str(path), found) if isinstance(found, dict) else _numbered(str(path), found)
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 
 
@@ -213,17 +216,17 @@ def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
 
 
 def _rows(table: Path) -> list[tuple[str, str]]:
-    if not table.is_file():
+    if not is_there(table):
         raise InputError(f"{table}: no such file; expected a table with the columns {', '.join(_COLUMNS)}")
+    text = read_text(table)
     try:
-        with table.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            columns = reader.fieldnames or []
-            missing = [column for column in _COLUMNS if column not in columns]
-            if missing:
-                raise InputError(f"{table}: no column {missing[0]!r} among {_listed(list(columns))}")
-            return [(row["file"] or "", row["class_index"] or "") for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        columns = reader.fieldnames or []
+        missing = [column for column in _COLUMNS if column not in columns]
+        if missing:
+            raise InputError(f"{table}: no column {missing[0]!r} among {_listed(list(columns))}")
+        return [(row["file"] or "", row["class_index"] or "") for row in reader]
+    except csv.Error as error:
         raise InputError(f"{table}: not a readable table ({error})") from error
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from blemish.core.reading import is_folder
 from blemish.data.classes import (
     NATURAL_SETS,
     check_name,
@@ -41,7 +42,7 @@ def natural_source(name: str, path: str | os.PathLike[str]) -> Source:
     """
     check_name(name)
     root = Path(path)
-    if name == "objectnet" and (root / "images").is_dir():
+    if name == "objectnet" and is_folder(root / "images"):
         root = root / "images"
     labels = _labels_by_folder(name, root)
     names = [picture for picture in list_pictures(root) if picture.partition("/")[0] in labels]

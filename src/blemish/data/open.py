@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
+from blemish.core.reading import is_folder, is_there
 from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.dataset_source import dataset_source
@@ -54,13 +55,13 @@ def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | No
         _unused(DEMO, labels=labels, mapping=mapping)
         return digits_source()
     path = Path(data)
-    if path.is_dir():
+    if is_folder(path):
         return _open_folder(path, labels, mapping)
     suffix = path.suffix.lower()
     if suffix == ".tar":  # a pattern of several is no file itself
         _unused(f"{path}, which has labels of its own", labels=labels, mapping=mapping)
         return shard_source(data)
-    if not path.exists():
+    if not is_there(path):
         raise InputError(f"{path}: no such file or folder; {_EXPECTED}")
     if suffix in ARRAY_SUFFIXES:
         _unused(f"{path}, an array file", mapping=mapping)
@@ -74,7 +75,7 @@ def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | No
 
 
 def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:
-    if labels is not None or (path / LABELS_FILE).is_file():
+    if labels is not None or is_there(path / LABELS_FILE):
         _unused(f"{path}, whose table gives the class indices", mapping=mapping)
         return table_source(path, labels)
     found = _contents(path)

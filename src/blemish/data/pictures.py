@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from blemish.core.reading import is_folder, read_bytes
+from blemish.data.png import check_whole
 from blemish.rng import hash_id
 from blemish.types import InputError
 
@@ -21,7 +23,6 @@ __all__ = [
     "PICTURE_SUFFIXES",
     "decode_picture",
     "list_pictures",
-    "picture_bytes",
     "picture_id",
     "read_picture",
     "resize_and_crop",
@@ -39,7 +40,6 @@ A file of a few kilobytes can claim billions of pixels; decoding it would exhaus
 # Formats with plain decoders only. Pillow knows others by their content, whatever the suffix says, and hands some of
 # them (PostScript) to a program that runs what it finds in them.
 _FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
-_MAX_BYTES = 2**31
 
 _GRAY_MODES = ("1", "L", "LA", "La")
 _WIDE_MODES = ("I", "F")
@@ -51,24 +51,7 @@ def read_picture(path: str | os.PathLike[str]) -> Image.Image:
     Pixels are taken as stored: like torchvision's loader, this does not turn a picture by its EXIF orientation (the tag
     is still there for those who want to) and drops transparency. Gray of 16 bits keeps its upper eight.
     """
-    return decode_picture(picture_bytes(path), os.fspath(path))
-
-
-def picture_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a picture file; what is no file, or too large to be a picture, is refused."""
-    name = os.fspath(path)
-    if not Path(name).exists():
-        raise InputError(f"{name}: no such file")
-    if Path(name).is_dir():
-        raise InputError(f"{name}: is a folder; expected a picture file")
-    if not Path(name).is_file():  # reading from a pipe would wait for ever
-        raise InputError(f"{name}: not a regular file; expected a picture file")
-    try:
-        if Path(name).stat().st_size > _MAX_BYTES:
-            raise InputError(f"{name}: a file of more than {_MAX_BYTES:,} bytes; not read")
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: not a readable picture ({error.strerror or error})") from error
+    return decode_picture(read_bytes(path), os.fspath(path))
 
 
 def decode_picture(content: bytes, name: str) -> Image.Image:
@@ -77,6 +60,8 @@ def decode_picture(content: bytes, name: str) -> Image.Image:
         with _open(content) as picture:
             _check_pixels(*picture.size)
             picture.load()
+            if picture.format == "PNG":
+                check_whole(picture, content)
             return rgb_or_gray(picture)
     except Exception as error:  # decoders of damaged files raise almost anything
         raise InputError(f"{name}: not a readable picture ({_reason(error)})") from error
@@ -123,7 +108,7 @@ def list_pictures(root: str | os.PathLike[str]) -> list[str]:
     Hidden files and folders and files of other types are left out; links to folders are followed.
     """
     folder = Path(root)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InputError(f"{folder}: no such folder")
     names = sorted(_walk(folder), key=lambda name: name.split("/"))
     if not names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from blemish.core.reading import is_folder, is_there, parse_json
 from blemish.data.pictures import decode_picture, picture_id
 from blemish.data.source import Source, check_unchanged, file_stamp
 from blemish.data.tar import Member, list_members, read_member
@@ -114,8 +114,8 @@ def _label(shard: Path, key: str, fields: dict[str, Member]) -> int:
         raise InputError(f"{shard}: {member.name!r} is {member.size:,} bytes long; expected a label")
     content = read_member(shard, member)
     try:
-        found = int(content.decode("ascii").strip()) if field == "cls" else json.loads(content)["label"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        found = int(content.decode("ascii").strip()) if field == "cls" else parse_json(content)["label"]
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{shard}: {member.name!r} holds no label ({error})") from error
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**31:
         raise InputError(f"{shard}: {member.name!r} holds the label {found!r}; expected a whole number from 0")
@@ -125,13 +125,13 @@ def _label(shard: Path, key: str, fields: dict[str, Member]) -> int:
 def shard_paths(path: str | os.PathLike[str]) -> list[Path]:
     """The archives that a path or pattern means, in order; a missing one is an error."""
     text = os.fspath(path)
-    if Path(text).is_dir():
+    if is_folder(text):
         found = sorted(entry for entry in Path(text).iterdir() if entry.suffix == ".tar")
         if not found:
             raise InputError(f"{text}: no .tar files in this folder")
         return found
-    paths = [Path(name) for name in ([text] if Path(text).exists() else expand_braces(text))]
-    missing = [path for path in paths if not path.is_file()]
+    paths = [Path(name) for name in ([text] if is_there(text) else expand_braces(text))]
+    missing = [path for path in paths if not is_there(path)]
     if missing:
         raise InputError(
             f"{missing[0]}: no such file" + (f" ({len(missing)} of {len(paths)})" if len(paths) > 1 else "")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.printable import as_text
 from blemish.rng import hash_id
 from blemish.types import InputError
 
@@ -53,7 +54,11 @@ class Source:
     labelling: Labelling = "given"
 
     def __post_init__(self) -> None:
-        """Refuse a source that contradicts itself."""
+        """Refuse a source that contradicts itself; names that no file of results could hold are written otherwise."""
+        object.__setattr__(self, "name", as_text(self.name))
+        object.__setattr__(self, "names", _texts(self.names))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(_texts(self.classes)))
         count = len(self.names)
         if count == 0:
             raise InputError(f"{self.name}: no images in it")
@@ -98,6 +103,10 @@ class Source:
         )
 
 
+def _texts(names: Sequence[str]) -> Sequence[str]:
+    return names if all(map(str.isascii, names)) else tuple(map(as_text, names))
+
+
 def _reopened(said: dict[str, Any]) -> Source:
     """A source in another process, with what was said of it here."""
     source: Source = said["reopen"]()
@@ -113,8 +122,8 @@ def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
     name = os.fspath(path)
     try:
         found = Path(name).stat()
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
     return f"{Path(name).absolute()}|{found.st_size}|{found.st_mtime_ns}|{place}"
 
 

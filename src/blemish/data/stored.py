@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.reading import is_folder, is_there, read_json
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
@@ -79,9 +79,9 @@ def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) 
     """
     root = Path(path)
     reopen = partial(open_stored, path, mapping=mapping)
-    if not root.is_dir():
+    if not is_folder(root):
         raise InputError(f"{root}: no such folder; expected a corrupted set")
-    if (root / _LABELS).is_file():
+    if is_there(root / _LABELS):
         if mapping is not None:
             raise InputError(f"{root}: holds arrays with labels; expected no mapping")
         return StoredSet(root.resolve().name, "arrays", _array_sources(root), reopen)
@@ -96,7 +96,7 @@ def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) 
 
 def is_stored(root: Path) -> bool:
     """Whether a folder looks like a corrupted set."""
-    return root.is_dir() and ((root / _LABELS).is_file() or bool(_severity_folders(root)))
+    return is_folder(root) and (is_there(root / _LABELS) or bool(_severity_folders(root)))
 
 
 def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
@@ -162,12 +162,12 @@ def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
 def _array_severities(root: Path) -> tuple[float, ...]:
     """The severities of the blocks: 1 to 5 as published, or what the manifest of a set of ours says."""
     manifest = root / _MANIFEST
-    if not manifest.is_file():
+    if not is_there(manifest):
         return _PUBLISHED_SEVERITIES
     try:
-        listed = json.loads(manifest.read_text(encoding="utf-8"))["protocol"]["severities"]
+        listed = read_json(manifest)["protocol"]["severities"]
         severities = tuple(float(level) for level in listed)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{manifest}: not a readable manifest ({error})") from error
     if not severities or len(set(severities)) != len(severities):
         raise InputError(f"{manifest}: severities {listed}; expected each of them once")

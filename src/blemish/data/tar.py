@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, NamedTuple
 
+from blemish.core.reading import open_regular
 from blemish.data.memory import check_fits
 from blemish.types import InputError
 
@@ -42,10 +42,8 @@ class Member(NamedTuple):
 def list_members(path: str | os.PathLike[str]) -> list[Member]:
     """The files in a tar archive, in their order."""
     name = os.fspath(path)
-    if not Path(name).is_file():
-        raise InputError(f"{name}: no such file")
     try:
-        with Path(name).open("rb") as stream:
+        with open_regular(name) as stream:
             return list(_members(name, stream, os.fstat(stream.fileno()).st_size))
     except OSError as error:
         raise InputError(f"{name}: not a readable archive ({error.strerror or error})") from error
@@ -56,7 +54,7 @@ def read_member(path: str | os.PathLike[str], member: Member) -> bytes:
     name = os.fspath(path)
     check_fits(f"{name}: {member.name}", member.size)
     try:
-        with Path(name).open("rb") as stream:  # a handle of its own, so that threads do not move each other's place
+        with open_regular(name) as stream:  # a handle of its own, so that threads do not move each other's place
             stream.seek(member.start)
             content = stream.read(member.size)
     except OSError as error:

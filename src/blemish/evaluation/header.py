@@ -14,6 +14,7 @@ import torch
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import Step
+from blemish.core.reading import read_json
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
@@ -165,8 +166,8 @@ def check_same(folder: Path, info: dict[str, Any]) -> None:
             raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
         return
     try:
-        present = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        present = dict(read_json(path))
+    except (ValueError, TypeError) as error:
         raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
     parts = ("benchmark", "protocol", "model", "until")
     if missing := [part for part in (*parts, "stages") if part not in present]:
@@ -184,8 +185,8 @@ def check_same(folder: Path, info: dict[str, Any]) -> None:
 def stages_present(folder: Path) -> int:
     """How many stages a run in this folder has reached."""
     try:
-        return max(1, len(json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["stages"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return max(1, len(read_json(folder / RUN_FILE)["stages"]))
+    except (ValueError, KeyError, TypeError):
         return 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.data.arrays import read_members
 from blemish.data.cache import Images
 from blemish.evaluation.runs import PICTURES, Run
 from blemish.evaluation.work import centre
 from blemish.storage.files import write_bytes
+from blemish.types import InputError
 
 __all__ = ["KEPT", "save_pictures", "worst_first"]
 
@@ -66,9 +67,8 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
 def _mark(path: Path) -> str | None:
     """The data that a file's pictures are of."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return str(found["data"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return str(read_members(path, ("data",))["data"])
+    except (InputError, KeyError):
         return None
 
 

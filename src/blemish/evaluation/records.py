@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.reading import parse_json, read_bytes
 from blemish.types import InputError
 
 __all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
@@ -34,6 +34,16 @@ _SEAL_PLACE = re.compile(
     re.escape(_SEAL) + b"\x18" + re.escape(bytes([len(_PREFIX) + _DIGITS])) + _PREFIX + b"([0-9a-f]{32})"
 )
 _COLUMNS = ("image", "label", "top5", "confidence", "label_confidence")
+_OPTIONAL = ("frame", "zipf")
+_TYPES = {
+    "image": "string",
+    "label": "int32",
+    "top5": "int32",
+    "confidence": "float",
+    "label_confidence": "float",
+    "frame": "int16",
+    "zipf": "float",
+}
 
 
 @dataclass(frozen=True)
@@ -144,12 +154,7 @@ def _digest(content: bytes) -> bytes:
 def _read(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
     """A file, and whether it has a seal; one that does not fit is refused before anything tries to understand it."""
     name = os.fspath(path)
-    if not Path(name).is_file():
-        raise InputError(f"{name}: no such file")
-    try:
-        content = Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: not a readable file of records ({error.strerror or error})") from error
+    content = read_bytes(name)
     place = _seal_place(content)
     if place is None:
         return content, False
@@ -171,10 +176,10 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
 
     try:
         metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         raise InputError(f"{name}: not a readable file of records ({_first_line(error)})") from error
     try:
-        header = dict(json.loads(metadata[_HEADER]))
+        header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{name}: a Parquet file, but not of blemish records (it has no header)") from error
     if header.get("format") != FORMAT:
@@ -187,50 +192,75 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
 
 def read_records(path: str | os.PathLike[str]) -> Records:
     """Records as they were written; a damaged file is refused with its name."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     name = os.fspath(path)
     content, sealed = _read(path)
     header = _header(name, content, sealed=sealed)
-    try:
-        table = pq.read_table(pa.BufferReader(content)).combine_chunks()
-        missing = [column for column in _COLUMNS if column not in table.column_names]
-        if missing:
-            raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")
-        top5 = table["top5"].combine_chunks()
-        flat = top5.values if isinstance(top5, pa.FixedSizeListArray) else top5.chunk(0).values
-        extra = {column: table[column].to_numpy() for column in ("frame", "zipf") if column in table.column_names}
-        return Records(
-            header=header,
-            images=np.asarray(table["image"].to_pylist(), dtype=np.str_),
-            labels=table["label"].to_numpy().astype(np.int32, copy=False),
-            top5=np.asarray(flat).reshape(-1, TOP).astype(np.int32, copy=False),
-            confidence=table["confidence"].to_numpy().astype(np.float32, copy=False),
-            label_confidence=table["label_confidence"].to_numpy().astype(np.float32, copy=False),
-            frames=extra.get("frame"),
-            zipf=extra.get("zipf"),
-        )
-    except (OSError, pa.ArrowException, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+    columns = _columns(name, content, _COLUMNS, optional=_OPTIONAL)
+    return Records(
+        header=header,
+        images=np.asarray(columns["image"].to_pylist(), dtype=np.str_),
+        labels=columns["label"].to_numpy(),
+        top5=_classes(columns["top5"]),
+        confidence=columns["confidence"].to_numpy(),
+        label_confidence=columns["label_confidence"].to_numpy(),
+        frames=columns["frame"].to_numpy() if "frame" in columns else None,
+        zipf=columns["zipf"].to_numpy() if "zipf" in columns else None,
+    )
 
 
 def read_correct(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.bool_]]:
     """The header of a file of records, and whether the first class is the label: a tenth of the work of reading all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     name = os.fspath(path)
     content, sealed = _read(path)
     header = _header(name, content, sealed=sealed)
+    columns = _columns(name, content, ("label", "top5"))
+    return header, np.asarray(_classes(columns["top5"])[:, 0] == columns["label"].to_numpy())
+
+
+def _classes(top5: Any) -> NDArray[np.int32]:
+    return np.asarray(top5.flatten()).reshape(-1, TOP)
+
+
+def _columns(name: str, content: bytes, wanted: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Arrow arrays by name, each of the type that was written and without empty places: those would become numbers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        table = pq.read_table(pa.BufferReader(content), columns=["label", "top5"]).combine_chunks()
-        top5 = np.asarray(table["top5"].combine_chunks().flatten()).reshape(-1, TOP)
-        return header, np.asarray(top5[:, 0] == table["label"].to_numpy())
+        there = pq.read_schema(pa.BufferReader(content)).names
+        missing = [column for column in wanted if column not in there]
+        if missing:
+            raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")
+        chosen = [*wanted, *(column for column in optional if column in there)]
+        table = pq.read_table(pa.BufferReader(content), columns=chosen)
+        columns = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+    if not columns:
+        raise InputError(f"{name}: records of no images; expected at least one")
+    for column, values in columns.items():
+        _check_column(f"{name}: {column}", column, values)
+    return columns
+
+
+def _check_column(where: str, column: str, values: Any) -> None:
+    import pyarrow as pa
+
+    kind = values.type
+    if column == "top5" and pa.types.is_fixed_size_list(kind) and kind.list_size == TOP:
+        inside = values.flatten()
+        kind, empty = inside.type, values.null_count + inside.null_count
+    else:
+        empty = values.null_count
+    expected = _TYPES[column]
+    if str(kind) != expected:
+        raise InputError(f"{where} of type {values.type} in records; expected {expected}")
+    if empty:
+        raise InputError(f"{where} is empty in {empty} of {len(values)} records; expected one for every image")
+    if column == "label" and int(np.asarray(values).min()) < 0:
+        raise InputError(f"{where} is negative in records; expected the number of a class")
 
 
 def _first_line(error: Exception) -> str:

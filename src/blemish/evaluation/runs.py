@@ -10,17 +10,20 @@
 
 from __future__ import annotations
 
-import json
 import os
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import Condition, read_condition
+from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 from blemish.types import InputError
 
@@ -58,7 +61,7 @@ class Run:
         """The model's name."""
         return str(self.info["model"]["name"])
 
-    @property
+    @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions of the benchmark, measured or not, in its order; clean images come first."""
         return tuple(read_condition(text) for text in self.info["benchmark"]["conditions"])
@@ -66,11 +69,16 @@ class Run:
     def family(self, condition: Condition) -> str:
         """The family of a condition's corruption; several one after the other are chains."""
         names = condition.names()
-        return str(self.info["benchmark"]["families"][names[0]]) if len(names) == 1 else "chains"
+        if len(names) != 1:
+            return "chains"
+        families = self.info["benchmark"]["families"]
+        if names[0] not in families:
+            raise InputError(f"no family of {names[0]} in benchmark.families")
+        return str(families[names[0]])
 
     def finished(self, condition: Condition) -> bool:
         """Whether all records of a condition are there."""
-        return all(record_path(self.folder, condition, stage).is_file() for stage in range(self.stages))
+        return all(is_file(record_path(self.folder, condition, stage)) for stage in range(self.stages))
 
     @property
     def stages(self) -> int:
@@ -100,7 +108,7 @@ class Run:
 
     def _path(self, condition: Condition, stage: int) -> Path:
         path = record_path(self.folder, condition, stage)
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"{self.folder}: no records of {condition} yet; run the same command again to finish")
         return path
 
@@ -120,30 +128,87 @@ class Run:
 def open_run(folder: str | os.PathLike[str]) -> Run:
     """The run in a folder."""
     path = Path(folder) / RUN_FILE
+    if not is_there(path):
+        raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made")
     try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(info, dict):
-            raise TypeError("not an object")
-        if missing := [key for key in _NEEDED if key not in info]:
-            if all(key in info for key in _OF_STREAMS):
-                raise _StreamError(
-                    f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
-                    "folder that blemish run made"
-                )
-            raise ValueError(f"{', '.join(missing)} missing")
+        info = read_json(path)
+        if isinstance(info, dict) and all(key in info for key in _OF_STREAMS) and "benchmark" not in info:
+            raise _StreamError(
+                f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
+                "folder that blemish run made"
+            )
+        _check_info(info)
         run = Run(Path(folder), info)
-        _ = run.name, run.conditions, run.stages
-    except FileNotFoundError:
-        raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made") from None
+        if not run.conditions:
+            raise InputError("no conditions in it")
+        for condition in run.conditions:
+            if len(condition.steps) == 1 and not condition.is_sequence:
+                run.family(condition)
     except _StreamError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except InputError as error:
         raise InputError(f"{path}: not a readable run file ({error})") from error
     return run
 
 
 class _StreamError(InputError):
     """A folder of results, but of a stream."""
+
+
+# What reading a run relies on, and of which type it has to be; what is not listed is shown at most.
+_ENTRIES: dict[str, tuple[type, ...]] = {
+    "benchmark": (dict,),
+    "benchmark.name": (str,),
+    "benchmark.title": (str,),
+    "benchmark.metric": (str,),
+    "benchmark.baseline": (str, NoneType),
+    "benchmark.conditions": (list,),
+    "benchmark.families": (dict,),
+    "benchmark.part_of": (dict, NoneType),
+    "benchmark.part_of.name": (str,),
+    "benchmark.part_of.conditions": (int,),
+    "protocol": (dict,),
+    "model": (dict,),
+    "model.name": (str,),
+    "data": (dict,),
+    "data.name": (str,),
+    "data.images": (int,),
+    "stages": (list,),
+    "classes": (list, NoneType),
+}
+_MAY_LACK = ("benchmark.title", "benchmark.baseline", "benchmark.part_of", "data.name", "classes")
+_MEMBERS: dict[str, type] = {"benchmark.conditions": str, "benchmark.families": str, "stages": dict, "classes": str}
+
+
+def _check_info(info: Any) -> None:
+    """Refuse a run file that lacks what the readers of a run rely on."""
+    if not isinstance(info, dict):
+        raise InputError("it is not an object")
+    for entry, kinds in _ENTRIES.items():
+        holder: Any = info
+        *parents, name = entry.split(".")
+        for parent in parents:
+            holder = (holder or {}).get(parent)
+        if holder is None:
+            continue  # its parent may be absent
+        if name not in holder:
+            if entry not in _MAY_LACK:
+                raise InputError(f"no {entry} in it")
+            continue
+        _check_entry(entry, holder[name], kinds)
+    if not info["stages"]:
+        raise InputError("stages is empty; expected the data of at least one")
+
+
+def _check_entry(entry: str, value: Any, kinds: tuple[type, ...]) -> None:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        expected = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
+        raise InputError(f"{entry} is {reprlib.repr(value)}; expected {expected}")
+    if isinstance(value, list | dict) and entry in _MEMBERS:
+        kind = _MEMBERS[entry]
+        members = value.values() if isinstance(value, dict) else value
+        if wrong := [item for item in members if not isinstance(item, kind)]:
+            raise InputError(f"{reprlib.repr(wrong[0])} among {entry}; expected {kind.__name__}")
 
 
 def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
@@ -154,9 +219,9 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
     found: dict[Path, Run] = {}
     for folder in folders:
         root = Path(folder)
-        if not root.is_dir():
+        if not is_folder(root):
             raise InputError(f"{root}: no such folder; expected one that blemish run made")
-        places = [root] if (root / RUN_FILE).is_file() else sorted(path.parent for path in root.glob(f"*/{RUN_FILE}"))
+        places = [root] if is_there(root / RUN_FILE) else sorted(path.parent for path in root.glob(f"*/{RUN_FILE}"))
         if not places:
             raise InputError(f"{root}: no results in it; expected a folder that blemish run made")
         streams = []

@@ -68,7 +68,7 @@ def _written(log: Path | None, text: str) -> str:
         return f"tracebacks:\n{text}"
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"{text}\n", encoding="utf-8")
+        log.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         return f"{log} could not be written ({error.strerror or error}); tracebacks:\n{text}"
     return f"tracebacks in {log}"

@@ -128,13 +128,14 @@ def compare(
             f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
             "compare them anyway only if this does not matter"
         )
-    there = finished(second)
+    there = set(finished(second))
     both = [condition for condition in finished(first) if condition in there]
     if not both:
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
     read = [read_tables(run, both, report=report) for run in (first, second)]
     one, other = _aligned(first, read[0], second, read[1], anyway=anyway)
-    offered = [c for c in first.conditions if c in second.conditions]
+    known = set(second.conditions)
+    offered = [condition for condition in first.conditions if condition in known]
     keys = [key for table in one for key in table]
     part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
     plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family, partial=part is not None)
@@ -199,7 +200,7 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
 
 
 def _condition_difference(here: Sequence[str], there: Sequence[str]) -> str:
-    only = [[text for text in a if text not in b] for a, b in ((here, there), (there, here))]
+    only = [[text for text in a if text not in b] for a, b in ((here, set(there)), (there, set(here)))]
     if not any(only):
         return ""  # another order changes nothing
     shown = [

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.core.reading import is_folder, is_there
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.array_source import block_source
-from blemish.data.arrays import check_images, read_members
+from blemish.data.arrays import check_images, member_names, read_members
 from blemish.data.folders import Mapped
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, open_stored
@@ -31,9 +31,9 @@ def open_other(path: str | os.PathLike[str], clean: Source, *, mapping: Mapped |
     in its order.
     """
     where = Path(path)
-    if where.is_dir():
+    if is_folder(where):
         return open_stored(where, mapping=mapping)
-    if not where.is_file():
+    if not is_there(where):
         raise InputError(f"{where}: no such file or folder; expected a corrupted set")
     if mapping is not None:
         raise InputError(f"{where}: an array file, whose images are those of {clean.name}; expected no mapping")
@@ -41,12 +41,7 @@ def open_other(path: str | os.PathLike[str], clean: Source, *, mapping: Mapped |
 
 
 def _members(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a readable .npz file ({error})") from error
-    found = [name for name in names if name not in _LABELS]
+    found = [name for name in member_names(path) if name not in _LABELS]
     if not found:
         raise InputError(f"{path}: no arrays of images in it; expected some with names such as fog@3")
     return sorted(found)

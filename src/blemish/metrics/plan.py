@@ -162,7 +162,8 @@ class _Maker:
         own = [(s, m) for s, m in self.missing if m.names == (name,) and (s == "family" or m.of in parts)]
         reasons = list(dict.fromkeys(item.why for scope, item in own if scope != "family"))
         rest = f" (and likewise for {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        self.missing = [item for item in self.missing if item not in own]
+        settled = set(own)
+        self.missing = [item for item in self.missing if item not in settled]
         self.missing.append(("benchmark", Missing((self._whole(name),), "", f"{reasons[0]}{rest}")))
 
 

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from blemish.core.printable import as_text
 from blemish.kernels import kernels_for
 from blemish.models.code import ending_refused
-from blemish.types import InputError
+from blemish.types import InputError, check_dense, odd_kind
 
 __all__ = ["Classifier", "Preprocessing", "Training", "class_scores"]
 
@@ -114,6 +115,10 @@ class Training:
     corruptions: tuple[str, ...] = ()
     augmentations: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Words that no file of results could hold are written otherwise."""
+        object.__setattr__(self, "augmentations", tuple(map(as_text, self.augmentations)))
+
 
 def class_scores(what: str, found: Any, count: int) -> Tensor:
     """What a model gave for ``count`` images, in float32 (count, classes); anything but such scores is refused.
@@ -122,7 +127,7 @@ def class_scores(what: str, found: Any, count: int) -> Tensor:
     """
     if not isinstance(found, Tensor):
         raise InputError(f"{what}: output of type {type(found).__name__}; expected a tensor of class scores")
-    if odd := _odd_kind(found):
+    if odd := odd_kind(found) or (f"complex ({found.dtype})" if found.is_complex() else None):
         raise InputError(f"{what}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
     if found.ndim != 2 or len(found) != count:
         raise InputError(
@@ -130,18 +135,6 @@ def class_scores(what: str, found: Any, count: int) -> Tensor:
             "per image"
         )
     return found.to(torch.float32)
-
-
-def _odd_kind(found: Tensor) -> str | None:
-    if found.is_nested:
-        return "a nested tensor"
-    if found.is_meta:
-        return "a tensor without values (on the device meta)"
-    if found.layout != torch.strided:
-        return f"a sparse tensor ({found.layout})"
-    if found.is_quantized:
-        return f"a quantised tensor ({found.dtype})"
-    return f"complex ({found.dtype})" if found.is_complex() else None
 
 
 @dataclass(frozen=True)
@@ -170,7 +163,8 @@ class Classifier:
     assumed: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings that no model means."""
+        """Refuse settings that no model means; a name that no file of results could hold is written otherwise."""
+        object.__setattr__(self, "name", as_text(self.name))
         if self.output not in get_args(Output):
             raise InputError(f"model {self.name}: output {self.output!r}; expected {' or '.join(get_args(Output))}")
         if self.skip_classes < 0:
@@ -179,6 +173,7 @@ class Classifier:
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
         """Probabilities, float32 (B, classes), of a uint8 batch (B, C, H, W)."""
+        check_dense(images, f"model {self.name}: images")
         values = self.preprocessing(images.to(self.device, non_blocking=True))
         with ending_refused(f"model {self.name}"):
             found = self.forward(values)

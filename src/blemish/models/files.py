@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from blemish.core.reading import check_regular
 from blemish.models.base import Classifier
 from blemish.models.onnx_file import load_onnx
 from blemish.models.sklearn_estimator import load_estimator
@@ -31,8 +32,7 @@ def load_file(path: str | Path, *, device: torch.device, allow_code: bool = Fals
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(SUFFIXES)} or .toml")
-    if not file.is_file():
-        raise InputError(f"{path}: no such file")
+    check_regular(file)
     if suffix in _PICKLES:
         return load_estimator(file, allow_code=allow_code)
     if suffix == ".onnx":

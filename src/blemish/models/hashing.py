@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from blemish.core.reading import open_regular
 from blemish.types import InputError
 
 __all__ = ["hash_bytes", "hash_files", "hash_state"]
@@ -36,10 +38,12 @@ def hash_files(paths: Iterable[Path]) -> str:
     """BLAKE2b over the contents of files, one after the other."""
     digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)
     for path in paths:
-        digest.update(path.stat().st_size.to_bytes(8, "little"))
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
+        with open_regular(path) as stream:
+            left = os.fstat(stream.fileno()).st_size
+            digest.update(left.to_bytes(8, "little"))
+            while chunk := stream.read(min(left, _CHUNK)):
                 digest.update(chunk)
+                left -= len(chunk)
     return digest.hexdigest()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files
+from blemish.models.onnx_external import external_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.sklearn_estimator import flat_preprocessing
 from blemish.types import InputError, optional_import
@@ -27,8 +27,6 @@ _TYPES = {
     "tensor(double)": np.float64,
     "tensor(uint8)": np.uint8,
 }
-# A StringStringEntryProto with the key "location": where a tensor's values lie outside the file.
-_LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
 
 Shape = list[int | str | None]
 Run = Callable[[NDArray[Any]], NDArray[Any]]
@@ -36,6 +34,7 @@ Run = Callable[[NDArray[Any]], NDArray[Any]]
 
 def load_onnx(path: Path, *, device: torch.device) -> Classifier:
     """The classifier in an ``.onnx`` file, with the input size and layout that the file states."""
+    files = [path, *external_files(path)]
     session = _session(path, device)
     required = session.get_inputs()
     if len(required) != 1:
@@ -60,7 +59,7 @@ def load_onnx(path: Path, *, device: torch.device) -> Classifier:
         name=path.stem,
         kind="onnx",
         forward=in_batches_of(str(path), batch, run),
-        weights=hash_files([path, *_external_files(path)]),
+        weights=hash_files(files),
         preprocessing=preprocessing,
         assumed=None if dtype == np.uint8 else NOTHING_SAID,
     )
@@ -135,13 +134,6 @@ def _output(path: Path, session: Any) -> str:
         found = ", ".join(f"{item.name} of {item.type}" for item in session.get_outputs())
         raise InputError(f"{path}: gives {found}; expected class scores (for scikit-learn exports: zipmap=False)")
     return str(scores[0].name)
-
-
-def _external_files(path: Path) -> list[Path]:
-    content = path.read_bytes()
-    names = {content[m.end() : m.end() + m.group(1)[0]].decode(errors="replace") for m in _LOCATION.finditer(content)}
-    files = [path.parent / name for name in sorted(names)]
-    return [file for file in files if file.is_file()]
 
 
 def _as_scores(scores: NDArray[Any]) -> Tensor:

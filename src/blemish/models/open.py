@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from blemish.core.reading import is_there, read_toml
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.sequences import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
@@ -123,7 +123,7 @@ def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: tor
         )
     if kind == "demo":
         return demo_model(rest or "plain", device=device)
-    if Path(spec).suffix.lower() in SUFFIXES or Path(spec).exists():
+    if Path(spec).suffix.lower() in SUFFIXES or is_there(spec):
         return load_file(spec, device=device, allow_code=allow_code)
     raise InputError(
         f"model {spec!r}; expected timm:NAME, torchvision:NAME, python:package.module:function, "
@@ -159,13 +159,7 @@ def _adjusted(model: Classifier, settings: dict[str, Any], corruptions: tuple[st
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
-        with path.open("rb") as stream:
-            found = tomllib.load(stream)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path}: not a readable TOML file ({error})") from error
+    found = read_toml(path)
     for key, value in found.items():
         _check_setting(path, key, value)
     if "model" not in found:

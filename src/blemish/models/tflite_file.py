@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from blemish.core.reading import read_bytes
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
@@ -32,18 +33,20 @@ def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
     [0, 1]. Mean and standard deviation, where given, are applied first; the model's own scale turns the result into
     its whole numbers. Operators of TensorFlow itself can read and write files, so the user has to allow them.
     """
-    if not allow_code and (found := _tensorflow_operators(path.read_bytes())):
+    if not allow_code and (found := _tensorflow_operators(read_bytes(path))):
         why = f"uses operators of TensorFlow ({', '.join(found[:3])}), which can read and write files"
         raise needs_permission(str(path), why, "convert it with TFLite's own operators only")
     runtime = _runtime()
     try:
         interpreter = runtime.Interpreter(model_path=str(path), num_threads=torch.get_num_threads())
         interpreter.allocate_tensors()
-    except (ValueError, RuntimeError, OSError) as error:
+    except Exception as error:  # damaged files fail in many ways inside the runtime
         raise InputError(f"{path}: not a readable TFLite model ({error})") from error
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     if len(inputs) != 1:
         raise InputError(f"{path}: {len(inputs)} inputs; expected one, the images")
+    if not outputs:
+        raise InputError(f"{path}: no outputs; expected class scores")
     taken, given = inputs[0], outputs[0]
     kind = np.dtype(taken["dtype"])
     if kind.name not in ("float32", *_LOWEST):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 
+from blemish.core.reading import open_regular
 from blemish.data.memory import check_fits
 from blemish.types import InputError
 
@@ -28,11 +29,8 @@ def torch_kind(path: Path) -> TorchKind:
     What ``torch.save`` wrote may be tensors, or objects that run code when they are read; only reading it without
     running anything (``weights_only``) can tell.
     """
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(len(_ZIP))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with open_regular(path) as stream:
+        start = stream.read(len(_ZIP))
     if start == _ZIP:
         return _archive_kind(path)
     # The name of its first member can make a tar begin like a pickle; torch would unpack it.

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from blemish.core.reading import check_regular
 from blemish.data.memory import check_fits
 from blemish.models.base import Classifier, Output, Preprocessing, Training
 from blemish.models.code import ending_refused
@@ -114,8 +115,7 @@ def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
 def read_state(path: str | Path) -> dict[str, Tensor]:
     """The state dict in a file: what ``torch.save`` wrote, or a ``.npz`` of arrays. No code in the file is run."""
     file = Path(path)
-    if not file.is_file():
-        raise InputError(f"{path}: no such file")
+    check_regular(file)
     state = _read_arrays(file) if file.suffix.lower() == ".npz" else _unwrapped(read_safely(file))
     if not state or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{path}: no state dict in it; expected tensors by name")
@@ -181,8 +181,10 @@ class _Forward:
                 "are its size and channels right (--size, --channels)?"
             ) from error
         self._taken.add(tuple(values.shape[1:]))
-        if isinstance(scores, Mapping) or hasattr(scores, "logits"):
-            scores = scores["logits"] if isinstance(scores, Mapping) else scores.logits
+        if isinstance(scores, Mapping):
+            scores = scores.get("logits", scores)
+        elif hasattr(scores, "logits"):
+            scores = scores.logits
         return scores  # type: ignore[no-any-return]
 
 

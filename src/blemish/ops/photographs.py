@@ -8,6 +8,7 @@ by byte, so that it does not matter which is there. Nothing else is ever used in
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import sys
@@ -18,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
+from blemish.core.reading import read_bytes
 from blemish.ops.cache import cached
 from blemish.types import InputError
 
@@ -148,10 +150,14 @@ def _unusable(folder: Path, name: str, error: Exception | str) -> InputError:
 
 @lru_cache(maxsize=4)
 def _digest(folder: Path, stamp: Stamp) -> str:
+    return digest_of([_content(folder, name) for name in FILES])
+
+
+def _content(folder: Path, name: str) -> bytes:
     try:
-        return digest_of([(folder / name).read_bytes() for name in FILES])
-    except OSError as error:
-        raise _unusable(folder, Path(str(error.filename)).name, error) from error
+        return read_bytes(folder / name)
+    except InputError as error:
+        raise _unusable(folder, name, error) from error
 
 
 def digest_of(contents: list[bytes]) -> str:
@@ -168,8 +174,10 @@ def load(folder: Path, stamp: Stamp) -> tuple[Tensor, ...]:
     pictures = []
     for name in FILES:
         try:
-            with Image.open(folder / name) as picture:
+            with Image.open(io.BytesIO(_content(folder, name)), formats=("JPEG", "PNG")) as picture:
                 pictures.append(torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1).contiguous())
-        except (OSError, UnidentifiedImageError) as error:
+        except InputError:
+            raise
+        except Exception as error:  # decoders of damaged files raise almost anything
             raise _unusable(folder, name, error) from error
     return tuple(pictures)

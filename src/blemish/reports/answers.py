@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.reading import is_there
+from blemish.data.arrays import read_members
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import PICTURES, Run
 from blemish.types import InputError
@@ -17,6 +18,7 @@ from blemish.types import InputError
 __all__ = ["Answers", "Hit", "Pictures", "class_name", "gather", "read_pictures", "worst_hit"]
 
 _MOST_BYTES = 1 << 29
+_REQUIRED = ("names", "images", "labels", "ids")
 
 
 @dataclass(frozen=True)
@@ -135,24 +137,18 @@ class Pictures:
 def read_pictures(run: Run) -> Pictures | None:
     """The pictures kept with a run; None where it has none."""
     path = run.folder / PICTURES
-    if not path.is_file():
+    if not is_there(path):
         return None
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > _MOST_BYTES:
-            raise InputError(f"{path}: unpacks to {size:,} bytes; expected at most {_MOST_BYTES:,}")
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-        return _checked(path, arrays)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        return _checked(path, read_members(path, (*_REQUIRED, "classes"), most=_MOST_BYTES))
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: not readable pictures ({error})") from error
 
 
 def _checked(path: Path, arrays: dict[str, NDArray[np.generic]]) -> Pictures:
-    missing = [name for name in ("names", "images", "labels", "ids") if name not in arrays]
+    missing = [name for name in _REQUIRED if name not in arrays]
     if missing:
         raise InputError(f"{path}: no {', '.join(missing)} in it; expected names, images, labels and ids")
     images, names = arrays["images"], arrays["names"]

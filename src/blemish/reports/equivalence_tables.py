@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator
 from typing import Any
 
 from blemish.benchmarks.benchmark import STORAGES
+from blemish.core.csv_files import csv_text
 from blemish.metrics.bootstrap import Estimate
 from blemish.metrics.equivalence import Contrast, Equivalence
 from blemish.metrics.equivalence_verdicts import FEWEST, Verdict, overall
@@ -202,12 +201,8 @@ def _entry(item: Contrast) -> dict[str, Any]:
 
 def equivalence_csv(found: Equivalence) -> str:
     """A row per number with all digits; grey levels, and percent for accuracies."""
-    buffer = io.StringIO()
     rows = list(_rows(found))
-    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return csv_text([rows[0], *(row.values() for row in rows)])
 
 
 def equivalence_json(found: Equivalence) -> str:

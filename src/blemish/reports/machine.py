@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from blemish.core.csv_files import csv_text
 from blemish.metrics.compare import Comparison
 from blemish.reports.reading import Reading, differences
 from blemish.reports.tables import FOOTNOTE
@@ -103,10 +102,7 @@ def comparison_csv(found: Comparison) -> str:
 
 def _csv(rows: Iterable[Mapping[str, object]], *, marked: bool) -> str:
     """Numbers with all their digits; a footnote, where one is due, as a last line that starts with #."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    for number, row in enumerate(rows):
-        if number == 0:
-            writer.writerow(row)
-        writer.writerow([repr(value) if isinstance(value, float) else value for value in row.values()])
-    return buffer.getvalue() + (f"# {FOOTNOTE}\n" if marked else "")
+    lines: list[Iterable[object]] = []
+    for row in rows:
+        lines += [row.values()] if lines else [row, row.values()]
+    return csv_text(lines) + (f"# {FOOTNOTE}\n" if marked else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import reprlib
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from blemish.core.reading import is_there, read_json
 from blemish.evaluation.runs import Run
 from blemish.ops.balls import Norm
 from blemish.separation.exact import NORMS, Pair, Separation
@@ -160,13 +160,12 @@ class _Node:
 
 
 def _read(path: Path) -> _Node | None:
-    try:
-        return _Node(path, json.loads(path.read_bytes()))
-    except FileNotFoundError:
+    if not is_there(path):
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        reason = f"not readable as JSON ({error.strerror if isinstance(error, OSError) else error})"
-        raise InputError(f"{path}: {reason}; expected what blemish {path.stem} writes") from error
+    try:
+        return _Node(path, read_json(path, nan=True))
+    except InputError as error:
+        raise InputError(f"{error}; expected what blemish {path.stem} writes") from error
 
 
 def _pair(node: _Node) -> Pair:

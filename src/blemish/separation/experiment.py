@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from blemish.core.reading import read_json
 from blemish.execution import Calls, Failed, Processes
 from blemish.execution.failures import raise_failures
 from blemish.ops.balls import Norm
@@ -158,9 +159,9 @@ def _claim(folder: Path, protocol: Protocol) -> None:
         write_bytes(path, json.dumps(asked, indent=1).encode(), destination=folder)
         return
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = read_json(path)
         different = [name for name in asked if kept.get(name) != asked[name]]
-    except (OSError, ValueError, AttributeError) as error:
+    except (ValueError, AttributeError) as error:
         raise InputError(f"{path}: not a readable protocol ({error})") from error
     if different:
         name = different[0]
@@ -172,11 +173,13 @@ def _claim(folder: Path, protocol: Protocol) -> None:
 
 def _read(path: Path, protocol: Protocol) -> NDArray[np.float64]:
     try:
-        table = np.array(json.loads(path.read_text(encoding="utf-8"))["accuracy"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        table = np.array(read_json(path)["accuracy"], dtype=np.float64)
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a readable run ({error}); remove it to have it made again") from error
     if table.shape != (len(protocol.eps_test), len(protocol.eps_train)):
         raise InputError(f"{path}: a table of shape {table.shape}; remove it to have it made again")
+    if not ((table >= 0) & (table <= 1)).all():
+        raise InputError(f"{path}: accuracies outside 0 … 1; remove it to have it made again")
     return table
 
 

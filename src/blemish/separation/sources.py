@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
+from blemish.core.reading import is_folder
+from blemish.data.arrays import ARRAY_SUFFIXES, is_archive, member_names, read_arrays, read_members, read_npy
 from blemish.data.pictures import list_pictures, read_picture, resize_and_crop
 from blemish.separation.search import Progress
 from blemish.types import InputError
@@ -51,7 +51,7 @@ def read_points(
     must be of one size; ``resize`` and ``crop`` make them so. ``progress`` is told how many are read, of how many.
     """
     name = os.fspath(path)
-    if Path(name).is_dir():
+    if is_folder(name):
         if labels is not None:
             raise InputError(f"{name}: labels of pictures are their folders; expected no labels file")
         return _read_folder(name, resize, crop, progress)
@@ -73,24 +73,18 @@ def read_points(
 
 
 def _member(name: str, keys: tuple[str, ...], what: str) -> NDArray[Any]:
-    if not Path(name).is_file():
-        raise InputError(f"{name}: no such file")
-    try:
-        found = np.load(name, mmap_mode="r", allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            if what == "labels" and keys == _LABEL_KEYS and found.ndim > 2:
-                raise InputError(f"{name}: no labels in it; expected a .npz with labels or y, or a labels file")
-            return found
-        with found:
-            key = next((key for key in keys if key in found.files), None)
-            if key is None:
-                held = ", ".join(found.files) or "nothing"
-                raise InputError(f"{name}: holds {held}; expected {what} under one of {', '.join(keys)}")
-            return np.asarray(found[key])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: not a readable array file ({error})") from error
+    if not is_archive(name):
+        array = read_npy(name)
+        if what == "labels" and keys == _LABEL_KEYS and array.ndim > 2:
+            raise InputError(f"{name}: no labels in it; expected a .npz with labels or y, or a labels file")
+        return array
+    held = member_names(name)
+    key = next((key for key in keys if key in held), None)
+    if key is None:
+        raise InputError(
+            f"{name}: holds {', '.join(held) or 'nothing'}; expected {what} under one of {', '.join(keys)}"
+        )
+    return read_members(name, (key,))[key]
 
 
 def _read_folder(root: str, resize: int | None, crop: int | None, progress: Progress | None) -> LabelledPoints:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from blemish.data.arrays import ImageArray, read_arrays
+from blemish.data.arrays import ImageArray, read_arrays, read_npy
 from blemish.data.source import check_unchanged, file_stamp
 from blemish.execution.base import Executor
 from blemish.execution.failures import FAILURES_FILE
@@ -126,9 +126,9 @@ def _check_labels(path: Path, content: bytes, journal: Journal) -> None:
         return
     if path.exists():
         try:
-            same = np.array_equal(np.load(path, allow_pickle=False), np.load(io.BytesIO(content), allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{path} cannot be read ({error}); remove it, or choose another destination") from error
+            same = np.array_equal(read_npy(path), np.load(io.BytesIO(content), allow_pickle=False))
+        except InputError as error:
+            raise InputError(f"{error}; remove it, or choose another destination") from error
         if not same:
             raise InputError(f"{path} holds other labels; choose another destination")
 

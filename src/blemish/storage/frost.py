@@ -12,6 +12,7 @@ import zipfile
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
+from blemish.core.reading import read_bytes
 from blemish.ops.photographs import FILES, REFERENCE_DIGEST, digest_of, fetched_folder
 from blemish.storage.files import check_folder, write_bytes
 from blemish.types import InputError
@@ -41,7 +42,7 @@ def fetch_frost(
     if _are_there(target):
         return target, False
     check_folder(target)
-    contents = _photographs(_downloaded() if wheel is None else _read(Path(wheel)))
+    contents = _photographs(_downloaded() if wheel is None else read_bytes(wheel))
     for name, content in contents.items():
         write_bytes(target / name, content)
     return target, True
@@ -49,16 +50,9 @@ def fetch_frost(
 
 def _are_there(folder: Path) -> bool:
     try:
-        return digest_of([(folder / name).read_bytes() for name in FILES]) == REFERENCE_DIGEST
-    except OSError:
+        return digest_of([read_bytes(folder / name) for name in FILES]) == REFERENCE_DIGEST
+    except InputError:
         return False
-
-
-def _read(wheel: Path) -> bytes:
-    try:
-        return wheel.read_bytes()
-    except OSError as error:
-        raise InputError(f"{wheel}: cannot be read ({error.strerror or error})") from error
 
 
 def _photographs(wheel: bytes) -> dict[str, bytes]:

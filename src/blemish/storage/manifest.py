@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import PIL
 import torch
 
+from blemish.core.reading import read_json
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import severity_text
 from blemish.storage.files import write_bytes
@@ -57,8 +59,9 @@ def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path
                 raise InputError(f"{output} exists, but no {MANIFEST} says how it was made; choose another destination")
         return wanted
     try:
-        present = dict(json.loads(path.read_text(encoding="utf-8"))["protocol"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        present = dict(read_json(path)["protocol"])
+        _check_protocol(present)
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a readable manifest ({error}); choose another destination") from error
     differences = _differences(present, wanted)
     if differences:
@@ -67,6 +70,16 @@ def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path
             "repeat those settings, or choose another destination"
         )
     return _joined(present, wanted)
+
+
+def _check_protocol(present: dict[str, Any]) -> None:
+    """Refuse what cannot be compared with the protocol of a run."""
+    corruptions, severities = present["corruptions"], present["severities"]
+    if not isinstance(corruptions, dict) or not all(isinstance(entry, dict) for entry in corruptions.values()):
+        raise InputError(f"corruptions is {reprlib.repr(corruptions)}; expected an object for each")
+    numbers = isinstance(severities, list) and all(type(level) in (int, float) for level in severities)
+    if not numbers:
+        raise InputError(f"severities is {reprlib.repr(severities)}; expected a list of numbers")
 
 
 def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
@@ -86,7 +99,7 @@ def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(severity_text(item) for item in value)
+        return ",".join(severity_text(item) if isinstance(item, int | float) else str(item) for item in value)
     return "not set" if value is None else str(value)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blemish.core.files import Digest, digest_of, file_digest
-from blemish.data.pictures import picture_bytes
+from blemish.core.reading import read_bytes
 from blemish.storage.journal import Entry, SourceFile
 from blemish.types import InputError
 
@@ -51,7 +51,7 @@ def check_picture(
         intact = _intact(wanted, copies, quick=True)
         if len(intact) == len(wanted):
             return Checked(name, before, b"", intact, is_news=False)
-    content = picture_bytes(path)
+    content = read_bytes(path)
     source = SourceFile(len(content), found.st_mtime_ns, digest_of(content).hash)
     if before is None or before.hash == source.hash:
         return Checked(name, source, content, _intact(wanted, copies, quick=quick), is_news=before != source)

@@ -12,12 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from blemish.core.reading import read_bytes
 from blemish.models.torch_archive import torch_kind
 from blemish.types import InputError
 
 __all__ = ["DamagedFileError", "read_state", "state_bytes"]
 
 _SEAL = "seal"
+
+
+# The states of several networks; what does not fit into memory fails anyway.
+_MAX_BYTES = 2**40
 
 
 class DamagedFileError(InputError):
@@ -37,10 +42,7 @@ def read_state(path: Path, keys: Sequence[str], *, sealed: bool = True) -> dict[
     Every byte is compared with its checksum first, and what was read with the seal; ``sealed=False`` also takes files
     from before there were seals.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: not readable ({error.strerror or error})") from error
+    content = read_bytes(path, most=_MAX_BYTES)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             changed = archive.testzip()

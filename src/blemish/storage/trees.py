@@ -14,13 +14,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from blemish.core.printable import as_text
+from blemish.core.reading import read_bytes
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.severity import severity_text
 from blemish.data.pictures import (
     PICTURE_SUFFIXES,
     decode_picture,
     list_pictures,
-    picture_bytes,
     picture_id,
     resize_and_crop,
 )
@@ -89,7 +90,7 @@ def corrupt_picture(
     suffix = target.suffix.lower()
     if suffix and suffix not in PICTURE_SUFFIXES and not target.is_dir():
         raise _unknown_kind(target)
-    picture, orientation = _load(path, picture_bytes(path), recipe)
+    picture, orientation = _load(path, read_bytes(path), recipe)
     if target.is_dir() or suffix not in PICTURE_SUFFIXES:
         outcome = _write(path.parent, target, [path.name], recipe, Writing(InProcess(), whole=False), quick=quick)
         if progress is not None:
@@ -127,8 +128,8 @@ def _write(root: Path, target: Path, names: list[str], recipe: Recipe, writing: 
 
 def folder_mark(root: Path) -> str:
     """A folder's name and a digest of its place: another folder's pictures of the same name are not these."""
-    place = hashlib.blake2b(root.resolve().as_posix().encode(), digest_size=4).hexdigest()
-    return f"{root.resolve().name} ({place})"
+    place = hashlib.blake2b(os.fsencode(root.resolve().as_posix()), digest_size=4).hexdigest()
+    return f"{as_text(root.resolve().name)} ({place})"
 
 
 def check_apart(root: Path, target: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.core.reading import is_there, read_json
 from blemish.execution.base import Executor
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
@@ -67,7 +68,7 @@ def calibrate(
         surfaces: dict[Pair, Surface] = {}
         paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
         for pair, path in paths.items():
-            if path.is_file():
+            if is_there(path):
                 surfaces[pair] = _read(path, protocol, pair)
         todo = [pair for pair in pairs if pair not in surfaces]
         place = executor or InProcess()
@@ -127,7 +128,7 @@ def _check_protocol(folder: Path, protocol: dict[str, Any]) -> None:
     if not path.exists():
         write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
         return
-    found = _read_json(path)
+    found = read_json(path)
     different = differing(found, protocol)
     if different:
         raise InputError(f"{folder}: holds a calibration made otherwise ({different}); choose another folder")
@@ -140,13 +141,6 @@ def pair_file(first: str, second: str) -> str:
     'fog+noc_rain.parquet'
     """
     return f"{first}+{second}.parquet".replace(":", "_")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not readable ({error})") from error
 
 
 def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
@@ -163,10 +157,12 @@ def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
 def read_calibration(folder: Path) -> tuple[dict[Pair, Surface], dict[str, Any]]:
     """All surfaces in a folder, and the protocol."""
     path = folder / PROTOCOL_FILE
-    if not path.is_file():
+    if not is_there(path):
         raise InputError(f"{folder}: no {PROTOCOL_FILE} in it; expected a folder that blemish ccc calibrate made")
-    protocol = _read_json(path)
+    protocol = read_json(path)
+    if not isinstance(protocol, dict):
+        raise InputError(f"{path}: not an object; expected what blemish ccc calibrate writes")
     surfaces = [_read(file, protocol) for file in sorted(folder.glob("*+*.parquet"))]
     if not surfaces:
         raise InputError(f"{folder}: no surfaces in it yet; run blemish ccc calibrate again to finish")
-    return {(surface.first, surface.second): surface for surface in surfaces}, dict(protocol)
+    return {(surface.first, surface.second): surface for surface in surfaces}, protocol

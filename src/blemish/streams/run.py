@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from blemish.core.reading import read_json
 from blemish.data.labels import check_below
 from blemish.storage.files import held_folder, write_bytes
 from blemish.streams.checkpoints import PLACE, Checkpoint, Checkpoints, Columns
@@ -178,9 +179,9 @@ def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoi
 def _read_info(folder: Path) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not readable ({error}); expected a folder that blemish ccc run made") from error
+        found = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; expected a folder that blemish ccc run made") from error
     if not isinstance(found, dict) or not isinstance(found.get("methods"), list):
         raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
     return found

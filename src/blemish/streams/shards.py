@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from PIL import Image
 
+from blemish.core.reading import open_regular, read_json
 from blemish.execution.base import Executor, Tell
 from blemish.execution.failures import completed
 from blemish.execution.in_process import InProcess
@@ -111,11 +112,11 @@ def materialise(
 def _is_whole(path: Path) -> bool:
     """Whether a shard is there, with the end of an archive at its end."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(max(0, size - len(_ARCHIVE_END)))
-            return size > 0 and size % tarfile.RECORDSIZE == 0 and stream.read() == _ARCHIVE_END
-    except OSError:
+            return size % tarfile.RECORDSIZE == 0 and stream.read() == _ARCHIVE_END
+    except (OSError, InputError):
         return False
 
 
@@ -169,9 +170,9 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
         write_bytes(path, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode(), destination=destination)
         return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not readable ({error}); choose another folder") from error
+        found = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; choose another folder") from error
     different = differing(found, settings)
     if different:
         raise InputError(f"{destination}: holds another stream ({different}); choose another folder")

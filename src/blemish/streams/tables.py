@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from blemish.core.reading import read_bytes
 from blemish.evaluation.records import parquet_bytes, read_header
 from blemish.types import InputError
 
@@ -28,7 +29,7 @@ def read_table(path: Path, kind: str, columns: Sequence[str]) -> tuple[dict[str,
     if header.get("kind") != kind:
         raise InputError(f"{path}: records of {header.get('kind', 'a model on a benchmark')}; expected {kind}")
     try:
-        table = pq.read_table(path).combine_chunks()
+        table = pq.read_table(pa.BufferReader(read_bytes(path))).combine_chunks()
     except (OSError, pa.ArrowException, ValueError) as error:
         raise InputError(f"{path}: damaged records ({str(error).splitlines()[0]})") from error
     missing = [column for column in columns if column not in table.column_names]

@@ -8,12 +8,12 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.reading import parse_json, read_text
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
 from blemish.rng import check_seed
@@ -95,17 +95,17 @@ class Walk:
     def from_json(cls, text: str, *, name: str = "walk", catalog: Catalog = catalog) -> Walk:
         """The walk that a text describes, with every corruption and severity checked."""
         try:
-            data = json.loads(text)
+            data = parse_json(text)
             if data["format"] != FORMAT:
                 raise InputError(f"{name}: a walk of format {data['format']}; this version reads format {FORMAT}")
             steps = tuple(
                 Step(str(a), float(s), str(b), float(t), int(n), float(p), int(k))
                 for a, s, b, t, n, p, k in data["steps"]
             )
-            walk = cls(steps, dict(data["protocol"]), bool(data["closed"]))
+            walk = cls(steps, _checked_protocol(data["protocol"]), bool(data["closed"]))
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{name}: not a walk ({error!r}); expected what blemish ccc walk writes") from error
         for step in walk.steps:
             for corruption, severity in ((step.first, step.first_severity), (step.second, step.second_severity)):
@@ -113,13 +113,22 @@ class Walk:
         return walk
 
 
+def _checked_protocol(found: Any) -> dict[str, Any]:
+    """What a walk says of how it was chosen, as far as it is read again."""
+    protocol = dict(found)
+    target, calibration = protocol.get("target"), protocol.get("calibration")
+    if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
+        raise TypeError(f"target {target!r}")
+    if calibration is not None and not isinstance(calibration, dict):
+        raise TypeError(f"calibration {calibration!r}")
+    if calibration and not isinstance(calibration.get("model", {}), dict | None):
+        raise TypeError(f"the model of the calibration {calibration['model']!r}")
+    return protocol
+
+
 def read_walk(path: str | os.PathLike[str]) -> Walk:
     """The walk in a file."""
-    try:
-        text = FilePath(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{os.fspath(path)}: cannot be read ({error})") from error
-    return Walk.from_json(text, name=os.fspath(path))
+    return Walk.from_json(read_text(path), name=os.fspath(path))
 
 
 def find_paths(
