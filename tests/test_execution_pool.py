@@ -8,7 +8,7 @@ import pickle
 import queue
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from blemish.execution.pool import WorkerPool
 from blemish.execution.worker import OPENING, Queued, Told
 from blemish.types import InputError, WorkerError
 
-KINDS = ("well", "dies", "dies once", "raises", "raises once", "refused")
+KINDS = ("well", "dies", "dies once", "tells afterwards", "raises", "raises once", "refused")
 RETRIES = 2
 
 
@@ -41,7 +41,7 @@ class Sight:
 class Play(WorkerPool):
     """Workers that only pretend, in this process. Units say what happens: their number, how they end, and whether late.
 
-    Late results are held back ``until`` a unit has begun.
+    Late results are held back ``until`` something has happened.
     """
 
     reach = "process"
@@ -49,7 +49,7 @@ class Play(WorkerPool):
 
     count: int = 2
     opening: str = ""
-    until: int | None = None
+    until: Callable[[Sight], bool] = lambda _: True
     sight: Sight = field(default_factory=Sight)
 
     @property
@@ -117,10 +117,16 @@ class Actor:
             self.says.put(WorkerError("killed"))
         elif kind == "raises" or (kind == "raises once" and first):
             self.says.put(Failed(number, "error", "trace", 1))
+        elif kind == "too large":
+            self.says.put(MemoryError("so large"))
         elif kind == "refused":
             self.says.put(Failed(number, "bad", "trace", 1, bad_input=True))
         else:
             self.says.put(Done(number, unit * 2))
+            if kind == "dies afterwards":
+                self.says.put(WorkerError("killed"))
+            if kind == "tells afterwards":
+                self.says.put(Told(number, "too late"))
 
     def receive(self) -> bytes:
         while True:
@@ -128,10 +134,10 @@ class Actor:
                 said = self.says.get(timeout=0.001)
                 break
             except queue.Empty:  # nobody has sent another unit in the meantime
-                if self.pool.until is None or self.pool.sight.begun[self.pool.until]:
+                if self.pool.until(self.pool.sight):
                     with self.lock:
                         self.finish()
-        if isinstance(said, WorkerError):
+        if isinstance(said, Exception):
             raise said
         return said and pickle.dumps(said)
 
@@ -163,7 +169,7 @@ def test_whatever_happens_each_unit_has_its_own_outcome(
     assert sorted(found) == list(range(len(units)))
     for unit, kind, _ in units:
         outcome = found[unit]
-        if kind in ("well", "dies once", "raises once"):
+        if kind not in ("dies", "raises", "refused"):
             assert isinstance(outcome, Done), "blamed for what another did"
             assert outcome.result == 2 * unit
         else:
@@ -176,7 +182,9 @@ def test_whatever_happens_each_unit_has_its_own_outcome(
 @pytest.mark.parametrize("kind", ["dies once", "raises once"])
 def test_no_blame_while_two_units_are_with_a_worker(kind: str) -> None:
     """A GPU fails late: what the second unit meets may be the first one's doing."""
-    found = outcomes(Play(count=1, retries=0, until=1), [(0, "well", True), (1, kind, False)])
+    found = outcomes(
+        Play(count=1, retries=0, until=lambda sight: sight.begun[1] > 0), [(0, "well", True), (1, kind, False)]
+    )
     assert [type(found[unit]) for unit in (0, 1)] == [Done, Done]
 
 
@@ -246,6 +254,19 @@ def test_errors_of_the_caller_are_raised_as_they_are() -> None:
         outcomes(pool, [lambda: 1])
     assert not pool.sight.alive
     assert threading.active_count() == 1
+
+
+def test_a_worker_that_dies_with_nothing_to_do() -> None:
+    """Nobody is blamed, and nothing is done about it while nothing waits."""
+    pool = Play(count=2, retries=0, until=lambda sight: len(sight.alive) == 1)
+    found = outcomes(pool, [(0, "dies afterwards", False), (1, "well", True)])
+    assert [type(found[unit]) for unit in (0, 1)] == [Done, Done]
+    assert pool.sight.started == 2
+
+
+def test_a_listener_that_fails_is_not_waited_for() -> None:
+    with pytest.raises(MemoryError, match="so large"):
+        outcomes(Play(count=2), [(0, "too large", False)])
 
 
 def test_what_is_told_belongs_to_its_unit() -> None:

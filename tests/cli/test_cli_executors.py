@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import typer
 from typer.testing import CliRunner
 
+from blemish.cli.common import friendly
 from blemish.cli.executors import chosen_executor, own_device
 from blemish.cli.main import app
 from blemish.execution import Processes
-from blemish.types import InputError
+from blemish.types import InputError, WorkerError
 
 runner = CliRunner()
 
@@ -63,6 +65,19 @@ def test_devices_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -> 
         chosen_executor(None, "all", device="cpu")
     with pytest.raises(InputError, match="--device cuda, but torch sees no GPU"):
         chosen_executor(2, device="cuda")
+
+
+def test_lost_workers_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a traceback, and with another exit code than bad input, which trying again does not mend."""
+
+    @friendly
+    def command() -> None:
+        raise WorkerError("failed: fog@3; all others are done")
+
+    with pytest.raises(typer.Exit) as stopped:
+        command()
+    assert stopped.value.exit_code == 1
+    assert capsys.readouterr().err.strip() == "error: failed: fog@3; all others are done"
 
 
 def test_the_device_of_the_coordinator() -> None:

@@ -193,6 +193,17 @@ def test_runs_side_by_side_give_the_same(tmp_path: Path) -> None:
     )
 
 
+def test_runs_side_by_side_that_fail(tmp_path: Path) -> None:
+    """What cannot be sent is refused; what fails is told at once, for it would in every run."""
+    points, labels = two_blobs()
+    settings: dict[str, Any] = {"model": "t", "epsilon_min": 0.05, "runs": 50, "k": 2, "jobs": 2, "folder": tmp_path}
+    with pytest.raises(InputError, match="cannot be sent to other processes"):
+        experiment(points, labels, threshold, **settings)
+    with pytest.raises(InputError, match=r"run .: AttributeError: 'int' object has no attribute 'fit'") as failed:
+        experiment(points, labels, from_estimator(int), **settings)
+    assert "Traceback" in str(failed.value.__cause__)
+
+
 def test_uint8_images_are_trained_on_from_0_to_1() -> None:
     images = np.array([[[0, 0]], [[255, 255]]] * 20, dtype=np.uint8)
     matrix = experiment(images, np.arange(40) % 2, threshold, model="t", epsilon_min=0.4, runs=2, k=2)

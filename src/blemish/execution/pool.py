@@ -179,7 +179,7 @@ class _Run:
         self._pool, self._job, self._threads, self._waiting, self._progress = pool, job, threads, waiting, progress
         self._posts: dict[int, _Post] = {}
         self._listeners: list[threading.Thread] = []
-        self._said: queue.SimpleQueue[tuple[_Post, bytes | WorkerError]] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[tuple[_Post, bytes | Exception]] = queue.SimpleQueue()
         self._numbers = itertools.count(OPENING + 1)
         self._patience = None if pool.needs is None else _PATIENCE_SECONDS
         self._unopened, self._why = 0, ""
@@ -213,7 +213,7 @@ class _Run:
             post.worker.open(self._job, self._threads)
             while content := post.worker.receive():
                 self._said.put((post, content))
-        except WorkerError as error:
+        except Exception as error:  # whatever it is, somebody waits for it
             self._said.put((post, error))
 
     def _give(self, post: _Post) -> None:
@@ -235,15 +235,17 @@ class _Run:
             )
             post, said = self._said.get()
         self._patience = None
+        if isinstance(said, bytes):
+            return post, pickle.loads(said)
         if isinstance(said, WorkerError):
             return post, Failed(OPENING, str(said), str(said), 1, lost=True)
-        return post, pickle.loads(said)
+        raise said
 
     def _handle(self, post: _Post, message: Message) -> list[Outcome[Any, Any]]:
         if self._posts.get(post.place) is not post:  # it was ended, and may have said something before
             return []
         if isinstance(message, Told):
-            if self._progress is not None:
+            if self._progress is not None and message.unit in post.held:
                 self._progress(post.held[message.unit].unit, message.what)
             return []
         if isinstance(message, Queued):
@@ -262,7 +264,7 @@ class _Run:
         if _JOB in tickets:
             self._opened(message)
             return []
-        return self._ended(tickets, message)
+        return self._ended(tickets, message) if tickets else []
 
     def _opened(self, message: Done[Any, Any] | Failed[Any]) -> None:
         if isinstance(message, Done):

@@ -23,14 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.reading import read_json
 from blemish.execution import Calls, Failed, Processes
-from blemish.execution.failures import raise_failures
 from blemish.ops.balls import Norm
 from blemish.rng import Words
 from blemish.separation.exact import checked_points
 from blemish.separation.noise import Draws, Noise, as_unit_floats
 from blemish.separation.scores import Matrix, accuracy
 from blemish.storage.files import held_folder, write_bytes
-from blemish.types import InputError, optional_import
+from blemish.types import InputError, WorkerError, optional_import
 
 __all__ = ["Predict", "Protocol", "Trainer", "experiment", "forest", "from_estimator", "nearest_neighbour"]
 
@@ -197,7 +196,7 @@ def _several(
     """Runs and their tables, as they are finished."""
     work = partial(_one, points, codes, train, protocol, folder)
     apart = jobs > 1 and len(which) > 1
-    tables = _apart(work, which, folder, jobs) if apart else ((run, work(run)) for run in which)
+    tables = _apart(work, which, jobs) if apart else ((run, work(run)) for run in which)
     for done, table in enumerate(tables, start=runs - len(which) + 1):
         if progress is not None:
             progress(done, runs)
@@ -205,14 +204,14 @@ def _several(
 
 
 def _apart(
-    work: Callable[[int], NDArray[np.float64]], which: Sequence[int], folder: Path | None, jobs: int
+    work: Callable[[int], NDArray[np.float64]], which: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     with contextlib.closing(Processes(jobs).run(Calls(work), which)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, Failed):  # what fails in one run will in others
-                raise_failures([outcome], folder, "run {}".format)
-            else:
-                yield outcome.unit, outcome.result
+                kind = WorkerError if outcome.lost else InputError
+                raise kind(f"run {outcome.unit}: {outcome.reason}") from RuntimeError(outcome.traceback)
+            yield outcome.unit, outcome.result
 
 
 def _one(
