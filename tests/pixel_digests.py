@@ -68,10 +68,20 @@ def digests(made: Mapping[str, NDArray[np.uint8]]) -> dict[str, str]:
     return {case: hashlib.blake2b(pixels.tobytes(), digest_size=8).hexdigest() for case, pixels in made.items()}
 
 
-def main(threads: int, frost: Path, target: Path) -> None:
+def change_settings() -> None:
+    """What a caller may have told torch for reasons of its own."""
+    torch.set_default_dtype(torch.bfloat16)
+    torch.set_default_device("meta")
+    torch.set_float32_matmul_precision("medium")
+    torch.use_deterministic_algorithms(True)
+
+
+def main(threads: int, frost: Path, target: Path, *, changed: bool) -> None:
     """Write digests as JSON, or whole pixels as an archive."""
     images = inputs()
     torch.set_num_threads(threads)
+    if changed:
+        change_settings()
     made = {case: found.numpy() for case, found in results(images, frost)}
     if target.suffix == ".npz":
         np.savez(target, **made)
@@ -79,7 +89,7 @@ def main(threads: int, frost: Path, target: Path) -> None:
         target.write_text(json.dumps(digests(made)))
 
 
-def _in_a_fresh_process(target: Path, *, threads: int = 1, **variables: str) -> Path:
+def _in_a_fresh_process(target: Path, *options: str, threads: int = 1, **variables: str) -> Path:
     source = Path(blemish.__file__).parents[1]
     frost = draw_pictures(target.parent / "frost")
     environment = {
@@ -88,13 +98,14 @@ def _in_a_fresh_process(target: Path, *, threads: int = 1, **variables: str) -> 
         "OMP_WAIT_POLICY": "passive",  # threads that wait for each other should sleep
         **variables,
     }
-    subprocess.run([sys.executable, __file__, str(threads), str(frost), str(target)], env=environment, check=True)
+    command = [sys.executable, __file__, str(threads), str(frost), str(target), *options]
+    subprocess.run(command, env=environment, check=True)
     return target
 
 
-def digests_with(threads: int, folder: Path) -> dict[str, str]:
-    """What another process makes with so many threads."""
-    path = _in_a_fresh_process(folder / f"{threads}.json", threads=threads)
+def digests_with(threads: int, folder: Path, *options: str) -> dict[str, str]:
+    """What another process makes with so many threads, with settings ``changed`` or as they are."""
+    path = _in_a_fresh_process(folder / f"{threads}.json", *options, threads=threads)
     found: dict[str, str] = json.loads(path.read_text())
     return found
 
@@ -109,4 +120,4 @@ def pixels_with(instructions: str, folder: Path) -> dict[str, NDArray[np.uint8]]
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), changed="changed" in sys.argv)

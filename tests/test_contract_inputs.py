@@ -123,3 +123,6 @@ def test_the_callers_settings_do_not_matter(corruption: blemish.Corruption) -> N
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(corruption(images, severity=levels), expected)
     assert torch.equal(torch.get_rng_state(), state)
+    with torch.inference_mode(), torch.device("meta"):
+        assert torch.equal(corruption(images, severity=levels), expected)
+        assert torch.equal(blemish.corrupt(images, corruption, severity=levels), expected)

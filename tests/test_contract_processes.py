@@ -1,4 +1,4 @@
-"""Pixels of every corruption and sequence in fresh processes: with other threads and other instruction sets."""
+"""Pixels of every corruption and sequence in fresh processes: with other threads, settings and instruction sets."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def test_every_unit_is_there(one_thread: dict[str, str]) -> None:
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_do_not_matter(folder: Path, one_thread: dict[str, str], threads: int) -> None:
     found = digests_with(threads, folder)
+    assert [case for case in one_thread if found[case] != one_thread[case]] == []
+
+
+def test_the_callers_settings_do_not_matter(folder: Path, one_thread: dict[str, str]) -> None:
+    found = digests_with(1, folder, "changed")
     assert [case for case in one_thread if found[case] != one_thread[case]] == []
 
 

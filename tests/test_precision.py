@@ -1,15 +1,16 @@
-"""TF32 is a setting of the whole process: threads that corrupt at once must agree on it, and leave it as it was."""
+"""Settings of the caller: threads that corrupt at once must agree on them, and leave them as they were."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from blemish.corruptions.base import full_precision
+from blemish.corruptions.precision import full_precision
 
 
 def test_threads_switch_tf32_back_on_only_after_the_last() -> None:
@@ -60,3 +61,53 @@ def test_many_threads_leave_tf32_as_it_was() -> None:
         assert (matmul.allow_tf32, cudnn.allow_tf32) == (True, True)
     finally:
         matmul.allow_tf32, cudnn.allow_tf32 = before
+
+
+def forget_settings_of_products() -> None:
+    torch.set_float32_matmul_precision("highest")
+    for owner in (torch.backends, torch.backends.mkldnn.matmul, torch.backends.cuda.matmul):
+        owner.fp32_precision = "none"  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def settings_of_products() -> Iterator[None]:
+    """Whatever is said about products, the old way or the new, is forgotten before and after a test."""
+    forget_settings_of_products()
+    yield
+    forget_settings_of_products()
+
+
+@pytest.mark.usefixtures("settings_of_products")
+class TestProducts:
+    """Torch can be told to multiply float32 on a CPU in bfloat16."""
+
+    @pytest.mark.parametrize("how", ["old", "new", "for all"])
+    def test_are_exact_meanwhile_and_as_told_afterwards(self, how: str) -> None:
+        matmul = torch.backends.mkldnn.matmul
+        if how == "old":
+            torch.set_float32_matmul_precision("medium")
+        elif how == "new":
+            matmul.fp32_precision = "bf16"
+        else:
+            torch.backends.fp32_precision = "bf16"  # type: ignore[attr-defined]
+        assert matmul.fp32_precision == "bf16"
+        with full_precision(torch.device("cpu")), full_precision(torch.device("cpu")):
+            assert matmul.fp32_precision == "ieee"
+        assert matmul.fp32_precision == "bf16"
+        if how == "for all":
+            torch.backends.fp32_precision = "none"  # type: ignore[attr-defined]
+            assert matmul.fp32_precision == "none"
+
+    def test_tf32_told_the_new_way(self) -> None:
+        matmul = torch.backends.cuda.matmul
+        matmul.fp32_precision = "tf32"  # type: ignore[attr-defined]
+        with full_precision(torch.device("cuda")):
+            assert matmul.fp32_precision == "ieee"  # type: ignore[attr-defined]
+        assert matmul.fp32_precision == "tf32"  # type: ignore[attr-defined]
+
+
+def test_other_devices_by_default_do_not_matter() -> None:
+    with torch.device("meta"):
+        with full_precision(torch.device("cpu")):
+            assert torch.zeros(1).device.type == "cpu"
+        assert torch.zeros(1).device.type == "meta"

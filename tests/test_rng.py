@@ -112,7 +112,7 @@ def test_streams_seeds_and_scopes_are_independent(words: Words) -> None:
 @settings(deadline=None, max_examples=30)
 @given(
     ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8, unique=True),
-    seed=st.integers(-(2**70), 2**70),
+    seed=st.integers(-(2**63), 2**64 - 1),
     count=st.integers(1, 70),
     data=st.data(),
 )

@@ -26,7 +26,7 @@ from torch import Tensor
 from blemish.kernels import kernels_for
 from blemish.types import InputError, brief, check_dense
 
-__all__ = ["Words", "as_ids", "check_seed", "hash_id"]
+__all__ = ["Words", "as_ids", "check_seed", "hash_id", "image_ids"]
 
 _CPU = torch.device("cpu")
 _TABLE_BITS = 16
@@ -52,7 +52,15 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         return ids.detach().to("cpu", torch.int64).contiguous()
-    return torch.tensor([_signed(i) for i in ids], dtype=torch.int64)
+    return torch.tensor([_signed(i) for i in ids], dtype=torch.int64, device="cpu")
+
+
+def image_ids(ids: Iterable[int] | Tensor | None, count: int) -> Tensor:
+    """One id for each of ``count`` images, 0, 1, 2, … where none are given; see `as_ids`."""
+    numbers = torch.arange(count, device="cpu") if ids is None else as_ids(ids)
+    if len(numbers) != count:
+        raise InputError(f"{len(numbers)} ids for {count} images; expected one id per image")
+    return numbers
 
 
 def _signed(number: int) -> int:

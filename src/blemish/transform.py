@@ -17,7 +17,7 @@ from blemish.corruptions.base import MIN_SIDE, Corruption, as_severities, check_
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
-from blemish.rng import as_ids, check_seed
+from blemish.rng import as_ids, check_seed, image_ids
 from blemish.types import InputError, check_dense
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -61,8 +61,7 @@ def corrupt(
     """
     parts, rebuild, single = _unpack(images)
     corruption = _find(name, catalog)
-    count = sum(len(part.rows) for part in parts)
-    numbers = torch.arange(count) if ids is None else _as_numbers(ids, single)
+    numbers = None if ids is None else _as_numbers(ids, single)
     return cast(Images, rebuild(_run(parts, corruption, severity, seed, numbers, preset)))
 
 
@@ -124,7 +123,7 @@ def content_id(image: Tensor | NDArray[Any] | Image.Image) -> int:
 
 
 def _content_ids(parts: list[_Part]) -> Tensor:
-    ids = torch.empty(sum(len(part.rows) for part in parts), dtype=torch.int64)
+    ids = torch.empty(sum(len(part.rows) for part in parts), dtype=torch.int64, device="cpu")
     for rows, batch in parts:
         check_images(batch)  # before values that are no levels are made some
         for row, image in zip(rows, as_levels(batch).cpu().numpy(), strict=True):
@@ -139,17 +138,15 @@ def _run(
     corruption: Corruption,
     severity: float | Sequence[float] | Tensor,
     seed: int,
-    ids: Tensor,
+    ids: Tensor | None,
     preset: str | None,
 ) -> list[Tensor]:
     if isinstance(severity, Tensor):
         check_dense(severity, "severities")
     count = sum(len(part.rows) for part in parts)
-    if len(ids) != count:
-        raise InputError(f"{len(ids)} ids for {count} images; expected one id per image")
-    levels = as_severities(severity, count)
+    levels, numbers = as_severities(severity, count), image_ids(ids, count)
     return [
-        corruption(batch, severity=levels[rows], seed=check_seed(seed), ids=ids[rows], preset=preset)
+        corruption(batch, severity=levels[rows], seed=check_seed(seed), ids=numbers[rows], preset=preset)
         for rows, batch in parts
     ]
 

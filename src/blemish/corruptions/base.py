@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, is_truth, severity_text
 from blemish.kernels import kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import send
-from blemish.rng import Words, as_ids
+from blemish.rng import Words, image_ids
 from blemish.types import InputError, Shape, brief, check_dense
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "as_severities",
     "check_images",
     "column",
-    "full_precision",
     "no_draw",
     "quantise",
 ]
@@ -55,62 +53,13 @@ def quantise(images: Tensor) -> Tensor:
     if fused is not None:
         found: Tensor = fused.quantised(images, _SLACK)
         return found
-    slack = torch.full((), _SLACK, device=images.device)
+    slack = torch.full((), _SLACK, device=images.device, dtype=torch.float32)
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
 def no_draw(shape: Shape, params: Params, words: Words) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
-
-
-@contextlib.contextmanager
-def full_precision(device: torch.device) -> Iterator[None]:
-    """Plain float32 without gradients, whatever the caller has switched on: pixels may not depend on it."""
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        if device.type != "cuda":
-            yield
-            return
-        with _no_tf32.held():
-            yield
-
-
-class _Shared:
-    """A setting of the whole process, made by the first thread that needs it and undone after the last."""
-
-    def __init__(self, setting: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
-        self._setting = setting
-        self._lock = threading.Lock()
-        self._users = 0
-        self._undo = contextlib.ExitStack()
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        with self._lock:
-            if self._users == 0:
-                self._undo.enter_context(self._setting())
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._undo.close()
-
-
-@contextlib.contextmanager
-def _without_tf32() -> Iterator[None]:
-    matmul = torch.backends.cuda.matmul
-    before, matmul.allow_tf32 = matmul.allow_tf32, False
-    try:
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            yield
-    finally:
-        matmul.allow_tf32 = before
-
-
-_no_tf32 = _Shared(_without_tf32)
 
 
 class Files(Protocol):
@@ -164,21 +113,18 @@ class Corruption:
 
         Float images are first rounded to the nearest of the 256 grey levels, so that the type of the input cannot
         matter, and results lie on these levels, as published sets do. Severity 0 returns the image unchanged, bit for
-        bit.
-        ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
+        bit. ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
         """
         check_images(images)
         levels = as_severities(severity, len(images))
         if self.only_severity is not None:
             for level in levels.tolist():
                 self.require(level)
-        numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
-        if len(numbers) != len(images):
-            raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
+        numbers = image_ids(ids, len(images))
         preset = preset or self.table.preset(*images.shape[-2:])
-        params = self.table.at(levels, preset)
-        out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
         with full_precision(images.device):
+            params = self.table.at(levels, preset)
+            out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
                 words = Words(seed, numbers[rows], self.stream or self.name, images.device)
@@ -204,11 +150,9 @@ class Corruption:
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
         levels = as_levels(images)
-        return (
-            self.apply(levels, params, draw)
-            if self.on_levels
-            else quantise(self.apply(unit_range(levels), params, draw))
-        )
+        if self.on_levels:
+            return self.apply(levels, params, draw)
+        return quantise(self.apply(unit_range(levels), params, draw))
 
     def _parts(self, images: Tensor, levels: Tensor, params: Params) -> Iterator[slice | Tensor]:
         """Index the images to be changed, in parts that share the ``shared`` parameters and suit the device."""
@@ -258,7 +202,7 @@ def as_severities(severity: float | Sequence[float] | Tensor, count: int) -> Ten
     if _misleading(severity):
         raise _no_severity(severity)
     try:
-        levels = torch.as_tensor(severity, dtype=torch.float64).detach().cpu()
+        levels = torch.as_tensor(severity, dtype=torch.float64, device="cpu").detach()
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise _no_severity(severity) from error
     if levels.ndim == 0:

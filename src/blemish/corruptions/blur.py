@@ -53,7 +53,7 @@ def _disk(radius: float, alias_blur: float) -> Tensor:
 def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     pairs = torch.stack([params["radius"], params["alias_blur"]], dim=1).numpy()
     settings, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    kernels = torch.zeros(len(settings), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1)
+    kernels = torch.zeros(len(settings), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1, dtype=torch.float32)
     for kernel, setting in zip(kernels, settings.tolist(), strict=True):
         disk = _disk(*setting)
         start = _DISK_REACH - len(disk) // 2

@@ -106,7 +106,7 @@ def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
     if levels.shape[1] == 3:
         kept = draw.dropped[:, None] != torch.arange(3)
         return levels * send(kept, levels.device).view(-1, 3, 1, 1)
-    share = send(1 - torch.tensor(_LUMINANCE)[draw.dropped], levels.device).view(-1, 1, 1, 1)
+    share = send(1 - torch.tensor(_LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
     return (levels * share).add_(0.5).to(torch.uint8)
 
 

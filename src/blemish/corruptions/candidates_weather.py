@@ -77,7 +77,7 @@ def _fog(images: Tensor, params: Params, draw: Haze) -> Tensor:
     spread = torch.tensor([_NEAR] * _MOST + [_FAR] * (2 * _MOST), dtype=torch.float64)
     axes = torch.tensor([width, height], dtype=torch.float64)
     centres = (axes - 1) / 2 + draw.offsets * spread * diameter[:, None, None] * axes / 224
-    rank = torch.cat([torch.arange(_MOST), torch.arange(2 * _MOST) / 2])
+    rank = torch.cat([torch.arange(_MOST), torch.arange(2 * _MOST, dtype=torch.float32) / 2])
     radii = torch.where(rank < count[:, None], (diameter / 2).floor()[:, None] * scale, -1.0)
     device = images.device
     covers = disc_counts(send(centres, device, torch.float32), send(radii, device, torch.float32), height, width)
@@ -228,7 +228,9 @@ def _reflections(images: Tensor, params: Params, draw: Flare, sun: Tensor) -> Te
     centres = torch.stack([x, y.clamp(-2 * height, 3 * height)], dim=-1).trunc()
     radii = torch.where(draw.large > 0, _LARGE_RADIUS, _SMALL_RADIUS) * scale
     exists = torch.arange(_MOST_REFLECTIONS) < draw.number
-    opacity = torch.where(exists, span(draw.opacity, torch.tensor(0.05), torch.tensor(0.2)), 0.0)
+    opacity = torch.where(
+        exists, span(draw.opacity, torch.tensor(0.05, dtype=torch.float32), torch.tensor(0.2, dtype=torch.float32)), 0.0
+    )
     # Each is painted again with all that follow.
     kept = (1 - opacity).flip(1).cumprod(1).flip(1)
     opacity = (1 - kept) * exists * params["reflections"][:, None]
@@ -239,7 +241,7 @@ def _reflections(images: Tensor, params: Params, draw: Flare, sun: Tensor) -> Te
 
 def _flare(images: Tensor, params: Params, draw: Flare) -> Tensor:
     height, width = images.shape[-2:]
-    sun = (draw.sun * torch.tensor([width, height / 2])).floor()
+    sun = (draw.sun * torch.tensor([width, height / 2], dtype=torch.float32)).floor()
     images = _reflections(images, params, draw, sun)
     radius = column(params["radius"] / _RADIUS * _scale(height, width), images)
     apart = distances(send(sun, images.device, torch.float32), height, width).div_(radius)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from blemish.corruptions.base import Corruption, as_severities, check_images
+from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, check_severity, severity_text
-from blemish.rng import Words, as_ids
+from blemish.rng import Words, image_ids
 from blemish.types import InputError, Shape
 
 __all__ = ["chain", "random_severity"]
@@ -144,11 +145,10 @@ class _RandomSeverity(Corruption):
     ) -> Tensor:
         """Corrupt every image at a severity of its own, drawn by its id; see `Corruption`."""
         check_images(images)
-        numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
-        if len(numbers) != len(images):
-            raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
+        numbers = image_ids(ids, len(images))
         share = as_severities(severity, len(images)) / MAX_SEVERITY
-        rank = Words(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
+        with full_precision(images.device):
+            rank = Words(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
         drawn = self.low + (self.high - self.low) * rank
         return super().__call__(images, severity=drawn * share, seed=seed, ids=numbers, preset=preset)
 

@@ -59,7 +59,7 @@ def _draw_split(shape: Shape, params: Params, words: Words) -> Split:
 
 def _middles(count: int, device: torch.device) -> Tensor:
     """The middles of `count` pixels on a side of length 1."""
-    return torch.arange(count, device=device).add(0.5).div_(count)
+    return torch.arange(count, device=device, dtype=torch.float32).add(0.5).div_(count)
 
 
 def _backlight(images: Tensor, params: Params, draw: Split) -> Tensor:
@@ -93,6 +93,7 @@ def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
     chosen = draw.number == torch.arange(3, device=images.device).view(1, 3, 1, 1)
     if images.shape[1] == 3:
         return images.add_(shift * chosen)
+    chosen = chosen.to(torch.float32)
     share = sum(chosen[:, i : i + 1] * weight for i, weight in enumerate(_LUMINANCE))
     return images.add_(torch.minimum(shift, 1 - images).mul_(share))
 

@@ -49,7 +49,7 @@ def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: 
     height, width = images.shape[-2:]
     most = int(params["count"].max())
     margin = _MARGIN * side_scale(height, width) if reach[0] == reach[1] else 0.0
-    room = torch.tensor([height - 2 * margin, width - 2 * margin])
+    room = torch.tensor([height - 2 * margin, width - 2 * margin], dtype=torch.float32)
     centres = draw.places[:, :most] * send(room, images.device) + (margin - 0.5)
     shown = torch.arange(most) < params["count"][:, None]
     return covered_index(centres, send(shown, images.device), inside, reach, height, width)
@@ -110,7 +110,7 @@ def _circles(images: Tensor, params: Params, draw: Shapes) -> Tensor:
 def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     """Each drop moves the pixels under it half the way to white."""
     drops = times_covered(_disk_index(images, params, draw), *images.shape[-2:]).clamp_(max=_MOST_DROPS)
-    halves = send(torch.tensor([0.5**i for i in range(_MOST_DROPS + 1)]), images.device)
+    halves = send(torch.tensor([0.5**i for i in range(_MOST_DROPS + 1)], dtype=torch.float32), images.device)
     kept = halves.index_select(0, drops.flatten()).view(drops.shape)
     return images.sub_(1).mul_(kept).add_(1)
 

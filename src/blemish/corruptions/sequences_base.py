@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import MIN_SIDE, check_images, full_precision, quantise
+from blemish.corruptions.base import MIN_SIDE, check_images, quantise
+from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import Params
 from blemish.ops.levels import as_levels, unit_range
-from blemish.rng import Words, as_ids
+from blemish.rng import Words, image_ids
 from blemish.types import InputError, Shape
 
 __all__ = [
@@ -225,9 +226,7 @@ class Sequence:
         height, width = images.shape[-2:]
         row = self._row(preset or self.preset(height, width))
         window = _window(height, width, crop, row.side)
-        numbers = torch.arange(len(images)) if ids is None else as_ids(ids)
-        if len(numbers) != len(images):
-            raise InputError(f"{len(numbers)} ids for {len(images)} images; expected one id per image")
+        numbers = image_ids(ids, len(images))
         levels = as_levels(images)
         room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
         size = max(1, room // images[0].numel())

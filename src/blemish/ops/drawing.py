@@ -79,7 +79,7 @@ def stroke_mask(
     seen = (x >= 0) & (x < width) & (y >= 0) & (y < height) & drawn[..., None, None]
     # What is not seen goes to a place behind the image.
     places = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
-    plane = torch.zeros((len(start), height * width + 1), device=start.device)
+    plane = torch.zeros((len(start), height * width + 1), device=start.device, dtype=torch.float32)
     return plane.scatter_(1, places.flatten(1), 1.0)[:, :-1].view(-1, 1, height, width)
 
 

@@ -175,7 +175,7 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
     if images.device.type != "cpu":
         side = 2 * reach + 1
         flat = send((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)
-        kernels = torch.zeros((len(images), side * side), device=images.device)
+        kernels = torch.zeros((len(images), side * side), device=images.device, dtype=torch.float32)
         # At most two taps of a line fall on one pixel, and a sum of two does not depend on their order.
         kernels.scatter_add_(1, flat, send(weights, images.device, torch.float32))
         return convolve(images, kernels.view(-1, side, side), (reach, reach), "replicate")

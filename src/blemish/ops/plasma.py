@@ -34,7 +34,7 @@ def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
     powers = decay[:, None] ** torch.arange(len(wobble), dtype=torch.float64)
     noise = send((_WIDTH / powers) ** 2, device, torch.float32)[:, :, None, None, None]
     steps = [noise[:, level] * random for level, random in enumerate(wobble)]
-    field = torch.zeros((len(decay), 1, 1), device=device)
+    field = torch.zeros((len(decay), 1, 1), device=device, dtype=torch.float32)
     if device.type != "cpu":
         # Small levels cost a GPU more to launch than to compute, and all of this is linear: one product does them.
         coarse = steps[:_COARSE]
@@ -67,7 +67,9 @@ def _coarse_map(levels: int, device: torch.device) -> Tensor:
     """The map after so many levels for each single unit of noise, (inputs, side²)."""
     sizes = [1 << level for level in range(levels)]
     inputs = sum(3 * n * n for n in sizes)
-    field = torch.zeros(inputs, 1, 1)
-    for part, n in zip(torch.split(torch.eye(inputs), [3 * n * n for n in sizes], dim=1), sizes, strict=True):
+    field = torch.zeros(inputs, 1, 1, dtype=torch.float32)
+    for part, n in zip(
+        torch.split(torch.eye(inputs, dtype=torch.float32), [3 * n * n for n in sizes], dim=1), sizes, strict=True
+    ):
         field = _finer(field, part.reshape(-1, 3, n, n))
     return field.flatten(1).to(device)

@@ -104,7 +104,7 @@ def rescaled(levels: Tensor, factor: float) -> Tensor:
     step adds a product in double precision, where it is exact, and rounds once.
     """
     rows, columns = (_places(size, factor) for size in levels.shape[-2:])
-    total = torch.zeros(())
+    total = torch.zeros((), dtype=torch.float32)
     for i, j in ((0, 1), (0, 0), (1, 0), (1, 1)):
         values = levels.index_select(-2, rows[0][i]).index_select(-1, columns[0][j]).to(torch.float64)
         weights = (rows[1][i][:, None] * columns[1][j]).to(torch.float64)

@@ -35,7 +35,7 @@ def _drawn() -> tuple[Tensor, ...]:
     # Light from one side gives the crystals relief.
     relief = ferns - ferns.roll((2, 2), (-2, -1))
     ice = 0.3 + 0.3 * film + 0.26 * ferns + 0.3 * glow + 0.22 * relief
-    tint = torch.tensor([0.84, 0.95, 1.04]).view(1, 3, 1, 1)
+    tint = torch.tensor([0.84, 0.95, 1.04], dtype=torch.float32).view(1, 3, 1, 1)
     return tuple((ice * tint).clamp_(0, 1).mul_(255).to(torch.uint8))
 
 
@@ -57,7 +57,7 @@ def _ferns(words: Words) -> Tensor:
         py = y * _SIDE + root * (angle + bend).sin() + needle * (angle + side + bend).sin()
         row, column = (p.floor().to(torch.int64) % _SIDE for p in (py, px))
         places.append((row * _SIDE + column).flatten(1))
-    sheet = torch.zeros(count, _SIDE * _SIDE)
+    sheet = torch.zeros(count, _SIDE * _SIDE, dtype=torch.float32)
     for place in places:
         sheet.scatter_add_(1, place, inside.expand(count, -1, -1, -1).to(torch.float32).flatten(1))
     return 1 - torch.exp(-1.1 * sheet.view(count, 1, _SIDE, _SIDE))

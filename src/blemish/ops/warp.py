@@ -42,7 +42,9 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     per_column, per_row = (send(part, images.device, torch.int32) for part in (per_column, per_row))
     fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
     position = (fine >> _SHIFT).to(torch.float32)
-    scale = send(torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))]), images.device)
+    scale = send(
+        torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))], dtype=torch.float32), images.device
+    )
     grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
 
