@@ -11,7 +11,7 @@ from blemish.corruptions.base import column
 
 def shade(images: Tensor, params: blemish.corruptions.severity.Params, draw: Tensor) -> Tensor:
     """Darken the image from a random side."""
-    ramp = torch.linspace(0, 1, images.shape[-1]).view(1, 1, 1, -1)
+    ramp = torch.linspace(0, 1, images.shape[-1], device=images.device).view(1, 1, 1, -1)
     return images * (1 - column(params["depth"], images) * (ramp - draw).abs())
 
 

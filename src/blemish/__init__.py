@@ -1,35 +1,37 @@
-"""Corruption-robustness benchmarks for image classifiers: exact, batched, seeded, continuous."""
+"""Corruption-robustness benchmarks for image classifiers: exact, batched, seeded, continuous.
 
-import os
+Names are imported when they are first used, so that nothing waits for what it does not need.
+"""
 
-# Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included. Only a
-# default, and without effect where torch is loaded already.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from blemish.benchmarks.benchmark import Benchmark, Protocol
-from blemish.benchmarks.condition import Condition, parse_condition
-from blemish.benchmarks.files import load_benchmark
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.chain import chain, random_severity
-from blemish.corruptions.sequences import Sequence, sequences
-from blemish.corruptions.severity import SeverityTable, nearest_preset
-from blemish.data.open import open_source, open_stored
-from blemish.data.source import Source
-from blemish.evaluation.chance import NearChanceError
-from blemish.evaluation.records import Records, read_records
-from blemish.evaluation.runner import evaluate
-from blemish.evaluation.runs import Run, find_runs, open_run
-from blemish.metrics.compare import compare
-from blemish.metrics.scores import score
-from blemish.models.base import Classifier, Preprocessing, Training
-from blemish.models.open import open_model
-from blemish.models.torch_module import from_module
-from blemish.reports.html import write_report
-from blemish.rng import Words, hash_id
-from blemish.transform import Corrupt, corrupt
-from blemish.types import InputError, Notice, Shape
 from blemish.version import VERSION
+
+if TYPE_CHECKING:
+    from blemish.benchmarks.benchmark import Benchmark, Protocol
+    from blemish.benchmarks.condition import Condition, parse_condition
+    from blemish.benchmarks.files import load_benchmark
+    from blemish.corruptions.base import Corruption
+    from blemish.corruptions.catalog import Catalog, catalog
+    from blemish.corruptions.chain import chain, random_severity
+    from blemish.corruptions.sequences import Sequence, sequences
+    from blemish.corruptions.severity import SeverityTable, nearest_preset
+    from blemish.data.open import open_source, open_stored
+    from blemish.data.source import Source
+    from blemish.evaluation.chance import NearChanceError
+    from blemish.evaluation.records import Records, read_records
+    from blemish.evaluation.runner import evaluate
+    from blemish.evaluation.runs import Run, find_runs, open_run
+    from blemish.metrics.compare import compare
+    from blemish.metrics.scores import score
+    from blemish.models.base import Classifier, Preprocessing, Training
+    from blemish.models.open import open_model
+    from blemish.models.torch_module import from_module
+    from blemish.reports.html import write_report
+    from blemish.rng import Words, hash_id
+    from blemish.transform import Corrupt, corrupt
+    from blemish.types import InputError, Notice, Shape
 
 __version__ = VERSION
 
@@ -74,3 +76,56 @@ __all__ = [
     "sequences",
     "write_report",
 ]
+
+_MODULES = {
+    "Benchmark": "benchmarks.benchmark",
+    "Catalog": "corruptions.catalog",
+    "Classifier": "models.base",
+    "Condition": "benchmarks.condition",
+    "Corrupt": "transform",
+    "Corruption": "corruptions.base",
+    "InputError": "types",
+    "NearChanceError": "evaluation.chance",
+    "Notice": "types",
+    "Preprocessing": "models.base",
+    "Protocol": "benchmarks.benchmark",
+    "Records": "evaluation.records",
+    "Run": "evaluation.runs",
+    "Sequence": "corruptions.sequences",
+    "SeverityTable": "corruptions.severity",
+    "Shape": "types",
+    "Source": "data.source",
+    "Training": "models.base",
+    "Words": "rng",
+    "catalog": "corruptions.catalog",
+    "chain": "corruptions.chain",
+    "compare": "metrics.compare",
+    "corrupt": "transform",
+    "evaluate": "evaluation.runner",
+    "find_runs": "evaluation.runs",
+    "from_module": "models.torch_module",
+    "hash_id": "rng",
+    "load_benchmark": "benchmarks.files",
+    "nearest_preset": "corruptions.severity",
+    "open_model": "models.open",
+    "open_run": "evaluation.runs",
+    "open_source": "data.open",
+    "open_stored": "data.open",
+    "parse_condition": "benchmarks.condition",
+    "random_severity": "corruptions.chain",
+    "read_records": "evaluation.records",
+    "score": "metrics.scores",
+    "sequences": "corruptions.sequences",
+    "write_report": "reports.html",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'blemish' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"blemish.{_MODULES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

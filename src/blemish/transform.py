@@ -40,8 +40,8 @@ class _Part(NamedTuple):
 def corrupt(
     images: Images,
     name: str | Corruption,
-    *,
     severity: float | Sequence[float] | Tensor,
+    *,
     seed: int = 0,
     ids: Ids | None = None,
     preset: str | None = None,

@@ -10,7 +10,7 @@ from blemish.cli.build_natural import natural_command
 from blemish.cli.build_overlap import compare_command, overlap_command, table_command
 from blemish.cli.build_select import balance_command, coverage_command, select_command, sweep_command
 from blemish.cli.calibrate import severities_command
-from blemish.cli.common import unwrapped
+from blemish.cli.terminal import unwrapped
 
 __all__ = ["build_app"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from blemish.cli.terminal import complain, say, stderr
+from blemish.cli.terminal import complain, say, stderr, unwrapped
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable
@@ -37,7 +36,6 @@ __all__ = [
     "preset_choice",
     "say",
     "stderr",
-    "unwrapped",
 ]
 
 BAD_INPUT = 2
@@ -122,16 +120,6 @@ def _notices_printed() -> Iterator[None]:
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def unwrapped(text: str | None) -> str:
-    """A help text with its paragraphs in one line each, for terminals of any width; indented lines stay.
-
-    >>> unwrapped("First.\\n\\n    A paragraph\\n    goes on.\\n\\n      an example\\n")
-    'First.\\n\\nA paragraph goes on.\\n\\n  an example'
-    """
-    paragraphs = inspect.cleandoc(text or "").split("\n\n")
-    return "\n\n".join(part if part.startswith(" ") else part.replace("\n", " ") for part in paragraphs)
 
 
 def chosen_names(text: str | None, catalog: Catalog) -> list[str]:

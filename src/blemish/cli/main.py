@@ -1,42 +1,88 @@
-"""The ``blemish`` command."""
+"""The ``blemish`` command. Commands are imported when they are used: help and version should not wait for torch."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+import os
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.main import get_command
 
-from blemish.cli.benchmarks import benchmarks_command
-from blemish.cli.build import build_app
-from blemish.cli.ccc import ccc_app
-from blemish.cli.common import unwrapped
-from blemish.cli.compare import compare_command
-from blemish.cli.corrupt import corrupt_command
-from blemish.cli.demo import demo_command
-from blemish.cli.equivalence import equivalence_command
-from blemish.cli.fetch_frost import fetch_frost_command
-from blemish.cli.list import list_command
-from blemish.cli.mscr import mscr_command
-from blemish.cli.overlap import overlap_command
-from blemish.cli.report import report_command
-from blemish.cli.run import run_command
-from blemish.cli.score import score_command
-from blemish.cli.separation import separation_command
-from blemish.cli.show import show_command
-from blemish.cli.signals import stop_on_sigterm
-from blemish.cli.terminal import App, Group
+from blemish.cli.terminal import App, Group, unwrapped
 from blemish.version import VERSION
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
 
-app = App(
-    name="blemish",
-    cls=Group,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+_MEASURE = "Measure a classifier"
+_CORRUPT = "Corrupt images"
+_BUILD = "Build benchmarks"
+_SEPARATION = "Class separation"
+_STREAMS = "Streams and adaptation"
+
+
+class Command(NamedTuple):
+    """Where a command is, and what is said of it before it is imported."""
+
+    panel: str
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS = {
+    "demo": Command(_MEASURE, "demo", "demo_command", "Measure two small networks and write a report to look at."),
+    "benchmarks": Command(_MEASURE, "benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
+    "run": Command(_MEASURE, "run", "run_command", "Measure how a classifier holds up, condition by condition."),
+    "score": Command(_MEASURE, "score", "score_command", "The numbers of one or several models, with intervals."),
+    "compare": Command(_MEASURE, "compare", "compare_command", "Compare two models on the same images."),
+    "report": Command(_MEASURE, "report", "report_command", "One page about one or several models."),
+    "equivalence": Command(
+        _MEASURE, "equivalence", "equivalence_command", "Images made on the fly against a set that others made."
+    ),
+    "list": Command(_CORRUPT, "list", "list_command", "List the corruptions, by family."),
+    "show": Command(_CORRUPT, "show", "show_command", "Draw corruptions of a picture on one sheet."),
+    "corrupt": Command(_CORRUPT, "corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),
+    "fetch-frost": Command(
+        _CORRUPT, "fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
+    ),
+    "overlap": Command(
+        _BUILD, "overlap", "overlap_command", "Train a network per corruption, to see which help against which."
+    ),
+    "build": Command(_BUILD, "build", "build_app", "Build benchmarks from tables of accuracies."),
+    "separation": Command(_SEPARATION, "separation", "separation_command", "How far apart the classes of a set lie."),
+    "mscr": Command(_SEPARATION, "mscr", "mscr_command", "Minimal-separation corruption robustness of classifiers."),
+    "ccc": Command(_STREAMS, "ccc", "ccc_app", "Continuously changing corruptions, and adaptation to them."),
+}
+
+
+class _Lazy(Group):
+    """Shows stand-ins in its help, and imports a command when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, _imported(name) if name in COMMANDS else command, rest
+
+
+def _imported(name: str) -> Any:
+    # Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    found = getattr(importlib.import_module(f"blemish.cli.{COMMANDS[name].module}"), COMMANDS[name].attribute)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(**_SETTINGS | {"no_args_is_help": False})
+        single.command(name)(found)
+        found = single
+    return get_command(found)
+
+
+app = App(name="blemish", cls=_Lazy, **_SETTINGS)
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,33 +101,18 @@ def main(
     Start with "blemish demo": it measures two small networks and writes a report. "blemish show" draws every corruption
     of a picture on one sheet.
     """
-    stop_on_sigterm()
+    importlib.import_module("blemish.cli.signals").stop_on_sigterm()
 
 
 app.callback(help=unwrapped(main.__doc__))(main)
 
-_MEASURE = "Measure a classifier"
-_CORRUPT = "Corrupt images"
-_BUILD = "Build benchmarks"
-_SEPARATION = "Class separation"
-_STREAMS = "Streams and adaptation"
 
-app.command("demo", rich_help_panel=_MEASURE)(demo_command)
-app.command("benchmarks", rich_help_panel=_MEASURE)(benchmarks_command)
-app.command("run", rich_help_panel=_MEASURE)(run_command)
-app.command("score", rich_help_panel=_MEASURE)(score_command)
-app.command("compare", rich_help_panel=_MEASURE)(compare_command)
-app.command("report", rich_help_panel=_MEASURE)(report_command)
-app.command("equivalence", rich_help_panel=_MEASURE)(equivalence_command)
-app.command("list", rich_help_panel=_CORRUPT)(list_command)
-app.command("show", rich_help_panel=_CORRUPT)(show_command)
-app.command("corrupt", rich_help_panel=_CORRUPT)(corrupt_command)
-app.command("fetch-frost", rich_help_panel=_CORRUPT)(fetch_frost_command)
-app.command("overlap", rich_help_panel=_BUILD)(overlap_command)
-app.add_typer(build_app, name="build", rich_help_panel=_BUILD)
-app.command("separation", rich_help_panel=_SEPARATION)(separation_command)
-app.command("mscr", rich_help_panel=_SEPARATION)(mscr_command)
-app.add_typer(ccc_app, name="ccc", rich_help_panel=_STREAMS)
+def _stand_in() -> None:
+    """Take the place of a command that is not imported yet."""
+
+
+for _name, _command in COMMANDS.items():
+    app.command(_name, help=_command.help, rich_help_panel=_command.panel)(_stand_in)
 
 if __name__ == "__main__":
     app()

@@ -6,6 +6,7 @@ Commands print through here alone.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import traceback
 import warnings
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 
 from blemish.core.printable import printable, printable_lines
 
-__all__ = ["App", "Group", "complain", "console", "emit", "line", "say", "show", "stderr"]
+__all__ = ["App", "Group", "complain", "console", "emit", "line", "say", "show", "stderr", "unwrapped"]
 
 _HIDDEN = "\ufffd"
 
@@ -77,6 +78,16 @@ def emit(text: str) -> None:
     """Print what another program may read, such as JSON: control characters become escapes, all else stays."""
     sys.stdout.write(printable_lines(text))
     sys.stdout.flush()
+
+
+def unwrapped(text: str | None) -> str:
+    """A help text with its paragraphs in one line each, for terminals of any width; indented lines stay.
+
+    >>> unwrapped("First.\\n\\n    A paragraph\\n    goes on.\\n\\n      an example\\n")
+    'First.\\n\\nA paragraph goes on.\\n\\n  an example'
+    """
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else part.replace("\n", " ") for part in paragraphs)
 
 
 class Group(TyperGroup):
