@@ -7,13 +7,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch.utils.data import Dataset
 
 import blemish
 from blemish.ops.photographs import MissingFrostError
+from pictures import pictures
 
 NAMES = ["frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"]
 SIZES = [(40, 30), (25, 70), (33, 33), (64, 28), (30, 45)]
+
+
+class Frosted(Dataset[torch.Tensor]):
+    """Three pictures; here, because processes that are started anew can import this module."""
+
+    def __init__(self, transform: blemish.Corrupt) -> None:
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.transform(pictures(1, 3, 32, 32)[0], id=index)
 
 
 def draw_pictures(folder: Path, seed: int = 0) -> Path:

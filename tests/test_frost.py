@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import blemish
 from blemish.benchmarks.benchmark import Benchmark, Protocol
@@ -26,7 +26,7 @@ from blemish.streams.calibration import Bench, calibrate
 from blemish.streams.images import from_source
 from blemish.streams.stream import Stream
 from blemish.streams.walks import Step, Walk
-from frost_files import digest, draw_pictures
+from frost_files import Frosted, digest, draw_pictures
 from pictures import pictures
 
 REMEDY = r"fetch them, 2 MB, with: blemish fetch-frost"
@@ -114,7 +114,8 @@ class TestOthersNeedNone:
         np.save(tmp_path / "set" / "labels.npy", np.tile(np.arange(4), 5))
         stored = blemish.open_stored(tmp_path / "set")
         clean = blemish.open_source(tmp_path / "clean.npz")
-        run = blemish.evaluate(benchmark("frost@1"), Constant(), clean, tmp_path / "out", stored=stored)
+        model = blemish.from_module(Constant(), preprocessing=blemish.Preprocessing())
+        run = blemish.evaluate(benchmark("frost@1"), model, clean, tmp_path / "out", stored=stored)
         assert run.info["protocol"]["frost"] is None
 
     def test_severity_0_and_streams_without_frost(self) -> None:
@@ -152,17 +153,6 @@ class TestDrawn:
         once, twice = (chain(*[(blemish.catalog["frost_drawn"], 3)] * n) for n in (1, 2))
         assert [link.stream for link in twice.table.links] == ["frost", "frost 2"]  # type: ignore[attr-defined]
         assert once.files is None
-
-
-class Frosted(Dataset[torch.Tensor]):
-    def __init__(self, transform: blemish.Corrupt) -> None:
-        self.transform = transform
-
-    def __len__(self) -> int:
-        return 3
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return self.transform(pictures(1, 3, 32, 32)[0], id=index)
 
 
 class TestAFolderOfYourOwn:

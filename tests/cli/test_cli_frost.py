@@ -155,4 +155,4 @@ class TestFetching:
     def test_errors_are_one_line(self, tmp_path: Path) -> None:
         result = command("fetch-frost", "--from", tmp_path / "gone.whl", "--to", tmp_path / "ice")
         assert result.exit_code == 2
-        assert result.stderr == f"error: {tmp_path / 'gone.whl'}: cannot be read (No such file or directory)\n"
+        assert result.stderr == f"error: {tmp_path / 'gone.whl'}: no such file\n"

@@ -63,4 +63,4 @@ def test_a_run_file_without_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"model": {"name": "net"}}')
     code, _, errors = invoke(tmp_path, "-o", tmp_path / "report.html")
     assert code == 2
-    assert "run.json: not a readable run file (benchmark, protocol, data, stages missing)" in errors
+    assert "run.json: not a readable run file (no benchmark in it)" in errors

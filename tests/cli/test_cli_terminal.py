@@ -23,7 +23,7 @@ import blemish.cli
 from blemish.cli import terminal
 from blemish.cli.common import friendly
 from blemish.cli.main import app
-from blemish.cli.progress import progress_bar
+from blemish.cli.progress import _bar
 from blemish.core.printable import as_text, printable, printable_lines
 from blemish.data.demo import demo_picture
 from blemish.types import InputError
@@ -152,10 +152,8 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     console = terminal.console(file=stream, width=200)
     console._force_terminal = True
-    monkeypatch.setattr("blemish.cli.progress.stderr", lambda: console)
-    with progress_bar() as progress:
-        task = progress.add_task(f"[/]{HOSTILE}", total=3)
-        progress.update(task, description="[/red]\nx", completed=3)
+    with _bar(console, f"[/]{HOSTILE}", "images") as report:
+        report(3, 3, "[/red]\nx")
     shown = stream.getvalue()
     assert "[/red]\\nx" in shown
     assert "\x1b[31m" not in shown
@@ -243,7 +241,7 @@ class TestErrors:
 def tree(tmp_path: Path) -> Path:
     """Class folders and pictures with names that a terminal would obey, one of them no picture."""
     folder = tmp_path / "tree"
-    for name in (HOSTILE, "[/]", "a\nerror: b"):
+    for name in (HOSTILE, "[/]", "a\nerror: b", *"3456789"):  # as many as the model has outputs
         (folder / name).mkdir(parents=True)
         for file in (HOSTILE, "[red]"):
             path = folder / name / f"{file}.png"

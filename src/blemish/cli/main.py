@@ -12,7 +12,7 @@ from typer.main import get_command
 from blemish.cli.terminal import App, Group, unwrapped
 from blemish.version import VERSION
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "app", "import_command"]
 
 _SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -68,10 +68,11 @@ class _Lazy(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, _imported(name) if name in COMMANDS else command, rest
+        return name, import_command(name) if name in COMMANDS else command, rest
 
 
-def _imported(name: str) -> Any:
+def import_command(name: str) -> Any:
+    """The command itself."""
     # Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     found = getattr(importlib.import_module(f"blemish.cli.{COMMANDS[name].module}"), COMMANDS[name].attribute)

@@ -8,15 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.table import Column
 from rich.text import Text
 
-from blemish.cli.terminal import line, stderr
+from blemish.cli.terminal import complain, line, stderr
 from blemish.core.printable import printable
 
 __all__ = ["INTERRUPTED", "LINE_SECONDS", "Lines", "Report", "with_progress"]
@@ -83,7 +82,7 @@ class _Rate(ProgressColumn):
 
 
 @contextlib.contextmanager
-def _bar(console: Console, first: str, unit: str | None) -> Iterator[Report]:
+def _bar(console: Any, first: str, unit: str | None) -> Iterator[Report]:
     # Conditions take turns, and the bar behind them is not to move about.
     name = _Description(table_column=Column(min_width=_WIDTH, no_wrap=True))
     rate = () if unit is None else (_Rate(unit),)
@@ -119,7 +118,7 @@ def _clock() -> float:
 
 def _write(line: str) -> None:
     with contextlib.suppress(OSError, ValueError):  # nobody may read it any more, which is no reason to stop
-        print(line, file=sys.stderr, flush=True)
+        complain(line, style="")
 
 
 class Lines:
