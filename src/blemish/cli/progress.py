@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,7 +49,7 @@ def with_progress(
     console = stderr()
     try:
         # A terminal that is only pretended, for its colours, gets lines: a bar would fill the file that it goes to.
-        live = console.is_interactive and sys.stderr.isatty()
+        live = console.is_interactive and console.file.isatty()
         with _bar(console, first or title, unit) if live else _lines(title, first) as report:
             return work(report)
     except KeyboardInterrupt:

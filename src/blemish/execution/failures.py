@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from blemish.core.printable import printable_lines
 from blemish.execution.base import Done, Failed, Outcome
 from blemish.types import InputError, WorkerError
 
@@ -68,7 +69,7 @@ def _written(log: Path | None, text: str) -> str:
         return f"tracebacks:\n{text}"
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+        log.write_text(f"{printable_lines(text)}\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         return f"{log} could not be written ({error.strerror or error}); tracebacks:\n{text}"
     return f"tracebacks in {log}"
