@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -10,6 +12,7 @@ from torch.nn import functional as F
 
 from blemish.kernels import kernels_for
 from blemish.ops.cache import cached
+from blemish.ops.groups import in_groups
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import send
@@ -22,6 +25,10 @@ Border = Literal["replicate", "reflect", "reflect101"]
 
 # Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
 _NEAR = 16
+
+# Planes that a GPU transforms at once; of large ones fewer, so that one image does not need the memory of many.
+_PLANES = 48
+_PLANE_VALUES = 2**24
 
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
@@ -150,14 +157,24 @@ def convolve(
     padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
     # Threads share out transforms that a core does several at a time, and those left over are rounded otherwise.
     with one_thread(images.device):
-        spectrum = torch.fft.rfft2(padded)
+        spectrum = _transformed(padded, torch.fft.rfft2)
         # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
-        mirrored = torch.fft.rfft2(send(kernels.flip(-2, -1), images.device), s=size).unsqueeze(1)
+        flipped = send(kernels.flip(-2, -1), images.device)
+        mirrored = _transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
         if which is not None and len(kernels) > 1:
             mirrored = mirrored.index_select(0, send(which, images.device))
         spectrum *= mirrored
-        result: Tensor = torch.fft.irfft2(spectrum, s=size)
+        result = _transformed(spectrum, partial(torch.fft.irfft2, s=size))
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
+
+
+def _transformed(values: Tensor, transform: Callable[[Tensor], Tensor]) -> Tensor:
+    """A transform of each plane of (…, H, W). A GPU's rounding depends on how many it does at once."""
+    if values.device.type == "cpu":
+        return transform(values)
+    planes = values.reshape(-1, *values.shape[-2:])
+    found = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
+    return found.view(*values.shape[:-2], *found.shape[-2:])
 
 
 def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:

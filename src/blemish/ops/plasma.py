@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.ops.groups import in_groups
 from blemish.ops.transfer import send
 
 __all__ = ["plasma", "plasma_sizes"]
@@ -16,6 +17,9 @@ __all__ = ["plasma", "plasma_sizes"]
 # Half the range of the first level's noise is the square of this, in the reference's units.
 _WIDTH = 100.0
 _COARSE = 5
+
+# Images whose small levels a GPU does at once.
+_ROWS = 64
 
 
 def plasma_sizes(side: int) -> list[int]:
@@ -40,12 +44,16 @@ def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
         coarse = steps[:_COARSE]
         side = 1 << len(coarse)
         flat = torch.cat([step.flatten(1) for step in coarse], dim=1)
-        field = (flat @ _coarse_map(len(coarse), device)).view(-1, side, side)
+        field = in_groups(flat, _ROWS, partial(_product, _coarse_map(len(coarse), device))).view(-1, side, side)
         steps = steps[_COARSE:]
     for step in steps:
         field = _finer(field, step)
     low = field.amin((1, 2), keepdim=True)
     return field.sub_(low).div_(field.amax((1, 2), keepdim=True)).unsqueeze(1)
+
+
+def _product(coarse_map: Tensor, rows: Tensor) -> Tensor:
+    return rows @ coarse_map
 
 
 def _finer(field: Tensor, step: Tensor) -> Tensor:
