@@ -6,6 +6,7 @@ import base64
 import hashlib
 import itertools
 import json
+import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -256,10 +257,10 @@ class TestWriting:
         assert before.startswith(b"<!doctype html>")
         assert [path.name for path in target.parent.iterdir()] == ["report.html"]
 
-        def full(self: Path, content: bytes) -> int:
+        def full(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(Path, "write_bytes", full)
+        monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(InputError, match="No space left"):
             write_report([run], target, replicates=5)
         assert target.read_bytes() == before

@@ -139,7 +139,7 @@ class _Work:
         outcomes = self.executor.run(self.job, self._units(groups, schedule, start), progress=self._hear)
         with contextlib.closing(outcomes):
             # A full disk ends everything: whatever is trained from then on could not be kept.
-            for group, weights in completed(stop_at_bad_input(outcomes), self.folder):
+            for group, weights in completed(stop_at_bad_input(outcomes, self.folder), self.folder):
                 for name, content in zip(group.names, weights, strict=True):
                     write_bytes(self.path(name), content, destination=self.folder)
                 self._begun(group.names).unlink(missing_ok=True)

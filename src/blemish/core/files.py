@@ -170,7 +170,7 @@ def _told(final: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(final, error) from error
+        raise unwritable(final, error) from None  # which says it all: nobody needs to look at tracebacks
 
 
 def sync_folder(folder: Path) -> None:

