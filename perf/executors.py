@@ -166,10 +166,10 @@ def measure(name: str, run: Run, *, sending: bool) -> None:
             "start two workers, a unit for each": (Job(Path(text)), 2),
             "200 units of nothing": (Job(Path(text)), 200),
             "40 units of 50 ms": (Job(Path(text), 0.05), 40),
-            "the same, two workers killed": (Job(Path(text), 0.05, kill=(5, 20)), 40),
-            "the same, unit 5 kills always": (Job(Path(text), 0.05, kill_always=(5,)), 40),
             "40 units of 50 ms and 50 ms more for results": (Job(Path(text), 0.05, 0.05), 40),
-            "the same, unit 5 kills always, when its result is due": (
+            "40 units of 50 ms, two workers killed": (Job(Path(text), 0.05, kill=(5, 20)), 40),
+            "40 units of 50 ms, unit 5 kills always": (Job(Path(text), 0.05, kill_always=(5,)), 40),
+            "and 50 ms more for results, unit 5 kills always": (
                 Job(Path(text), 0.05, 0.05, kill_always=(5,)),
                 40,
             ),

@@ -1,15 +1,16 @@
 """Where work is done: in this process, in others of this machine (one per GPU), or on a Ray cluster.
 
-The design, in three words. A `Job` is opened once by every worker, and then does one unit after the other; it keeps
-what is heavy (model, images) and a unit only names it. An `Executor` runs the units of a job and yields an outcome for
-each. A worker (`pool.Worker`) is a process somewhere, to which bytes are sent and from which bytes come; in the
-coordinator each has a thread of its own, which gives it a unit, reports what it says, and replaces it when it is lost.
+Three things. A `Job` is opened once by every worker and then does one unit after the other; workers keep what is heavy
+(model, images), and a unit only names it. An `Executor` runs the units of a job and yields an outcome for each. A worker
+(`pool.Worker`) is a process somewhere that bytes are sent to and heard from; one coordinator (`pool`) gives units to all
+of them, hears what they tell, and replaces those that are lost.
 
-Why not pools of the standard library, or Ray's own retries? Both were tried (`perf/executors.py`). A
-`ProcessPoolExecutor` of one worker each recovers as fast, but waits for ever when a worker is killed while it sends
-more than a pipe takes; nor can a call of it tell how far it is, or begin before the last result is there. Ray repeats
-the calls of a lost actor as they were sent, and all of them: training would begin again instead of going on from the
-last epoch that was told, and with two units at a worker both are blamed for what one did.
+Why not the standard library's pools, or Ray's own retries? Both were measured (perf/executors.py). They recover as fast
+and start as fast. But a call to a `ProcessPoolExecutor` cannot tell how far it is, nor can the next begin before its
+result is there, which takes twice as long where results take as long as work; and when a worker is killed while it
+sends more than a pipe takes, the pool waits for ever. Ray repeats the calls of a lost actor as they were first sent, so
+that training begins again instead of going on from the last epoch that was told; and with two calls at an actor it has
+been seen to give up on both for what one of them did.
 """
 
 from blemish.execution.base import Calls, Done, Executor, Failed, Job, Outcome, PendingResult, wait_for
