@@ -15,6 +15,7 @@ import pytest
 
 from blemish.core.files import (
     STAGING,
+    PartFile,
     digest_of,
     file_digest,
     part_file,
@@ -125,6 +126,14 @@ def test_an_interrupted_file_is_gone(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
+    assert everything(tmp_path) == set()
+
+
+def test_a_file_that_was_interrupted_before_anybody_could_remove_it(tmp_path: Path) -> None:
+    """Its lock is still held, by this process itself."""
+    with held_folder(tmp_path):
+        part = PartFile(tmp_path / "x", destination=tmp_path)
+        assert part.path.exists()
     assert everything(tmp_path) == set()
 
 

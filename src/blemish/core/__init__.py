@@ -1,1 +1,1 @@
-"""What every other folder may use: files that are complete or not there, and locks that end with their process."""
+"""What every other folder may use: reading, writing and locking files, and text that is safe to print."""

@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import shutil
+import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ __all__ = [
     "Digest",
     "PartFile",
     "digest_of",
+    "discard_own",
     "file_digest",
     "part_file",
     "part_files",
@@ -104,11 +106,15 @@ def _free_space(path: Path) -> str:
     return ""
 
 
+_of_this_process: weakref.WeakSet[PartFile] = weakref.WeakSet()
+
+
 class PartFile:
     """A file on its way: `write`, or ``stream``, writes to ``path``, and `finish` gives it its final name."""
 
     def __init__(self, final: Path, *, destination: Path | None = None) -> None:
         self.final = final
+        _of_this_process.add(self)
         with _told(final):
             if destination is None:
                 final.parent.mkdir(parents=True, exist_ok=True)
@@ -163,6 +169,13 @@ class PartFile:
             self.path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.stream.close()
+
+
+def discard_own(folder: Path) -> None:
+    """Remove the unfinished files of this process in a folder: Ctrl-C may come before anybody else could do so."""
+    for part in list(_of_this_process):
+        if "stream" in vars(part) and part.path.parent == folder:
+            part.discard()
 
 
 @contextlib.contextmanager

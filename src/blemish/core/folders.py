@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from blemish.core.files import FOLDER_LOCK, STAGING, part_files, remove_abandoned
+from blemish.core.files import FOLDER_LOCK, STAGING, discard_own, part_files, remove_abandoned
 from blemish.core.links import check_links
 from blemish.core.locks import locked
 from blemish.core.reading import is_folder, is_there
@@ -57,6 +57,8 @@ def held_folder(destination: Path, share: str = "", *, names: Iterable[str] | No
                 remove_abandoned(part_files(destination))
                 yield
             finally:
+                if not share:  # otherwise they may be another share's
+                    discard_own(staging)
                 _tidy(staging)
     finally:
         with contextlib.suppress(OSError):  # not empty where another run is, or another share of this one
