@@ -1,9 +1,11 @@
 """Where work is done: in this process, in others of this machine (one per GPU), or on a Ray cluster.
 
-Three things. A `Job` is opened once by every worker and then does one unit after the other; workers keep what is heavy
-(model, images), and a unit only names it. An `Executor` runs the units of a job and yields an outcome for each. A worker
-(`pool.Worker`) is a process somewhere that bytes are sent to and heard from; one coordinator (`pool`) gives units to all
-of them, hears what they tell, and replaces those that are lost.
+A `Job` is opened once by every worker and then does one unit after the other; workers keep what is heavy (model,
+images), and a unit only names it. An `Executor` runs the units of a job and yields an outcome for each. A worker
+(`pool.Worker`) is a process somewhere that bytes are sent to and heard from; one coordinator (`pool`) gives units to
+all of them, hears what they tell, and replaces those that are lost. Whatever is done side by side in processes goes
+through here. Within a process, threads decode or copy ahead where they are needed (`data.cache`, `evaluation.feed`,
+`separation.search`), and `streams.run` makes the batches of a stream ahead with torch's DataLoader, which keeps order.
 
 Why not the standard library's pools, or Ray's own retries? Both were measured (perf/executors.py). They recover as fast
 and start as fast. But a call to a `ProcessPoolExecutor` cannot tell how far it is, nor can the next begin before its
