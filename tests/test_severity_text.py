@@ -59,7 +59,7 @@ def test_benchmark_files() -> None:
     assert str(parse_benchmark(ranged, where="x").conditions[1]) == "fog@1.0000001-1.0000002"
 
 
-@pytest.mark.parametrize("level", ["1" + 400 * "0", "1e400", "-1", "6", "nan"])
+@pytest.mark.parametrize("level", ["1" + 18 * "0", "1e400", "-1", "6", "nan"])
 @pytest.mark.parametrize("key", ["severities = [{}]", "severity_range = [1, {}]"])
 def test_severities_in_benchmark_files_are_checked(key: str, level: str) -> None:
     content = f'name = "x"\n[[conditions]]\ncorruptions = ["fog"]\n{key.format(level)}'
