@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -145,6 +147,16 @@ def test_a_message_of_several_lines_cannot_pass_for_ours(capsys: pytest.CaptureF
     assert capsys.readouterr().err == "error: a\n  error: b\\u001b[2J\n"
     terminal.say("a\nwrote b")
     assert capsys.readouterr().out == "a\\nwrote b\n"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """As after ``| head -1``: the end of a pipe was taken for a model that ends the program."""
+    command = [sys.executable, "-m", "blemish.cli.main", "list"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (1, "")
 
 
 def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,8 @@ def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
     results = tmp_path / "results"
     ran = CliRunner().invoke(app, ["run", str(out), *common, "-o", str(results)])
     assert ran.exit_code == 0, ran.output
-    refused = CliRunner().invoke(app, ["build", "severities", "-c", "syn2nat:invert", *common, "-o", str(out)])
+    refused = CliRunner().invoke(
+        app, ["build", "severities", "-c", "syn2nat:invert", *common, "-o", str(out.with_name("other.toml"))]
+    )
     assert refused.exit_code == 2
     assert "one severity only" in refused.output

@@ -6,6 +6,7 @@ Commands print through here alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import sys
 import traceback
@@ -31,6 +32,10 @@ class _Console(Console):
 
     Its own commands, colours and the moves of a progress bar, do not pass through here.
     """
+
+    def on_broken_pipe(self) -> None:
+        """Nobody reads on, as after ``| head``: no fault of ours or of a model's, so nothing is said."""
+        raise BrokenPipeError(errno.EPIPE, "nobody reads what is printed")
 
     def render_str(self, text: str, **settings: Any) -> Text:
         return super().render_str(printable_lines(text), **{**settings, "markup": False, "emoji": False})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ _UNREADABLE = (
     OverflowError,
     zipfile.BadZipFile,
     zlib.error,
+    tokenize.TokenError,  # of headers, which are Python
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -58,6 +58,8 @@ class Preprocessing:
                 raise InputError(f"{what} {value!r}; expected {', '.join(get_args(known))}")
         count = 1 if self.channels == "gray" else 3
         for what, values in (("mean", self.mean), ("std", self.std)):
+            if not isinstance(values, Sequence):
+                raise InputError(f"{what} {values!r}; expected a tuple of numbers, such as (0.5,)")
             if len(values) not in (1, count):
                 raise InputError(f"{what} of {len(values)} values for {count} channels; expected 1 or {count}")
         if not all(abs(value) <= _FLOATS.max for value in self.mean):

@@ -71,7 +71,9 @@ def load_exported_program(path: Path, *, device: torch.device, allow_code: bool)
             str(path), "a program of torch.export, which can hold pickles and libraries that run code", _INSTEAD
         )
     try:
-        program = torch.export.load(path)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*buffer is not writable")  # torch's own way of reading
+            program = torch.export.load(path)
         module = program.module()
     except Exception as error:  # damaged archives fail in many ways inside torch
         raise InputError(f"{path}: not a readable exported program ({_first_line(error)})") from error
