@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
+from blemish.cli.build_overlap import _from_correctness
+from blemish.cli.main import app
 from blemish.construction.categories import read_categories
 from blemish.construction.matrices import read_matrix
 from blemish.construction.tables import read_table
+from blemish.corruptions.catalog import catalog
 from blemish.data.array_source import array_source
 from blemish.data.arrays import read_arrays, read_labels, read_npy
 from blemish.data.demo import demo_picture
@@ -32,9 +36,11 @@ from blemish.evaluation.runs import find_runs, open_run
 from blemish.metrics.equivalence_sets import open_other
 from blemish.models.open import open_model
 from blemish.models.torch_module import read_state
+from blemish.ops.photographs import FILES
 from blemish.reports.answers import read_pictures
 from blemish.reports.separation_files import find_separation
 from blemish.separation.sources import read_points
+from blemish.storage.frost import fetch_frost
 from blemish.storage.manifest import check_manifest
 from blemish.storage.states import read_state as read_checked_state
 from blemish.streams.calibration import read_calibration
@@ -85,6 +91,7 @@ def saved(value: Any) -> bytes:
 
 
 IMAGES = np.zeros((4, 16, 16, 3), np.uint8)
+CLEAN_AND_FOG = np.array(["clean", "fog"])
 WALK = '{"format": 1, "closed": false, "protocol": {}, "columns": [], "steps": [["fog", 1.0, "snow", 0.5, 3, 0.4, 0]]}'
 MODULE_TOML = b'model = "demo:plain"\nname = "mine"\n'
 
@@ -245,6 +252,18 @@ READERS = {
         lambda path: find_separation([], [path.parent]), "separation.json", lambda: b"{}", missing_is_fine=True
     ),
     "mscr": Reader(lambda path: find_separation([], [path.parent]), "mscr.json", lambda: b"{}", missing_is_fine=True),
+    "correctness": Reader(
+        lambda path: _from_correctness(path, None, "clean", 0.01, 10, 0.95, 0),
+        "c.npz",
+        lambda: npz(correct=np.ones((2, 2, 5), bool), models=np.array(["standard", "fog"]), settings=CLEAN_AND_FOG),
+    ),
+    "photograph of frost": Reader(
+        lambda path: catalog.with_frost(path.parent)["frost"](torch.zeros(1, 3, 32, 32), severity=3),
+        "frost1.png",
+        lambda: encoded("PNG"),
+        lambda folder: [(folder / name).write_bytes(encoded("JPEG")) for name in FILES] and None,
+    ),
+    "wheel": Reader(lambda path: fetch_frost(wheel=path, folder=path.parent / "to"), "frost.whl"),
     "points": Reader(read_points, "p.npz", lambda: npz(x=np.zeros((4, 2)), y=np.arange(4))),
     "point array": Reader(
         lambda path: read_points(path, labels=path.parent / "y.npy"),
@@ -327,3 +346,50 @@ def test_records_and_pictures(read: Callable[..., Any], tmp_path: Path) -> None:
 def test_the_check_can_fail(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"[" * 100_000)
     assert "RecursionError" in str(attempt(lambda path: json.loads(path.read_bytes()), tmp_path / "a.json", "brackets"))
+
+
+COMMANDS = [
+    ("run", "F.toml", "-m", "demo:plain", "-d", "demo:digits", "-o", "out"),
+    ("run", "digits-c", "-m", "F.toml", "-d", "demo:digits", "-o", "out"),
+    ("run", "digits-c", "-m", "F.onnx", "-d", "demo:digits", "-o", "out"),
+    ("run", "digits-c", "-m", "F.pt", "-d", "demo:digits", "-o", "out"),
+    ("run", "digits-c", "-m", "python:json:loads", "--weights", "F.pt", "-d", "demo:digits", "-o", "out"),
+    ("run", "digits-c", "-m", "demo:plain", "-d", "F.npz", "-o", "out"),
+    ("run", "digits-c", "-m", "demo:plain", "-d", "F.tar", "-o", "out"),
+    ("run", "digits-c", "-m", "demo:plain", "-d", "F.csv", "-o", "out"),
+    ("run", "digits-c", "-m", "demo:plain", "-d", "a.npy", "--labels", "F.npy", "-o", "out"),
+    ("run", "digits-c", "-m", "demo:plain", "-d", "tree", "--mapping", "F.json", "-o", "out"),
+    ("benchmarks", "F.toml"),
+    ("corrupt", "F.png", "out.png", "-c", "fog", "-s", "1"),
+    ("corrupt", "F.npy", "out"),
+    ("show", "F.png", "-o", "out.png"),
+    ("separation", "F.npz"),
+    ("equivalence", "-d", "a.npy", "--labels", "y.npy", "--stored", "F.npz"),
+    ("build", "overlap", "F.csv", "out.csv"),
+    ("build", "overlap", "F.npz", "out.csv"),
+    ("build", "select", "F.csv", "out.toml"),
+    ("build", "syn2nat", "F.csv", "F.json", "out.toml"),
+    ("ccc", "run", "F.json", "-m", "demo:plain", "-d", "demo:digits", "-o", "out"),
+    ("fetch-frost", "--from", "F.whl"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands(command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line on stderr, exit code 2, and no traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    np.save("a.npy", IMAGES)
+    np.save("y.npy", np.arange(4))
+    class_folders(tmp_path)
+    for suffix in ("toml", "onnx", "pt", "npz", "npy", "tar", "csv", "json", "png", "whl"):
+        (tmp_path / f"brackets.{suffix}").write_bytes(b"[" * 100_000)
+        place_special("pipe", tmp_path / f"pipe.{suffix}")
+        place_special("endless device", tmp_path / f"device.{suffix}")
+    for kind in ("brackets", "pipe", "device"):
+        with within(30):
+            result = CliRunner().invoke(app, [word.replace("F.", f"{kind}.") for word in command])
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,46 @@ def test_missing(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", pixels=noise(5, 8, 9, 3))
     with pytest.raises(InputError, match="holds pixels; expected one of images, x, data"):
         read_arrays(tmp_path / "x.npz")
+
+
+def header(shape: str) -> bytes:
+    """An array file with a header that says this shape, and bytes enough for it."""
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".encode()
+    text += b" " * (63 - (10 + len(text)) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(3000)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "(True, 16, 16, 3)",
+        "(2, True, 16, 3)",
+        "(False, 16, 16, 3)",
+        "(2, 16, 16, True)",
+        "(-2, 16, 16, 3)",
+        "(2.0, 16, 16, 3)",
+        "('2', 16, 16, 3)",
+        "(None, 16, 16, 3)",
+        "[2, 16, 16, 3]",
+        "2",
+        "(" * 900 + ")" * 900,
+        "(" + "9" * 5000 + ",)",
+        "(1,) * 10",
+        f"({2**63}, 16, 16, 3)",
+        f"({2**62}, {2**62}, 16, 3)",
+        "(0, 16, 16, 3)",
+    ],
+)
+def test_shapes_that_are_none(shape: str, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(header(shape))
+    with pytest.raises(InputError):
+        read_arrays(tmp_path / "x.npy")
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("images.npy", header(shape))
+    with pytest.raises(InputError):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_a_shape_that_is_one(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(header("(2, 16, 16, 3)"))
+    assert read_arrays(tmp_path / "x.npy").images.shape == (2, 16, 16, 3)

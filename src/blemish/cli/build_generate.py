@@ -57,7 +57,7 @@ def categories_command(
     stop_above: Annotated[
         float, typer.Option(help="Stop when overlap vectors of the same category correlate above this, on average.")
     ] = STOP_ABOVE,
-    restarts: Annotated[int, typer.Option(min=1, help="Of K-means.")] = 100,
+    restarts: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of K-means.")] = 100,
     seed: Seed = 0,
     models: Annotated[
         Path | None, typer.Option(metavar="TABLE", help="Check on these models' accuracies whether categories hold.")
@@ -116,7 +116,7 @@ def generate_command(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the benchmark files.")],
     n: Annotated[int, typer.Option("-n", help="How many categories are represented.")],
     k: Annotated[int, typer.Option("-k", help="How many corruptions represent each.")],
-    count: Annotated[int, typer.Option(help="How many different benchmarks.")] = 1000,
+    count: Annotated[int, typer.Option(max=1_000_000, help="How many different benchmarks.")] = 1000,
     seed: Seed = 0,
     severities: Severities = None,
 ) -> None:

@@ -48,7 +48,7 @@ def select_command(
         Path | None, typer.Option(metavar="OUT.json", help="Write all subsets of the largest size as well.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(help="List at most this many of them; the choice is exact anyway.")
+        int, typer.Option(max=1_000_000, help="List at most this many of them; the choice is exact anyway.")
     ] = DEFAULT_LIMIT,
     steps: Steps = DEFAULT_STEPS,
     figure: Figure = None,

@@ -166,13 +166,16 @@ def shares(text: str | None, option: str) -> tuple[float, ...]:
     return tuple(found or ())
 
 
+_LEAST_STEP = 0.01
+
+
 def grid_of(step: float) -> tuple[float, ...]:
     """Severities from 0 to 5.
 
     >>> grid_of(1.25)
     (0.0, 1.25, 2.5, 3.75, 5.0)
     """
-    count = round(MAX_SEVERITY / step) if step > 0 else 0
+    count = round(MAX_SEVERITY / step) if step >= _LEAST_STEP else 0
     if count < 1 or not math.isclose(count * step, MAX_SEVERITY):
         raise InputError(f"--step {step:g}; expected a number that divides {MAX_SEVERITY}, such as 0.25 or 0.5")
     return tuple(MAX_SEVERITY * number / count for number in range(count + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -282,7 +283,7 @@ def materialise_command(
       blemish ccc materialise easy.json -d imagenet/val --random-crop 224 -o baseline_40_transition+speed_1000_seed_43
     """
     number, _, parts = part.partition("/")
-    if not (number.isdecimal() and parts.isdecimal()):
+    if not all(re.fullmatch("[0-9]{1,9}", text) for text in (number, parts)):
         raise InputError(f"--part {part}; expected a share such as 0/4")
     executor = chosen_executor(jobs, ray=ray)
     path = read_walk(walk)

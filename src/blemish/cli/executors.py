@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import torch
@@ -71,6 +72,6 @@ def _gpus(text: str) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int:
-    if text is None or not text.isdecimal() or int(text) < 1:
+    if text is None or not re.fullmatch("0*[1-9][0-9]{0,5}", text):
         raise InputError(f"--gpus {text}; expected all, or a number from 1")
     return int(text)

@@ -73,7 +73,7 @@ def mscr_command(
     eps_test: Annotated[str, typer.Option(help="Further test radii; 0 and ε_min are always there.")] = "",
     epsilon: Annotated[float | None, typer.Option(help="A radius in place of ε_min.")] = None,
     k: Annotated[int, typer.Option("-k", help="Noisy points per point.")] = 10,
-    runs: Annotated[int, typer.Option(help="Runs, each with a split and noise of its own.")] = 20,
+    runs: Annotated[int, typer.Option(max=1_000_000, help="Runs, each with a split and noise of its own.")] = 20,
     norm: NormOption = "linf",
     test_share: Annotated[float, typer.Option(help="The share of points to test with.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Another seed gives other splits and noise.")] = 0,
@@ -197,9 +197,9 @@ def _file_name(model: str) -> str:
 def _trainer(name: str, epochs: int, device: str) -> Trainer:
     if name == "1nn":
         return nearest_neighbour()
-    if match := re.fullmatch(r"forest(?::(\d+))?", name):
+    if match := re.fullmatch(r"forest(?::([1-9]\d{0,5}))?", name):
         return forest(int(match[1] or 100))
-    if match := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
+    if match := re.fullmatch(r"wrn-(\d{1,4})-(\d{1,4})", name):
         return wide_resnet(int(match[1]), int(match[2]), epochs=epochs, device=device)
     if name.startswith("python:"):
         return from_estimator(_estimator(name))

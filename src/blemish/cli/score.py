@@ -55,7 +55,9 @@ BaselineOption = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.")]
-Replicates = Annotated[int, typer.Option("--replicates", min=1, help="How often images are resampled for intervals.")]
+Replicates = Annotated[
+    int, typer.Option("--replicates", min=1, max=1_000_000, help="How often images are resampled for intervals.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON with all digits, for other programs.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="CSV with all digits, one row per number.")]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Tables in Markdown.")]
