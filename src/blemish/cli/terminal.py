@@ -131,7 +131,6 @@ class App(typer.Typer):
         try:
             return super().__call__(*args, **settings)
         except Exception as error:
-            # Typer's own frames say nothing to anybody.
             sys.stderr.write(printable_lines("".join(traceback.format_exception(error))))
             raise SystemExit(1) from None
         finally:

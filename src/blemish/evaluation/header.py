@@ -193,8 +193,8 @@ def stages_present(folder: Path) -> int:
 def chance_allowed(folder: Path) -> bool:
     """Whether the run in this folder was once told to go on with a model that is near chance."""
     try:
-        return json.loads((folder / RUN_FILE).read_text(encoding="utf-8")).get("allow_chance") is True
-    except (OSError, ValueError, AttributeError):
+        return read_json(folder / RUN_FILE).get("allow_chance") is True
+    except (ValueError, AttributeError):
         return False
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from PIL import ExifTags, Image
 from PIL.PngImagePlugin import PngInfo
 
+from blemish.core.reading import open_regular
+from blemish.types import InputError
 from blemish.version import VERSION
 
 __all__ = ["MADE_WITH", "MARK", "is_ours", "mark_settings"]
@@ -59,9 +61,9 @@ def is_ours(path: Path) -> bool:
     """
     sign = _SIGNS.get(path.suffix.lower(), _TEXT)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return re.search(sign, file.read(_MOST_BYTES)) is not None
-    except OSError:
+    except (OSError, InputError):
         return False
 
 
