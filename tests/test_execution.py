@@ -154,7 +154,9 @@ class TestProcesses:
                 list(executor.run(Unopenable("input"), [1]))
             found.append(results(executor, Squares(tmp_path, die=(1,)), range(4)))
         pids = [{outcome.result[1] for outcome in run.values()} for run in found]
-        assert pids[0] == pids[1]
+        # On a quick machine one worker may do everything before the other has started.
+        assert pids[0] & pids[1]
+        assert len(pids[0] | pids[1]) <= 2
         assert [{outcome.result[2] for outcome in run.values()} for run in found[:2]] == [{1}, {2}]
         assert not any(alive(pid) for run in pids for pid in run)
 

@@ -37,9 +37,16 @@ def test_measured_read_and_reported(tmp_path: Path) -> None:
 
 
 def test_processes_give_the_same_records(tmp_path: Path) -> None:
-    here = blemish.evaluate(benchmark(), blemish.open_model("demo:plain"), "demo:digits", tmp_path / "one", limit=20)
+    here = blemish.evaluate(
+        benchmark(), blemish.open_model("demo:plain", device="cpu"), "demo:digits", tmp_path / "one", limit=20
+    )
     there = blemish.evaluate(
-        benchmark(), blemish.open_model("demo:plain"), "demo:digits", tmp_path / "two", limit=20, executor=Processes(2)
+        benchmark(),
+        blemish.open_model("demo:plain", device="cpu"),
+        "demo:digits",
+        tmp_path / "two",
+        limit=20,
+        executor=Processes(2),
     )
     for condition in here.conditions:
         assert (here.records(condition).confidence == there.records(condition).confidence).all()
