@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 __all__ = ["LinearMap"]
 
 # On a CPU a map is applied to this many outputs at a time, each block from the inputs it needs; on a GPU all at once.
-# Always to so many, the last block filled up with zeros: of narrow products, the library rounds one image otherwise
-# than several.
 _BLOCK = 32
+
+_Product = Callable[[Tensor, Tensor, slice], Tensor]
 
 
 @dataclass(frozen=True)
 class LinearMap:
-    """Matrices (B, 1, rows, inputs), or (1, 1, rows, inputs) for all images, and where they are not zero.
-
-    Rows after the first ``outputs`` only fill up the last block.
-    """
+    """Matrices (B, 1, outputs, inputs), or (1, 1, outputs, inputs) for all images, and where they are not zero."""
 
     matrix: Tensor
-    outputs: int
     blocks: tuple[tuple[slice, slice], ...]
 
     @classmethod
@@ -35,23 +31,31 @@ class LinearMap:
             blocks = [(slice(0, outputs), slice(0, matrix.shape[-1]))]
         else:
             blocks = []
-            matrix = F.pad(matrix, (0, 0, 0, -outputs % _BLOCK))
             for start in range(0, outputs, _BLOCK):
-                rows = slice(start, start + _BLOCK)
+                rows = slice(start, min(start + _BLOCK, outputs))
                 used = (matrix[..., rows, :] != 0).flatten(0, 2).any(0).nonzero().flatten()
                 blocks.append((rows, slice(int(used[0]), int(used[-1]) + 1)))
-        return cls(matrix.to(device, dtype), outputs, tuple(blocks))
+        return cls(matrix.to(device, dtype), tuple(blocks))
 
     def down(self, images: Tensor) -> Tensor:
         """Apply to every column of (B, C, H, W)."""
-        parts = [self.matrix[..., rows, inputs] @ images[..., inputs, :] for rows, inputs in self.blocks]
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
-        return whole[..., : self.outputs, :]
+        return self._applied(images, lambda matrix, part, inputs: matrix @ part[..., inputs, :], dim=-2)
 
     def across(self, images: Tensor) -> Tensor:
         """Apply to every row of (B, C, H, W)."""
         # Never one product over the rows of all images: its rounding could depend on how many there are.
-        matrix = self.matrix.transpose(-1, -2)
-        parts = [images[..., inputs] @ matrix[..., inputs, rows] for rows, inputs in self.blocks]
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
-        return whole[..., : self.outputs]
+        return self._applied(images, lambda matrix, part, inputs: part[..., inputs] @ matrix.transpose(-1, -2), dim=-1)
+
+    def _applied(self, images: Tensor, product: _Product, *, dim: int) -> Tensor:
+        parts = []
+        for outputs, inputs in self.blocks:
+            matrix = self.matrix[..., outputs, inputs]
+            if images.device.type == "cpu" and outputs.stop - outputs.start < _BLOCK:
+                # Of narrow products, the library rounds several images otherwise than one, and one that does not lie
+                # at a border of memory otherwise than one that does: each as it would be alone.
+                own = matrix.expand(len(images), -1, -1, -1)
+                alone = [product(own[i : i + 1], images[i : i + 1].clone(), inputs) for i in range(len(images))]
+                parts.append(torch.cat(alone))
+            else:
+                parts.append(product(matrix, images, inputs))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=dim)
