@@ -14,6 +14,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics import baseline_from_run, compare, precise_enough, relative_corruption_error, score
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.html import report_page
+from blemish.reports.html_protocol import protocol_table
 from blemish.reports.machine import comparison_csv, comparison_json, scores_csv, scores_json
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables, summary_table
@@ -60,6 +61,11 @@ class TestParts:
         heads += [column for table in score_tables(readings) for column in table.columns]
         assert "mean CE over 5 of 75 conditions, %" in heads
         assert not [text for text in heads if "mCE" in text]
+
+    def test_the_protocol_names_the_number_of_the_part(self, tmp_path: Path) -> None:
+        table = str(protocol_table(read_all([part(tmp_path)], replicates=5)))
+        assert "mean_ce" in table
+        assert ">mce<" not in table
 
     def test_the_value_is_that_of_the_formula(self, tmp_path: Path) -> None:
         here = score(part(tmp_path), **QUICK)
@@ -153,6 +159,7 @@ class TestNearChance:
         found = score(poor, **QUICK)
         assert not found.select(name="relative_mce")
         assert not found.select(name="relative_ce")
+        assert not found.select(name="residual")
         with pytest.raises(InputError, match=r"relative_mce cannot be computed: .* nothing left to lose"):
             found.find("relative_mce")
         assert found.find("mce").estimate.value > 100

@@ -13,6 +13,7 @@ from blemish.types import InputError
 __all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "undefined_where"]
 
 _RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
+_LOSSES = (*_RELATIVE, "residual")
 
 
 def part_of(run: Run) -> Part | None:
@@ -36,8 +37,8 @@ def clean_chance(run: Run) -> Chance | None:
 
 
 def refuse_near_chance(metric: Metric, *chances: Chance | None) -> None:
-    """Refuse the rise of errors of a model that is near chance: it would be about 0, as if nothing could harm it."""
-    if metric.name in _RELATIVE and (near := [chance for chance in chances if chance is not None and chance.near]):
+    """Refuse what a model near chance loses: it would be about 0, as if nothing could harm it."""
+    if metric.name in _LOSSES and (near := [chance for chance in chances if chance is not None and chance.near]):
         raise InputError(f"{near[0]}: there is nothing left to lose")
 
 

@@ -68,6 +68,7 @@ def _entries(reading: Reading) -> dict[str, str]:
         found |= _flat(run.info.get(part, {}), part)
     # The one that its numbers are relative to, which need not be the benchmark's own.
     found["benchmark.baseline"] = reading.scores.baseline or "none"
+    found["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
     return {name: text for name, text in found.items() if name not in _SILENT}
 
 
