@@ -181,3 +181,10 @@ def test_names_that_promise_something_else(
     assert "wrote" not in output
     assert message in errors
     assert sorted(place.iterdir()) == before
+
+
+def test_a_sheet_that_is_made_again_is_said_to_be(tmp_path: Path) -> None:
+    words = ["show", "-c", "fog", "-s", "1", "-o", str(tmp_path / "sheet.png")]
+    first, second = (CliRunner().invoke(app, words) for _ in range(2))
+    assert "\nwrote " in first.stdout
+    assert "\nreplaced " in second.stdout

@@ -68,6 +68,7 @@ def show_sequence(
     sequence = sequences[chosen[0]]
     target = check_animation_path(output or f"{sequence.name.rpartition(':')[2]}.gif")
     check_replaceable(target, overwrite=overwrite)
+    done = "replaced" if target.is_file() else "wrote"
     # People look at the animation, so a photograph is turned as its camera says.
     picture = demo_picture(_WORKING_SIDE) if image is None else ImageOps.exif_transpose(read_picture(image))
     if min(picture.size) < MIN_SIDE:
@@ -76,7 +77,7 @@ def show_sequence(
     say(_preset_choice(sequence, preset, min(picture.size)), style="dim")
     frames = _frames(picture, sequence, seed=seed, difficulty=difficulty, preset=preset)
     count = write_animation(frames, target)
-    say(f"wrote {target} ({count} frames of {sequence.name})")
+    say(f"{done} {target} ({count} frames of {sequence.name})")
 
 
 def corrupt_sequence(

@@ -102,6 +102,7 @@ def show_command(
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output.absolute().parent}: no such folder")
     check_replaceable(output, overwrite=overwrite)
+    done = "replaced" if output.is_file() else "wrote"
     # People look at the sheet, so a photograph is turned as its camera says.
     picture = demo_picture() if image is None else ImageOps.exif_transpose(read_picture(image))
     if min(picture.size) < MIN_SIDE:
@@ -117,7 +118,7 @@ def show_command(
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot write {output}: {error}; expected a file name that ends in .png or .jpg") from error
     write_bytes(output, content.getvalue())
-    say(f"wrote {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
+    say(f"{done} {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
 
 
 def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:
