@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 import blemish
-from blemish.streams.images import from_tensor
-from blemish.streams.levels import LEVELS
-from blemish.streams.stream import Stream
-from blemish.streams.walks import Step, Walk
+from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.levels import LEVELS
+from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.walks import Step, Walk
 from cpu_settings import settle
 from images import scenes
 

@@ -17,23 +17,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.adaptation.base import Levels
-from blemish.adaptation.methods import METHODS, make_method
 from blemish.data.array_source import array_source
 from blemish.data.source import stratified_order
-from blemish.execution import Calls, Done, Processes
+from blemish.evaluation.executors import Calls, Done, Processes
 from blemish.models.base import Preprocessing
 from blemish.models.resnet_cifar import resnet20
 from blemish.models.torch_module import load_weights
-from blemish.reports.stream_figures import run_figure, surface_figure, walk_figure
-from blemish.streams.adaptive import Refinement, compared
-from blemish.streams.calibration import Bench, calibrate, measure
-from blemish.streams.images import from_tensor
-from blemish.streams.levels import LEVELS
-from blemish.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
-from blemish.streams.stream import Stream
-from blemish.streams.surface import monotonicity
-from blemish.streams.walks import Walk, find_paths, make_walk, read_walk, usable_corruptions
+from blemish.studies.adaptation.base import Levels
+from blemish.studies.adaptation.methods import METHODS, make_method
+from blemish.studies.streams.adaptive import Refinement, compared
+from blemish.studies.streams.calibration import Bench, calibrate, measure
+from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
+from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.levels import LEVELS
+from blemish.studies.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
+from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.surface import monotonicity
+from blemish.studies.streams.walks import Walk, find_paths, make_walk, read_walk, usable_corruptions
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from blemish.models.resnet import resnet50
-from blemish.streams.images import from_tensor
-from blemish.streams.levels import LEVELS
-from blemish.streams.stream import Stream
-from blemish.streams.walks import Step, Walk
+from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.levels import LEVELS
+from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.walks import Step, Walk
 from gpu import synthetic_images
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from blemish.construction.cliques import DEFAULT_STEPS
-from blemish.construction.matrices import OverlapMatrix
-from blemish.construction.natural import correlate_with_natural
-from blemish.construction.selection import select_non_overlapping
-from blemish.types import InputError
+from blemish.core.errors import InputError
+from blemish.studies.construction.cliques import DEFAULT_STEPS
+from blemish.studies.construction.matrices import OverlapMatrix
+from blemish.studies.construction.natural import correlate_with_natural
+from blemish.studies.construction.selection import select_non_overlapping
 
 COUNT = 200
 NAMES = tuple(f"c{i}" for i in range(COUNT))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import blemish
 from blemish.data.source import stratified_order
-from blemish.metrics.equivalence_images import STATISTICS, statistics
+from blemish.studies.equivalence.copies import STATISTICS, statistics
 
 Pictures = NDArray[np.uint8]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from blemish.execution import Done, Executor, PendingResult, Processes, RayExecutor, wait_for
+from blemish.evaluation.executors import Done, Executor, PendingResult, Processes, RayExecutor, wait_for
 
 HANGS = 60.0  # seconds after which we say so
 

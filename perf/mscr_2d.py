@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from blemish.separation.exact import separation
-from blemish.separation.experiment import experiment, forest, nearest_neighbour
-from blemish.separation.howmany import effect_of_k, effect_of_runs
-from blemish.separation.scores import Matrix
+from blemish.studies.separation.exact import separation
+from blemish.studies.separation.experiment import experiment, forest, nearest_neighbour
+from blemish.studies.separation.sample_size import effect_of_k, effect_of_runs
+from blemish.studies.separation.scores import Matrix
 
 # Siedel et al. 2022, Table 2: accuracies and MSCR in percent, with 95 % intervals over 1,200 runs.
 EPS_TRAIN = (0, 0.001, 0.002, None, 0.007, 0.01, 0.015, 0.02, 0.03)  # None stands for ε_min

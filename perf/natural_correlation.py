@@ -14,13 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from blemish.construction.categories import Categories, check_categories, find_categories
-from blemish.construction.generation import count_benchmarks, generate_benchmarks
-from blemish.construction.natural import compare_groups, correlate_with_natural, mean_residuals, natural_residuals
-from blemish.construction.overlap import overlap_matrix
-from blemish.construction.published import published_table
-from blemish.construction.substitution import group_by_std, unbalanced
-from blemish.construction.tables import AccuracyTable, read_table
+from blemish.studies.construction.categories import Categories, check_categories, find_categories
+from blemish.studies.construction.generation import count_benchmarks, generate_benchmarks
+from blemish.studies.construction.natural import (
+    compare_groups,
+    correlate_with_natural,
+    mean_residuals,
+    natural_residuals,
+)
+from blemish.studies.construction.overlap import overlap_matrix
+from blemish.studies.construction.published import published_table
+from blemish.studies.construction.substitution import group_by_std, unbalanced
+from blemish.studies.construction.tables import AccuracyTable, read_table
 
 NATURAL = {
     "imagenet-a": "val-on-imagenet-a-classes",

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from blemish.construction.gather import gather_correct
-from blemish.construction.harness import Plan, train_all
-from blemish.construction.measure import measure_all
-from blemish.construction.training import Schedule
 from blemish.data.array_source import array_source
 from blemish.data.cache import load
+from blemish.studies.construction.gather import gather_correct
+from blemish.studies.overlap.harness import Plan, train_all
+from blemish.studies.overlap.measure import measure_all
+from blemish.studies.overlap.training import Schedule
 
 CORRUPTIONS = (
     "gaussian_noise",

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import torch
 
-from blemish.construction.pace import faster_size, group_seconds
-from blemish.construction.plan import Plan
-from blemish.construction.training import Schedule
+from blemish.studies.overlap.pace import faster_size, group_seconds
+from blemish.studies.overlap.plan import Plan
+from blemish.studies.overlap.training import Schedule
 from overlap_cifar import CORRUPTIONS
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from blemish.data.arrays import read_arrays
-from blemish.separation.exact import separation
+from blemish.studies.separation.exact import separation
 
 METRICS = {"l1": "manhattan", "l2": "euclidean", "linf": "chebyshev"}
 

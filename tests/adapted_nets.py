@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from blemish.adaptation.base import Levels, Method, Optimiser
-from blemish.adaptation.methods import make_method
 from blemish.models.base import Preprocessing
+from blemish.studies.adaptation.base import Levels, Method, Optimiser
+from blemish.studies.adaptation.methods import make_method
 
 CLASSES = 4
 FAST = Optimiser("sgd", 0.1)

@@ -14,18 +14,18 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from blemish.construction.harness import Plan, train_all
-from blemish.construction.training import Schedule
 from blemish.data.open import open_source
-from blemish.execution import Executor
+from blemish.evaluation.executors import Executor
+from blemish.export import corrupt_arrays, corrupt_tree, make_recipe
 from blemish.models.open import open_model
 from blemish.models.resnet import small_net
-from blemish.storage import corrupt_arrays, corrupt_tree, make_recipe
-from blemish.streams.calibration import Bench, calibrate
-from blemish.streams.images import from_source
-from blemish.streams.shards import materialise
-from blemish.streams.stream import Stream
-from blemish.streams.walks import Step, Walk
+from blemish.studies.overlap.harness import Plan, train_all
+from blemish.studies.overlap.training import Schedule
+from blemish.studies.streams.calibration import Bench, calibrate
+from blemish.studies.streams.images import from_source
+from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.webdataset import materialise
 from execution_jobs import once
 
 KILL = "BLEMISH_TEST_KILL"

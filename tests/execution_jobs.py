@@ -19,12 +19,12 @@ from PIL import Image
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
+from blemish.core.folders import held_folder
 from blemish.data.source import Source
 from blemish.evaluation import runner
-from blemish.execution.base import PendingResult, Tell
+from blemish.evaluation.executors.base import PendingResult, Tell
 from blemish.models.base import Preprocessing
-from blemish.storage.files import held_folder
-from blemish.types import InputError
 
 Work = Callable[[Any, Tell], Any]
 

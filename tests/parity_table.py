@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conftest import SHARED
-from test_parity import CASES, FILES, load, rendered
+from corruptions.test_parity import CASES, FILES, load, rendered
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.rng import Words, as_ids
+from blemish.core.rng import Words, as_ids
 
 
 def pictures(count: int, channels: int, height: int, width: int, *, first: int = 0) -> Tensor:

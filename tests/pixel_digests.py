@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import blemish
-from blemish.corruptions.chain import chain, random_severity
+from blemish.corruptions.compose import chain, random_severity
 from frost_files import draw_pictures
 from pictures import pictures
 

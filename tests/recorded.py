@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
-from blemish.corruptions import blur, digital, noise, spatter, weather
+from blemish.corruptions.imagenet_c import blur, digital, noise, spatter, weather
 from blemish.corruptions.severity import Params
 
 Recording = Mapping[str, NDArray[Any]]

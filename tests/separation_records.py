@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from blemish.cli.separation import json_text
-from blemish.separation.exact import separation
+from blemish.studies.separation.commands.separation import json_text
+from blemish.studies.separation.exact import separation
 
 # Clean 90 %, 81 % under noise: MSCR = (0.81 − 0.9) / 0.9 = −10 %, by hand.
 SCORE = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from blemish.corruptions.sequences import Sequence, sequences
+from blemish.corruptions.imagenet_p import Sequence, sequences
 from pictures import pictures
 
 PATH = Path(__file__).with_suffix(".json")

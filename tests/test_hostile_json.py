@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from blemish.cli.ccc_run import _note_other_model
-from blemish.construction.categories import read_categories
-from blemish.construction.matrices import read_matrix
+from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, parse_toml
 from blemish.evaluation.runs import open_run
+from blemish.export.manifest import check_manifest
 from blemish.metrics.compare import compare
-from blemish.reports.machine import comparison_json, scores_csv, scores_json
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
+from blemish.reports.table_files import comparison_json, scores_csv, scores_json
 from blemish.reports.tables import markdown
-from blemish.storage.manifest import check_manifest
-from blemish.streams.walks import read_walk
-from blemish.types import InputError
+from blemish.studies.construction.categories import read_categories
+from blemish.studies.construction.matrices import read_matrix
+from blemish.studies.streams.commands.run import _note_other_model
+from blemish.studies.streams.walks import read_walk
 from hostile_files import within
 from synthetic_runs import write_run
 

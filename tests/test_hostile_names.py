@@ -19,16 +19,16 @@ from typer.testing import CliRunner
 from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli.main import app
+from blemish.core.errors import InputError
 from blemish.data.demo import demo_picture
 from blemish.data.folders import folder_source
 from blemish.data.open import open_source, open_stored
 from blemish.data.pictures import picture_id
-from blemish.data.shards import shard_source
+from blemish.data.webdataset import shard_source
 from blemish.evaluation.runner import evaluate
 from blemish.evaluation.runs import find_runs, open_run, record_path
 from blemish.models.open import open_model
-from blemish.streams.walks import read_walk
-from blemish.types import InputError
+from blemish.studies.streams.walks import read_walk
 from toy_runs import benchmark, model, source
 
 BYTES = "caf\udce9"

@@ -16,38 +16,38 @@ import torch
 from typer.testing import CliRunner
 
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
-from blemish.cli.build_overlap import _from_correctness
 from blemish.cli.main import app
-from blemish.construction.categories import read_categories
-from blemish.construction.matrices import read_matrix
-from blemish.construction.tables import read_table
+from blemish.core.errors import InputError
+from blemish.core.states import read_state as read_checked_state
 from blemish.corruptions.catalog import catalog
 from blemish.data.array_source import array_source
 from blemish.data.arrays import read_arrays, read_labels, read_npy
 from blemish.data.demo import demo_picture
 from blemish.data.folders import folder_source, table_source
+from blemish.data.frost_download import fetch_frost
 from blemish.data.open import open_source, open_stored
 from blemish.data.pictures import read_picture
-from blemish.data.shards import shard_source
+from blemish.data.webdataset import shard_source
 from blemish.evaluation.header import check_same, stages_present
 from blemish.evaluation.pictures import _mark
 from blemish.evaluation.records import read_correct, read_header, read_records
 from blemish.evaluation.runs import find_runs, open_run
-from blemish.metrics.equivalence_sets import open_other
+from blemish.export.manifest import check_manifest
 from blemish.models.open import open_model
 from blemish.models.torch_module import read_state
 from blemish.ops.photographs import FILES
 from blemish.reports.answers import read_pictures
-from blemish.reports.separation_files import find_separation
-from blemish.separation.sources import read_points
-from blemish.storage.frost import fetch_frost
-from blemish.storage.manifest import check_manifest
-from blemish.storage.states import read_state as read_checked_state
-from blemish.streams.calibration import read_calibration
-from blemish.streams.run import read_result
-from blemish.streams.surface_files import read_surface
-from blemish.streams.walks import read_walk
-from blemish.types import InputError
+from blemish.studies.construction.categories import read_categories
+from blemish.studies.construction.commands.overlap import _from_correctness
+from blemish.studies.construction.matrices import read_matrix
+from blemish.studies.construction.tables import read_table
+from blemish.studies.equivalence.sets import open_other
+from blemish.studies.separation.files import find_separation
+from blemish.studies.separation.sources import read_points
+from blemish.studies.streams.calibration import read_calibration
+from blemish.studies.streams.run import read_result
+from blemish.studies.streams.surface_files import read_surface
+from blemish.studies.streams.walks import read_walk
 from hostile_files import SPECIAL, hostile_contents, place_special, within
 from report_runs import pictured_run
 from synthetic_runs import write_run

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 import blemish
+from blemish.core.errors import InputError
+from blemish.corruptions.transform import content_id
 from blemish.data.open import open_source
 from blemish.models.torch_module import from_module
-from blemish.transform import content_id
-from blemish.types import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch calls most of these kinds beta
 

@@ -20,7 +20,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 import blemish.models.demo
 from blemish.corruptions.catalog import catalog
-from blemish.corruptions.chain import random_severity
+from blemish.corruptions.compose import random_severity
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.digits import Split, digits_source
 from blemish.models.demo import DEMO_NETS, PREPROCESSING, DigitNet, demo_model

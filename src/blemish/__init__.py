@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from blemish.benchmarks.benchmark import Benchmark, Protocol
     from blemish.benchmarks.condition import Condition, parse_condition
     from blemish.benchmarks.files import load_benchmark
+    from blemish.core.errors import InputError, Notice
+    from blemish.core.rng import Words, hash_id
+    from blemish.core.types import Shape
     from blemish.corruptions.base import Corruption
     from blemish.corruptions.catalog import Catalog, catalog
-    from blemish.corruptions.chain import chain, random_severity
-    from blemish.corruptions.sequences import Sequence, sequences
+    from blemish.corruptions.compose import chain, random_severity
+    from blemish.corruptions.imagenet_p import Sequence, sequences
     from blemish.corruptions.severity import SeverityTable, nearest_preset
+    from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
     from blemish.data.source import Source
     from blemish.evaluation.chance import NearChanceError
@@ -29,9 +33,6 @@ if TYPE_CHECKING:
     from blemish.models.open import open_model
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
-    from blemish.rng import Words, hash_id
-    from blemish.transform import Corrupt, corrupt
-    from blemish.types import InputError, Notice, Shape
 
 __version__ = VERSION
 
@@ -82,29 +83,29 @@ _MODULES = {
     "Catalog": "corruptions.catalog",
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
-    "Corrupt": "transform",
+    "Corrupt": "corruptions.transform",
     "Corruption": "corruptions.base",
-    "InputError": "types",
+    "InputError": "core.errors",
     "NearChanceError": "evaluation.chance",
-    "Notice": "types",
+    "Notice": "core.errors",
     "Preprocessing": "models.base",
     "Protocol": "benchmarks.benchmark",
     "Records": "evaluation.records",
     "Run": "evaluation.runs",
-    "Sequence": "corruptions.sequences",
+    "Sequence": "corruptions.imagenet_p",
     "SeverityTable": "corruptions.severity",
-    "Shape": "types",
+    "Shape": "core.types",
     "Source": "data.source",
     "Training": "models.base",
-    "Words": "rng",
+    "Words": "core.rng",
     "catalog": "corruptions.catalog",
-    "chain": "corruptions.chain",
+    "chain": "corruptions.compose",
     "compare": "metrics.compare",
-    "corrupt": "transform",
+    "corrupt": "corruptions.transform",
     "evaluate": "evaluation.runner",
     "find_runs": "evaluation.runs",
     "from_module": "models.torch_module",
-    "hash_id": "rng",
+    "hash_id": "core.rng",
     "load_benchmark": "benchmarks.files",
     "nearest_preset": "corruptions.severity",
     "open_model": "models.open",
@@ -112,10 +113,10 @@ _MODULES = {
     "open_source": "data.open",
     "open_stored": "data.open",
     "parse_condition": "benchmarks.condition",
-    "random_severity": "corruptions.chain",
+    "random_severity": "corruptions.compose",
     "read_records": "evaluation.records",
     "score": "metrics.scores",
-    "sequences": "corruptions.sequences",
+    "sequences": "corruptions.imagenet_p",
     "write_report": "reports.html",
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import blemish
 from blemish.benchmarks.condition import CLEAN, Condition, Step, parse_condition
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 ANY_SEVERITY = [name for name, corruption in blemish.catalog.items() if corruption.only_severity is None]
 LEVELS = st.floats(0, 5, exclude_min=True)

@@ -10,7 +10,7 @@ import blemish
 from blemish.benchmarks.benchmark import METRICS, Benchmark, Protocol, only
 from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark, parse_benchmark
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 PUBLISHED = {
     # name: (conditions besides clean, corruptions or sequences, image preset); counts from the papers.

@@ -13,8 +13,8 @@ import own_corruptions
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition, read_condition
 from blemish.corruptions.plugins import code_digest, load_catalog
+from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.header import protocol_entry
-from blemish.execution.processes import Processes
 from blemish.reports.html import write_report
 from toy_runs import evaluate, model, source
 

@@ -11,8 +11,8 @@ import torch
 import typer
 from typer.testing import CliRunner, Result
 
-from blemish.cli.common import friendly
 from blemish.cli.main import app
+from blemish.terminal.commands import friendly
 
 CODE = """
 import multiprocessing

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import blemish.types
+import blemish.core.errors
 from blemish.cli.main import app
 
 # The demo on fewer digits and conditions, where nothing but the dependencies of the library can be imported, and where
@@ -36,7 +36,7 @@ main.app()
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("demo")
-    source = str(Path(blemish.types.__file__).parents[1])
+    source = str(Path(blemish.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source, "XDG_DATA_HOME": str(folder / "home"), "NO_COLOR": "1"}
     result = subprocess.run(
         [sys.executable, "-c", BASE, "demo", "--out", "my demo"],

@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 
 import blemish
 from blemish.cli import main, show
+from blemish.data import frost_download as frost
 from blemish.data.demo import demo_picture
 from blemish.evaluation.runs import open_run
-from blemish.storage import frost
-from blemish.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Step, Walk
 from frost_files import digest, draw_pictures
 
 FROST = """

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from blemish.benchmarks.benchmark import only
 from blemish.benchmarks.files import benchmark_toml, parse_benchmark
 from blemish.cli.main import app
+from blemish.core.errors import InputError
 from blemish.metrics.plan import make_plan
-from blemish.types import InputError
 from hostile_files import within
 from synthetic_runs import write_run
 

@@ -15,11 +15,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from blemish.cli.compare import compare_command
-from blemish.cli.score import _rich, score_command
+from blemish.cli.score import score_command
 from blemish.evaluation.runs import find_runs, open_run
 from blemish.metrics.scores import score
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
+from blemish.terminal.results import _rich
 from report_runs import HOSTILE
 from synthetic_runs import FIFTEEN, severities, write_run
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-import blemish.types
+import blemish.core.errors
 from blemish.cli.main import app
 from blemish.corruptions.catalog import catalog
 from blemish.data.demo import demo_picture
@@ -61,7 +61,7 @@ class TestMain:
         assert invoke("corupt")[0] == 2
 
     def test_real_process(self, tmp_path: Path) -> None:
-        source = str(Path(blemish.types.__file__).parents[1])
+        source = str(Path(blemish.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": source, "NO_COLOR": "1"}
         command = [sys.executable, "-m", "blemish.cli.main", "corrupt", "gone.jpg", str(tmp_path / "dst")]
         result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -72,9 +72,9 @@ class TestMain:
     def test_library_works_without_cli_packages(self) -> None:
         code = (
             "import sys; sys.modules['typer'] = sys.modules['rich'] = None\n"
-            "import blemish.transform, blemish.storage, blemish.data.demo, blemish.reports.contact_sheet"
+            "import blemish.corruptions.transform, blemish.export, blemish.data.demo, blemish.reports.contact_sheet"
         )
-        environment = {**os.environ, "PYTHONPATH": str(Path(blemish.types.__file__).parents[1])}
+        environment = {**os.environ, "PYTHONPATH": str(Path(blemish.__file__).parents[1])}
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

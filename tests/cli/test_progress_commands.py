@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from blemish.cli import demo, progress
+from blemish.cli import demo
 from blemish.cli.main import app
 from blemish.data.digits import digits_source
+from blemish.terminal import progress
 
 NET = """
 from torch import nn

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from blemish.cli.main import app
 from blemish.cli.sequence import chosen_sequences, corrupt_sequence, show_sequence
-from blemish.corruptions.sequences import sequences
+from blemish.core.errors import InputError
+from blemish.corruptions.imagenet_p import sequences
 from blemish.data.demo import demo_picture
-from blemish.types import InputError
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.core.files import (
     STAGING,
     PartFile,
@@ -26,7 +27,6 @@ from blemish.core.files import (
 )
 from blemish.core.folders import held_folder, part_folder, temporary_folder
 from blemish.core.locks import is_abandoned
-from blemish.types import InputError
 
 pytest.importorskip("fcntl", reason="no locks on files here")
 

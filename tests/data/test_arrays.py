@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.data.arrays import read_arrays
-from blemish.types import InputError
 
 
 def noise(*shape: int) -> np.ndarray:

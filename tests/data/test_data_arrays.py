@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from blemish.data import memory
+from blemish.core import memory
+from blemish.core.errors import InputError
+from blemish.core.memory import available_memory
 from blemish.data.array_source import array_source
 from blemish.data.arrays import read_arrays, read_members
-from blemish.data.memory import available_memory
-from blemish.types import InputError
 from conftest import SHARED
 
 

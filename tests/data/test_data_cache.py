@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.core.files import part_file
 from blemish.data.cache import Images, load
 from blemish.data.folders import folder_source
 from blemish.data.pictures import read_picture, resize_and_crop
 from blemish.data.source import Source
-from blemish.types import InputError
 from conftest import SHARED
 
 SIZES = {"a/0.png": (30, 20), "a/1.png": (25, 25), "b/2.png": (30, 20), "b/3.png": (40, 22)}

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
+from blemish.core.errors import InputError
 from blemish.data.dataset_source import dataset_source
 from blemish.data.folders import folder_source
-from blemish.types import InputError
 
 LEVELS = torch.arange(3 * 4 * 5, dtype=torch.uint8).reshape(3, 4, 5)
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.data import pictures
 from blemish.data.classes import imagenet_wnids
 from blemish.data.folders import folder_source, table_source
 from blemish.data.pictures import MAX_PIXELS, picture_id, read_picture, resize_and_crop
 from blemish.data.source import Source
-from blemish.types import InputError
 from conftest import SHARED
 
 

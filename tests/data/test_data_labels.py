@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, Subset
 
+from blemish.core.errors import InputError, Notice
 from blemish.data.classes import imagenet_wnids, natural_groups
 from blemish.data.dataset_source import dataset_source
 from blemish.data.folders import folder_source
 from blemish.data.labels import class_indices, fit_labels, labels_entry
 from blemish.data.open import open_source, open_stored
 from blemish.data.source import Source
-from blemish.types import InputError, Notice
 
 SOME = ("n02102040", "n01440764", "n03888257")
 INDICES = {"n01440764": 0, "n02102040": 217, "n03888257": 701}

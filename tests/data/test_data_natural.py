@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from blemish.core.errors import InputError, UnknownNameError
 from blemish.data.classes import NATURAL_SETS, imagenet_wnids, natural_classes, natural_groups, objectnet_folders
 from blemish.data.folders import folder_source
 from blemish.data.natural import natural_source, same_classes
 from blemish.data.source import Source
-from blemish.types import InputError, UnknownNameError
 from conftest import SHARED
 
 

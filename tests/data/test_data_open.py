@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 from torch.utils.data import TensorDataset
 
+from blemish.core.errors import InputError
 from blemish.data.open import open_source, open_stored
-from blemish.types import InputError
 
 
 def picture(path: Path) -> Path:

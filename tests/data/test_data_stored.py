@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from blemish.core.errors import InputError, UnknownNameError
 from blemish.data.array_source import array_source
 from blemish.data.folders import folder_source
 from blemish.data.stored import is_stored, open_stored, paired
-from blemish.storage.arrays import corrupt_arrays
-from blemish.storage.recipe import make_recipe
-from blemish.storage.trees import corrupt_tree
-from blemish.types import InputError, UnknownNameError
+from blemish.export.arrays import corrupt_arrays
+from blemish.export.recipe import make_recipe
+from blemish.export.trees import corrupt_tree
 
 NAMES = ("n1/a.JPEG", "n1/b.JPEG", "n2/a.JPEG")
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from blemish.core.errors import InputError
+from blemish.core.rng import hash_id
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import list_pictures, picture_id, read_picture, resize_and_crop
-from blemish.rng import hash_id
-from blemish.types import InputError
 
 
 def noise(*shape: int) -> np.ndarray:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.data.pictures import decode_picture
-from blemish.types import InputError
 
 SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 WIDTH, HEIGHT = 11, 13

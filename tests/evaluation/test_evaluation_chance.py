@@ -12,11 +12,11 @@ from torch import Tensor
 
 import blemish
 from blemish.benchmarks.condition import CLEAN, parse_condition
+from blemish.core.errors import InputError
 from blemish.evaluation.chance import NearChanceError, against_chance, wilson_ends
+from blemish.evaluation.executors import Processes
 from blemish.evaluation.runner import Step, evaluate
 from blemish.evaluation.runs import Run, open_run
-from blemish.execution import Processes
-from blemish.types import InputError
 from execution_jobs import Net, pictures
 from execution_jobs import benchmark as for_workers
 from toy_runs import CLASSES, benchmark, model, source

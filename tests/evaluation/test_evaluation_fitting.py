@@ -12,13 +12,13 @@ from PIL import Image
 from torch import Tensor
 
 import blemish
+from blemish.core.errors import InputError, Notice
 from blemish.data.classes import imagenet_wnids
 from blemish.evaluation.fitting import count_outputs, fit
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import record_path
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.speed import speed_up
-from blemish.types import InputError, Notice
 from toy_runs import CLASSES, benchmark, evaluate, forward, model, source
 
 CLASSES_THERE = (0, 217, 482, 701)

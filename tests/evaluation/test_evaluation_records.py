@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.evaluation.records import parquet_bytes, read_correct, read_header, read_records
 from blemish.evaluation.runs import Run
-from blemish.types import InputError
 from synthetic_runs import write_run
 
 

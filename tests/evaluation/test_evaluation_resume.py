@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runner import Step
 from blemish.evaluation.runs import find_runs, record_path
-from blemish.types import InputError
 from toy_runs import benchmark, evaluate, forward, model, source
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blemish.core.errors import InputError
 from blemish.metrics import Bootstrap, bootstrap, corruption_error
 from blemish.metrics.bootstrap import Swaps, interval, stream_of, unanimous_interval
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value
-from blemish.types import InputError
 
 
 class TestWeights:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
 from blemish.metrics import baseline_from_run, compare, precise_enough, relative_corruption_error, score
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.html import report_page
 from blemish.reports.html_protocol import protocol_table
-from blemish.reports.machine import comparison_csv, comparison_json, scores_csv, scores_json
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables, summary_table
-from blemish.types import InputError
+from blemish.reports.table_files import comparison_csv, comparison_json, scores_csv, scores_json
 from synthetic_runs import severities, write_run
 
 QUICK: dict[str, Any] = {"replicates": 50}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.metrics import compare, protocol_differences, score
 from blemish.metrics.paired import swapped_means
 from blemish.metrics.table import Table
-from blemish.types import InputError
 from synthetic_runs import severities, write_run
 
 MCE = {"metric": "mce", "baseline": "alexnet"}

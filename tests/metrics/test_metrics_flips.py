@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.evaluation.records import Records
 from blemish.metrics.flips import (
     compared_frames,
@@ -17,7 +18,6 @@ from blemish.metrics.flips import (
     top5_distances,
     zipf_distances,
 )
-from blemish.types import InputError
 
 
 def film(images: list[str], frames: list[int]) -> Records:

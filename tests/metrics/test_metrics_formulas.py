@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.metrics import (
     calibration_error,
@@ -26,7 +27,6 @@ from blemish.metrics import (
     residual_robustness,
     robustness_score,
 )
-from blemish.types import InputError
 from conftest import SHARED
 from synthetic_runs import FIFTEEN
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from blemish.benchmarks.benchmark import METRICS
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run, record_path
 from blemish.metrics import (
     TITLES,
@@ -24,7 +25,6 @@ from blemish.metrics import (
     score,
 )
 from blemish.metrics.looks import enough_replicates, look_levels
-from blemish.types import InputError
 from synthetic_runs import FIFTEEN, Outcome, severities, write_run
 
 MCE = {"metric": "mce", "baseline": "alexnet"}

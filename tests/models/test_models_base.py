@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files, hash_state
 from blemish.models.torch_module import device_named, from_module, load_weights, read_state
-from blemish.separation.trained import from_classifier
-from blemish.types import InputError
+from blemish.studies.separation.trained import from_classifier
 
 
 def batch(count: int = 3, channels: int = 3, side: int = 8) -> Tensor:

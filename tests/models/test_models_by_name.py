@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.open import open_model
-from blemish.types import InputError
 
 
 class Mean(nn.Module):

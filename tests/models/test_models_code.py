@@ -12,16 +12,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from blemish.adaptation.base import adaptable
-from blemish.construction.plan import STANDARD, Plan, build_net
-from blemish.construction.trainees import Group, TrainingJob
-from blemish.construction.training import Schedule
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
-from blemish.types import InputError
+from blemish.studies.adaptation.base import adaptable
+from blemish.studies.overlap.plan import STANDARD, Plan, build_net
+from blemish.studies.overlap.trainees import Group, TrainingJob
+from blemish.studies.overlap.training import Schedule
 
 CODE = """
 import sys

@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.data.digits import digits_source
 from blemish.data.pictures import read_picture
 from blemish.models import demo
 from blemish.models.demo import DigitNet, demo_model
 from blemish.models.open import open_model
-from blemish.types import InputError
 from conftest import SHARED
 
 

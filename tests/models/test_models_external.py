@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.models.onnx_external import external_files
 from blemish.models.open import open_model
-from blemish.types import InputError
 from hostile_files import SPECIAL, place_special, within
 
 onnx = pytest.importorskip("onnx")

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.open import open_model
-from blemish.types import InputError
 
 
 def batch(count: int = 5, side: int = 12) -> Tensor:

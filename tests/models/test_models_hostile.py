@@ -15,10 +15,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blemish.core import states
+from blemish.core.errors import InputError
 from blemish.models.open import open_model
 from blemish.models.torch_module import read_state
-from blemish.storage import states
-from blemish.types import InputError
 
 
 class Bomb:
@@ -219,7 +219,7 @@ def test_a_tar_that_begins_like_a_pickle(tmp_path: Path) -> None:
 def test_an_archive_that_claims_more_than_there_is_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"weight": torch.zeros(2**10)}, tmp_path / "w.pth")
     np.savez_compressed(tmp_path / "w.npz", weight=np.zeros(2**16))
-    monkeypatch.setattr("blemish.data.memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("blemish.core.memory.available_memory", lambda: 1000)
     with pytest.raises(InputError, match=r"w\.npz claims 512\.\d KiB, but 1000 bytes of memory are free"):
         read_state(tmp_path / "w.npz")
     assert (tmp_path / "w.npz").stat().st_size < 1000

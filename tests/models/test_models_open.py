@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.models.open import open_model, trained_corruptions
-from blemish.types import InputError
 
 
 def batch() -> Tensor:

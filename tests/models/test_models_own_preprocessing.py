@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 import blemish
+from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
 from blemish.models.open import open_model
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import from_module
-from blemish.types import InputError
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CONFIG = {"input_size": (3, 16, 20), "mean": MEAN, "std": STD, "crop_pct": 0.9, "interpolation": "bicubic"}

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.models.onnx_file import in_batches_of
 from blemish.models.open import open_model
-from blemish.types import InputError
 
 
 def batch(count: int = 5, side: int = 12) -> Tensor:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from blemish.core.errors import InputError
 from blemish.models.open import open_model
 from blemish.models.sklearn_estimator import flat_preprocessing, from_estimator
-from blemish.types import InputError
 
 
 class Brightness:

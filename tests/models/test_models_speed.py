@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.evaluation.predict import Batcher
 from blemish.models.base import Classifier
 from blemish.models.portable import portable
 from blemish.models.resnet import small_net
 from blemish.models.speed import compile_seconds, fill_batches, speed_up
 from blemish.models.torch_module import from_module
-from blemish.types import InputError
 
 IMAGES = torch.randint(0, 256, (10, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from blemish.corruptions import noc_texture, sequences_warps
+from blemish.corruptions.imagenet_p import warps as sequences_warps
+from blemish.corruptions.noc import texture as noc_texture
 from blemish.ops import filters, resample, textures
 from blemish.ops.cache import Cached, cached
 

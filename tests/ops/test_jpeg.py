@@ -152,7 +152,7 @@ def test_fifteen_bits_round_red_as_sixteen_do() -> None:
 
 def published_quality(preset: str, severity: float) -> int:
     """Between severities as in CCC: linear from quality 85 at severity 0, then rounded to the nearest whole number."""
-    text = resources.files("blemish.corruptions").joinpath("imagenet_c.json").read_text(encoding="utf-8")
+    text = resources.files("blemish.corruptions.imagenet_c").joinpath("imagenet_c.json").read_text(encoding="utf-8")
     rows = [85.0, *(row[0] for row in json.loads(text)[preset]["jpeg_compression"])]
     return round(float(np.interp(severity, range(6), rows)))
 

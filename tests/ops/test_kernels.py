@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from blemish.corruptions.blur import motion_taps
-from blemish.kernels import kernels_for
-from blemish.kernels.place import on_its_device
+from blemish.core.rng import Words
+from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.models.base import Preprocessing
 from blemish.ops.edges import _connected, canny
 from blemish.ops.filters import gaussian_blur, line_blur
+from blemish.ops.fused import kernels_for
+from blemish.ops.fused.place import on_its_device
 from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile
 from blemish.ops.rank import median_filter
 from blemish.ops.resample import mean_zoom
 from blemish.ops.shuffle import shuffle_sources
-from blemish.rng import Words
 
 
 @pytest.fixture

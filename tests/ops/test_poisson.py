@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from torch import Tensor
 
+from blemish.core.rng import Words, _normal_table, as_ids
 from blemish.ops.poisson import poisson_quantile
-from blemish.rng import Words, _normal_table, as_ids
 
 SUMMED = [0.01, 0.02, 0.1, 0.3, 0.5, 1.0, 1.3, 1.7, 2.0, 2.3, 2.499]
 EXPANDED = [2.5, 2.7, 3.0, 4.0, 5.0, 7.5, 12.0, 20.0, 25.0, 60.0, 100.0, 250.0, 500.0]

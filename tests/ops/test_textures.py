@@ -13,9 +13,9 @@ from PIL import Image
 from torch import Tensor
 
 import blemish
+from blemish.core.rng import Words, as_ids
 from blemish.ops.photographs import Photographs
 from blemish.ops.textures import Textures, cut, frost_textures
-from blemish.rng import Words, as_ids
 from frost_files import NAMES, draw_pictures
 
 CPU = torch.device("cpu")

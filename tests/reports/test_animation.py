@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
+from blemish.core.errors import InputError
 from blemish.reports.animation import write_animation
-from blemish.types import InputError
 
 FORMATS = [
     "gif",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.demo import demo_picture
 from blemish.reports.contact_sheet import contact_sheet
-from blemish.types import InputError
 
 PAPER = (251, 250, 247)
 

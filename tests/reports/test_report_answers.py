@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.records import read_records, records_bytes
 from blemish.evaluation.runs import Run, record_path
 from blemish.reports.answers import gather, read_pictures, worst_hit
 from blemish.reports.html_pictures import Subject, shown_conditions, unmakeable
-from blemish.types import InputError
 from report_runs import pictured_run
 from synthetic_runs import write_run
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
 from blemish.reports.html import report_page, write_report
-from blemish.types import InputError
 from report_runs import CONDITIONS, HOSTILE, pictured_run
 from synthetic_runs import write_run
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from blemish.core.errors import InputError
 from blemish.metrics.compare import compare
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.reading import Reading, labels, read_all
 from blemish.reports.score_tables import score_tables, summary_table
 from blemish.reports.tables import Table
-from blemish.types import InputError
 from synthetic_runs import write_run
 
 CONDITIONS = {

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
+from blemish.core.rng import check_seed
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.severity import preset_sizes
-from blemish.rng import check_seed
-from blemish.types import InputError
 
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only"]
 

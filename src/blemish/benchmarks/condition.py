@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.chain import chain, random_severity
-from blemish.corruptions.sequences import Sequence, sequences
+from blemish.corruptions.compose import chain, random_severity
+from blemish.corruptions.imagenet_p import Sequence, sequences
 from blemish.corruptions.severity import MAX_SEVERITY, check_severity, severity_text
-from blemish.types import InputError
 
 __all__ = ["CLEAN", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there, parse_toml, read_text
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.severity import check_severity, severity_text
-from blemish.types import InputError
 
 __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
 

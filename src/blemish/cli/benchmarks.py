@@ -12,8 +12,8 @@ from rich.table import Table
 from blemish.benchmarks.benchmark import METRICS, Benchmark
 from blemish.benchmarks.condition import Condition, Step
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
-from blemish.cli.common import friendly, say
-from blemish.cli.terminal import emit, show
+from blemish.terminal.commands import friendly, say
+from blemish.terminal.printing import emit, show
 
 __all__ = ["benchmarks_command"]
 

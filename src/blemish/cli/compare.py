@@ -7,29 +7,28 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.common import complain, friendly
-from blemish.cli.outputs import Overwrite, check_replaceable
-from blemish.cli.progress import with_progress
-from blemish.cli.score import (
+from blemish.cli.score import BaselineOption, chosen_baseline
+from blemish.core.errors import InputError
+from blemish.evaluation.runs import Run, find_runs
+from blemish.metrics.compare import compare, protocol_differences
+from blemish.reports.compare_tables import comparison_tables
+from blemish.reports.reading import check_level, labels, marked
+from blemish.reports.table_files import comparison_csv, comparison_json
+from blemish.terminal.commands import complain, friendly
+from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.progress import with_progress
+from blemish.terminal.results import (
     AsCsv,
     AsJson,
     AsLatex,
     AsMarkdown,
-    BaselineOption,
+    Format,
     Level,
     Output,
     Replicates,
-    Shape,
-    chosen_baseline,
-    chosen_shape,
+    chosen_format,
     deliver,
 )
-from blemish.evaluation.runs import Run, find_runs
-from blemish.metrics.compare import compare, protocol_differences
-from blemish.reports.compare_tables import comparison_tables
-from blemish.reports.machine import comparison_csv, comparison_json
-from blemish.reports.reading import check_level, labels, marked
-from blemish.types import InputError
 
 __all__ = ["compare_command"]
 
@@ -69,7 +68,7 @@ def compare_command(
 
       blemish compare results/resnet50 other/resnet50 --anyway --json
     """
-    shape = chosen_shape(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
+    format_ = chosen_format(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
     check_replaceable(output, overwrite=overwrite)
     check_level(level)
     one, other = _single(first), _single(second)
@@ -91,10 +90,10 @@ def compare_command(
         unit=None,
         kept="nothing is changed.",
     )
-    if shape is Shape.JSON:
+    if format_ is Format.JSON:
         deliver(comparison_json(found), output)
-    elif shape is Shape.CSV:
+    elif format_ is Format.CSV:
         deliver(comparison_csv(found), output)
     else:
         names = [marked(*pair) for pair in zip(labels([one, other]), found.near_chance, strict=True)]
-        deliver(comparison_tables(found, names[0], names[1]), output, shape)
+        deliver(comparison_tables(found, names[0], names[1]), output, format_)

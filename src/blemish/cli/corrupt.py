@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.common import (
+from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
+from blemish.core.errors import InputError
+from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
+from blemish.data.pictures import read_picture
+from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
+from blemish.export import Progress as Report
+from blemish.terminal.commands import (
     DEFAULT_SEVERITIES,
     Frost,
     check_frost,
@@ -21,15 +27,9 @@ from blemish.cli.common import (
     preset_choice,
     say,
 )
-from blemish.cli.executors import Jobs, Ray, chosen_executor
-from blemish.cli.outputs import Overwrite, check_replaceable
-from blemish.cli.progress import with_progress
-from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
-from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
-from blemish.data.pictures import read_picture
-from blemish.storage import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
-from blemish.storage import Progress as Report
-from blemish.types import InputError
+from blemish.terminal.executors import Jobs, Ray, chosen_executor
+from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.progress import with_progress
 
 __all__ = ["corrupt_command"]
 

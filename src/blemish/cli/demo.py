@@ -11,18 +11,18 @@ from typing import Annotated
 import typer
 
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import friendly, say
-from blemish.cli.progress import Report, with_progress
 from blemish.cli.run import run_with_progress
-from blemish.cli.score import deliver
+from blemish.core.errors import InputError
+from blemish.core.marks import is_ours
 from blemish.data.digits import digits_source
 from blemish.evaluation.runner import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
-from blemish.storage.marks import is_ours
-from blemish.types import InputError
+from blemish.terminal.commands import friendly, say
+from blemish.terminal.progress import Report, with_progress
+from blemish.terminal.results import deliver
 
 __all__ = ["demo_command"]
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.common import friendly, say
-from blemish.storage.frost import fetch_frost
+from blemish.data.frost_download import fetch_frost
+from blemish.terminal.commands import friendly, say
 
 __all__ = ["fetch_frost_command"]
 

@@ -9,11 +9,11 @@ import typer
 from rich import box
 from rich.table import Table
 
-from blemish.cli.common import friendly
-from blemish.cli.terminal import emit, show
+from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
-from blemish.types import InputError
+from blemish.terminal.commands import friendly
+from blemish.terminal.printing import emit, show
 
 __all__ = ["list_command"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.main import get_command
 
-from blemish.cli.terminal import App, Group, unwrapped
+from blemish.terminal.printing import App, Group, unwrapped
 from blemish.version import VERSION
 
 __all__ = ["COMMANDS", "app", "import_command"]
@@ -38,28 +38,51 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "demo": Command(_MEASURE, "demo", "demo_command", "Measure two small networks and write a report to look at."),
-    "benchmarks": Command(_MEASURE, "benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
-    "run": Command(_MEASURE, "run", "run_command", "Measure how a classifier holds up, condition by condition."),
-    "score": Command(_MEASURE, "score", "score_command", "The numbers of one or several models, with intervals."),
-    "compare": Command(_MEASURE, "compare", "compare_command", "Compare two models on the same images."),
-    "report": Command(_MEASURE, "report", "report_command", "One page about one or several models."),
+    "demo": Command(_MEASURE, "cli.demo", "demo_command", "Measure two small networks and write a report to look at."),
+    "benchmarks": Command(_MEASURE, "cli.benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
+    "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
+    "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
+    "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
+    "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
     "equivalence": Command(
-        _MEASURE, "equivalence", "equivalence_command", "Images made on the fly against a set that others made."
+        _MEASURE,
+        "studies.equivalence.command",
+        "equivalence_command",
+        "Images made on the fly against a set that others made.",
     ),
-    "list": Command(_CORRUPT, "list", "list_command", "List the corruptions, by family."),
-    "show": Command(_CORRUPT, "show", "show_command", "Draw corruptions of a picture on one sheet."),
-    "corrupt": Command(_CORRUPT, "corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),
+    "list": Command(_CORRUPT, "cli.list", "list_command", "List the corruptions, by family."),
+    "show": Command(_CORRUPT, "cli.show", "show_command", "Draw corruptions of a picture on one sheet."),
+    "corrupt": Command(_CORRUPT, "cli.corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),
     "fetch-frost": Command(
-        _CORRUPT, "fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
+        _CORRUPT, "cli.fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
     ),
     "overlap": Command(
-        _BUILD, "overlap", "overlap_command", "Train a network per corruption, to see which help against which."
+        _BUILD,
+        "studies.overlap.command",
+        "overlap_command",
+        "Train a network per corruption, to see which help against which.",
     ),
-    "build": Command(_BUILD, "build", "build_app", "Build benchmarks from tables of accuracies."),
-    "separation": Command(_SEPARATION, "separation", "separation_command", "How far apart the classes of a set lie."),
-    "mscr": Command(_SEPARATION, "mscr", "mscr_command", "Minimal-separation corruption robustness of classifiers."),
-    "ccc": Command(_STREAMS, "ccc", "ccc_app", "Continuously changing corruptions, and adaptation to them."),
+    "build": Command(
+        _BUILD, "studies.construction.commands.build", "build_app", "Build benchmarks from tables of accuracies."
+    ),
+    "separation": Command(
+        _SEPARATION,
+        "studies.separation.commands.separation",
+        "separation_command",
+        "How far apart the classes of a set lie.",
+    ),
+    "mscr": Command(
+        _SEPARATION,
+        "studies.separation.commands.mscr",
+        "mscr_command",
+        "Minimal-separation corruption robustness of classifiers.",
+    ),
+    "ccc": Command(
+        _STREAMS,
+        "studies.streams.commands.ccc",
+        "ccc_app",
+        "Continuously changing corruptions, and adaptation to them.",
+    ),
 }
 
 
@@ -75,7 +98,7 @@ def import_command(name: str) -> Any:
     """The command itself."""
     # Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    found = getattr(importlib.import_module(f"blemish.cli.{COMMANDS[name].module}"), COMMANDS[name].attribute)
+    found = getattr(importlib.import_module(f"blemish.{COMMANDS[name].module}"), COMMANDS[name].attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(**_SETTINGS | {"no_args_is_help": False})
         single.command(name)(found)
@@ -102,7 +125,7 @@ def main(
     Start with "blemish demo": it measures two small networks and writes a report. "blemish show" draws every corruption
     of a picture on one sheet.
     """
-    importlib.import_module("blemish.cli.signals").stop_on_sigterm()
+    importlib.import_module("blemish.terminal.signals").stop_on_sigterm()
 
 
 app.callback(help=unwrapped(main.__doc__))(main)

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.common import friendly, say
-from blemish.cli.outputs import Overwrite, check_replaceable
-from blemish.cli.progress import with_progress
-from blemish.cli.score import BaselineOption, Level, Replicates, chosen_baseline
+from blemish.cli.score import BaselineOption, chosen_baseline
 from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
+from blemish.studies.separation.section import separation_sections
+from blemish.terminal.commands import friendly, say
+from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.progress import with_progress
+from blemish.terminal.results import Level, Replicates
 
 __all__ = ["report_command"]
 
@@ -43,11 +45,11 @@ def report_command(
     check_report_path(output)
     check_replaceable(output, overwrite=overwrite)
     runs = find_runs(folders)
-    base = chosen_baseline(baseline)
+    base, extra = chosen_baseline(baseline), [separation_sections(runs, folders)]
     written = with_progress(
         "report",
         lambda report: write_report(
-            runs, output, folders=folders, baseline=base, level=level, replicates=replicates, report=report
+            runs, output, extra=extra, baseline=base, level=level, replicates=replicates, report=report
         ),
         first="reading records",
         unit=None,

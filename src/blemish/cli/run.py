@@ -11,10 +11,7 @@ import typer
 
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.common import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
-from blemish.cli.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.cli.progress import Report, with_progress
-from blemish.cli.score import deliver
+from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_source, open_stored
@@ -26,9 +23,12 @@ from blemish.models.open import open_model
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
-from blemish.types import InputError
+from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
+from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
+from blemish.terminal.progress import Report, with_progress
+from blemish.terminal.results import deliver, numbers
 
-__all__ = ["numbers", "run_command", "run_with_progress"]
+__all__ = ["run_command", "run_with_progress"]
 
 _MODEL = "Model"
 _IMAGES = "Images"
@@ -266,16 +266,6 @@ def run_with_progress(title: str, work: Callable[[Tell, Reading], Run]) -> Run:
 
     kept = "finished conditions are kept. Run the same command again to continue."
     return with_progress(title, evaluated, first=_READING, kept=kept)
-
-
-def numbers(text: str | None, option: str) -> tuple[float, ...] | None:
-    """Numbers separated by commas."""
-    if text is None:
-        return None
-    try:
-        return tuple(float(item) for item in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} {text!r}; expected one number, or three such as 0.485,0.456,0.406") from None
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

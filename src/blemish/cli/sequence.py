@@ -9,20 +9,20 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
-from blemish.cli.common import say
-from blemish.cli.outputs import check_replaceable
+from blemish.core.errors import InputError
 from blemish.corruptions.base import MIN_SIDE
-from blemish.corruptions.sequences import Sequence, sequences
+from blemish.corruptions.imagenet_p import Sequence, sequences
+from blemish.corruptions.transform import content_id
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import PICTURE_SUFFIXES, read_picture
-from blemish.execution.base import Executor
+from blemish.evaluation.executors.base import Executor
+from blemish.export.outcome import Outcome, Progress
+from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
-from blemish.storage.results import Outcome, Progress
-from blemish.storage.sequences import corrupt_sequences, make_sequence_recipe
-from blemish.transform import content_id
-from blemish.types import InputError
+from blemish.terminal.commands import say
+from blemish.terminal.outputs import check_replaceable
 
 __all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "show_sequence"]
 

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 from PIL import Image, ImageOps
 
-from blemish.cli.common import (
+from blemish.cli.sequence import show_sequence
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.marks import mark_settings
+from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.catalog import Catalog
+from blemish.corruptions.severity import check_severity
+from blemish.data.demo import demo_picture
+from blemish.data.pictures import read_picture
+from blemish.ops.photographs import MissingFrostError
+from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
+from blemish.terminal.commands import (
     DEFAULT_SEVERITIES,
     Frost,
     check_frost,
@@ -20,18 +31,7 @@ from blemish.cli.common import (
     preset_choice,
     say,
 )
-from blemish.cli.outputs import Overwrite, check_replaceable
-from blemish.cli.sequence import show_sequence
-from blemish.corruptions.base import MIN_SIDE, Corruption
-from blemish.corruptions.catalog import Catalog
-from blemish.corruptions.severity import check_severity
-from blemish.data.demo import demo_picture
-from blemish.data.pictures import read_picture
-from blemish.ops.photographs import MissingFrostError
-from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
-from blemish.storage.files import write_bytes
-from blemish.storage.marks import mark_settings
-from blemish.types import InputError
+from blemish.terminal.outputs import Overwrite, check_replaceable
 
 __all__ = ["show_command"]
 

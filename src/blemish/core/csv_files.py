@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from blemish.core.errors import InputError
 from blemish.core.reading import read_text
-from blemish.types import InputError
 
 __all__ = ["csv_text", "parse_csv", "read_csv"]
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from blemish.core.errors import InputError
 from blemish.core.locks import is_abandoned, same_file, try_lock
-from blemish.types import InputError
 
 __all__ = [
     "FOLDER_LOCK",

@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from blemish.core.errors import InputError
 from blemish.core.files import FOLDER_LOCK, STAGING, discard_own, part_files, remove_abandoned
 from blemish.core.links import check_links
 from blemish.core.locks import locked
 from blemish.core.reading import is_folder, is_there
-from blemish.types import InputError
 
 __all__ = ["check_folder", "held_folder", "part_folder", "temporary_folder"]
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_link
-from blemish.types import InputError
 
 __all__ = ["check_links", "check_no_link"]
 

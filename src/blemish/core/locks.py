@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = ["is_abandoned", "locked", "same_file", "try_lock"]
 

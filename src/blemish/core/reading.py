@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import IO, Any
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = [
     "MAX_BYTES",

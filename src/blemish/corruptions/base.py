@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError, brief
+from blemish.core.rng import Words, image_ids
+from blemish.core.types import Shape, check_dense
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, is_truth, severity_text
-from blemish.kernels import kernels_for
+from blemish.ops.fused import kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import send
-from blemish.rng import Words, image_ids
-from blemish.types import InputError, Shape, brief, check_dense
 
 __all__ = [
     "MIN_SIDE",

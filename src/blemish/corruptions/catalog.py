@@ -7,15 +7,15 @@ import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from blemish.corruptions import blur, digital, noise, weather
+from blemish.core.errors import InputError, UnknownNameError
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.candidates_colour import COLOUR_CANDIDATES
-from blemish.corruptions.candidates_shape import SHAPE_CANDIDATES
-from blemish.corruptions.candidates_weather import WEATHER_CANDIDATES
+from blemish.corruptions.imagenet_c import blur, digital, noise, weather
+from blemish.corruptions.imagenet_c.spatter import spatter
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
-from blemish.corruptions.spatter import spatter
-from blemish.types import InputError, UnknownNameError
+from blemish.corruptions.syn2nat.colour import COLOUR_CANDIDATES
+from blemish.corruptions.syn2nat.shape import SHAPE_CANDIDATES
+from blemish.corruptions.syn2nat.weather import WEATHER_CANDIDATES
 
 __all__ = ["Catalog", "catalog"]
 

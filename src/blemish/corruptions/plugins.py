@@ -13,9 +13,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.types import InputError
 
 __all__ = ["GROUP", "code_digest", "load_catalog"]
 

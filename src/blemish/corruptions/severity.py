@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.types import InputError, brief
+from blemish.core.errors import InputError, brief
 
 __all__ = [
     "MAX_SEVERITY",
@@ -133,7 +133,7 @@ class SeverityTable:
 
 @lru_cache(maxsize=1)
 def _published() -> dict[str, Any]:
-    text = resources.files("blemish.corruptions").joinpath("imagenet_c.json").read_text(encoding="utf-8")
+    text = resources.files("blemish.corruptions.imagenet_c").joinpath("imagenet_c.json").read_text(encoding="utf-8")
     tables: dict[str, Any] = json.loads(text)
     return tables
 

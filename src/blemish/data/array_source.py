@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.data.arrays import check_labels, read_arrays, read_labels, read_members
 from blemish.data.pictures import decode_picture
 from blemish.data.source import Source, check_unchanged, file_stamp
-from blemish.types import InputError
 
 __all__ = ["array_source", "block_source"]
 

@@ -13,10 +13,10 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError
+from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
 from blemish.corruptions.base import MIN_SIDE
-from blemish.data.memory import check_fits
-from blemish.types import InputError
 
 __all__ = [
     "ARRAY_SUFFIXES",

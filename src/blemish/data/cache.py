@@ -17,11 +17,11 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.core.files import PartFile
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
-from blemish.types import InputError
 
 __all__ = ["MEMORY_LIMIT", "Images", "Progress", "load"]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from blemish.types import UnknownNameError
+from blemish.core.errors import UnknownNameError
 
 __all__ = ["NATURAL_SETS", "imagenet_wnids", "natural_classes", "natural_groups", "objectnet_folders"]
 

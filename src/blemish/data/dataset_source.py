@@ -16,9 +16,10 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
+from blemish.core.errors import InputError
+from blemish.core.types import check_dense
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
-from blemish.types import InputError, check_dense
 
 __all__ = ["dataset_source"]
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.errors import InputError
+from blemish.core.rng import hash_id
 from blemish.data.source import Source
-from blemish.rng import hash_id
-from blemish.types import InputError
 
 __all__ = ["SIDE", "digits_source"]
 

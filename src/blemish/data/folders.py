@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
 from blemish.data.classes import imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
-from blemish.types import InputError
 
 __all__ = [
     "IMAGENET",

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = ["DIGEST_BYTES", "Images", "image_digest"]
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError, notify
 from blemish.data.classes import imagenet_wnids
 from blemish.data.source import Source
-from blemish.types import InputError, notify
 
 __all__ = ["check_below", "class_indices", "fit_labels", "labels_entry"]
 

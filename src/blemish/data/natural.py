@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
 from blemish.data.classes import (
     NATURAL_SETS,
@@ -26,7 +27,6 @@ from blemish.data.classes import (
 from blemish.data.folders import class_folders, picture_source
 from blemish.data.pictures import list_pictures
 from blemish.data.source import Source
-from blemish.types import InputError
 
 __all__ = ["NATURAL_SETS", "natural_source", "same_classes"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there
 from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
@@ -17,10 +18,9 @@ from blemish.data.dataset_source import dataset_source
 from blemish.data.digits import digits_source
 from blemish.data.folders import LABELS_FILE, Mapped, folder_source, table_source
 from blemish.data.pictures import PICTURE_SUFFIXES
-from blemish.data.shards import shard_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
-from blemish.types import InputError
+from blemish.data.webdataset import shard_source
 
 __all__ = ["StoredSet", "open_source", "open_stored"]
 

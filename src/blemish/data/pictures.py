@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, read_bytes
+from blemish.core.rng import hash_id
 from blemish.data.png import check_whole
-from blemish.rng import hash_id
-from blemish.types import InputError
 
 __all__ = [
     "MAX_PIXELS",

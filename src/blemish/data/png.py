@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = ["check_whole"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.errors import InputError
 from blemish.core.printable import as_text
-from blemish.rng import hash_id
-from blemish.types import InputError
+from blemish.core.rng import hash_id
 
 __all__ = ["Labelling", "Source", "check_unchanged", "file_stamp", "stratified_order"]
 

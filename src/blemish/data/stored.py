@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError, UnknownNameError
 from blemish.core.reading import is_folder, is_there, read_json
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
@@ -21,7 +22,6 @@ from blemish.data.arrays import check_labels, read_arrays, read_labels
 from blemish.data.folders import Mapped, class_folders, folder_source
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
-from blemish.types import InputError, UnknownNameError
 
 __all__ = ["StoredSet", "is_stored", "open_stored", "paired"]
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
+from blemish.core.errors import InputError
+from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
-from blemish.data.memory import check_fits
-from blemish.types import InputError
 
 __all__ = ["Member", "list_members", "read_member"]
 

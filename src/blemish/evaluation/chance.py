@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from blemish.core.errors import InputError
 from blemish.evaluation.records import Records
-from blemish.types import InputError
 
 __all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of", "wilson_ends"]
 

@@ -9,7 +9,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
 from blemish.data.cache import Images
+from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.header import made_with
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.runs import Run, record_path
@@ -26,11 +29,8 @@ from blemish.evaluation.stage import (
     views_of,
 )
 from blemish.evaluation.travel import reopening, travelling
-from blemish.execution.failures import completed
 from blemish.models.portable import portable
 from blemish.models.speed import note_compiling
-from blemish.storage.files import write_bytes
-from blemish.types import InputError
 
 __all__ = ["run_stage"]
 

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError, notify
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.evaluation.predict import Batcher
 from blemish.models.base import Classifier
 from blemish.models.speed import slowly
-from blemish.types import InputError, notify
 
 __all__ = ["Fitted", "count_outputs", "fit"]
 

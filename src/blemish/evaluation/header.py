@@ -14,13 +14,13 @@ import torch
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import Step
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
 from blemish.evaluation.runs import RUN_FILE
-from blemish.storage.files import write_bytes
-from blemish.types import InputError
 from blemish.version import VERSION
 
 __all__ = [

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
 from blemish.evaluation.records import Records, join, read_header, read_records, records_bytes
-from blemish.storage.files import write_bytes
-from blemish.types import InputError
 
 __all__ = ["UNFINISHED", "Parts", "Span", "remove_parts", "spans_left"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
 from blemish.data.arrays import read_members
 from blemish.data.cache import Images
 from blemish.evaluation.runs import PICTURES, Run
 from blemish.evaluation.work import centre
-from blemish.storage.files import write_bytes
-from blemish.types import InputError
 
 __all__ = ["KEPT", "save_pictures", "worst_first"]
 

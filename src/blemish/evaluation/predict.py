@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.evaluation.records import TOP
-from blemish.types import InputError
 
 __all__ = ["Batcher", "Columns", "Grouping", "fetched", "join_columns", "rank"]
 

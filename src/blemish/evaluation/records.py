@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, read_bytes
-from blemish.types import InputError
 
 __all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
 

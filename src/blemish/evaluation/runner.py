@@ -19,6 +19,8 @@ from torch.utils.data import Dataset
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import load_benchmark
+from blemish.core.errors import InputError
+from blemish.core.folders import held_folder
 from blemish.core.links import check_no_link
 from blemish.data.cache import Images, Progress
 from blemish.data.labels import fit_labels, labels_entry
@@ -26,6 +28,9 @@ from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.data.stored import StoredSet
 from blemish.evaluation.dispatch import run_stage
+from blemish.evaluation.executors.base import Executor, Failed
+from blemish.evaluation.executors.failures import raise_failures
+from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.header import (
     benchmark_entry,
@@ -41,14 +46,9 @@ from blemish.evaluation.header import (
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.runs import Run
 from blemish.evaluation.stage import Report, Setting, Stage, Step
-from blemish.execution.base import Executor, Failed
-from blemish.execution.failures import raise_failures
-from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.torch_module import from_module
-from blemish.storage.files import held_folder
-from blemish.types import InputError
 
 __all__ = ["FIRST_STAGE", "Step", "evaluate"]
 

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import Condition, read_condition
+from blemish.core.errors import InputError
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
-from blemish.types import InputError
 
 __all__ = ["PICTURES", "RECORDS", "RUN_FILE", "Run", "find_runs", "open_run", "record_path"]
 

@@ -16,18 +16,18 @@ import torch
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
 from blemish.data.cache import Images, load
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
+from blemish.evaluation.executors.base import PendingResult, Tell, wait_for
 from blemish.evaluation.header import differences, made_with
 from blemish.evaluation.predict import Batcher
 from blemish.evaluation.records import records_bytes
 from blemish.evaluation.work import Task, queue
-from blemish.execution.base import PendingResult, Tell, wait_for
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 from blemish.models.speed import compile_seconds, fill_batches
-from blemish.types import InputError
 
 __all__ = ["STORED", "Compiled", "Mapped", "Outputs", "Reopened", "Shard", "ShardJob", "View", "batches_of"]
 

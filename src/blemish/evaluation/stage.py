@@ -12,20 +12,20 @@ import torch
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
 from blemish.data.cache import Images, Progress, load
 from blemish.data.natural import same_classes
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.chance import LOOK_AT, NearChanceError, chance_of
+from blemish.evaluation.executors.base import Executor
+from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.predict import Batcher
 from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.shards import STORED
 from blemish.evaluation.work import Task, measure
-from blemish.execution.base import Executor
-from blemish.execution.in_process import InProcess
 from blemish.models.base import Classifier
-from blemish.types import InputError
 
 __all__ = [
     "Report",

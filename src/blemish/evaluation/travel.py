@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from blemish.core.errors import InputError
+from blemish.core.files import staging_path
 from blemish.data.cache import Images
 from blemish.data.natural import same_classes
 from blemish.data.stored import StoredSet
+from blemish.evaluation.executors.tensors import mapped_file
 from blemish.evaluation.shards import Mapped, Reopened, View
 from blemish.evaluation.stage import Setting, Stage
-from blemish.execution.tensors import mapped_file
-from blemish.storage.files import staging_path
-from blemish.types import InputError
 
 __all__ = ["reopening", "travelling"]
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
 from blemish.data.cache import Images
 from blemish.evaluation.feed import Feed
 from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
@@ -20,7 +21,6 @@ from blemish.evaluation.records import Records
 from blemish.models.base import Classifier
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.transfer import send
-from blemish.types import InputError
 
 __all__ = ["Progress", "Task", "centre", "measure", "queue"]
 

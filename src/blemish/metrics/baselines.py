@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError, UnknownNameError
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.evaluation.chance import chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Kind, read_tables
-from blemish.types import InputError, UnknownNameError
 
 __all__ = ["Baseline", "baseline_from_run", "published_baseline", "published_baselines"]
 

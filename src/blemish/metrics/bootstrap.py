@@ -14,9 +14,10 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.rng import check_seed
 from blemish.metrics.formulas import Array
-from blemish.rng import check_seed
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Bootstrap", "Estimate", "Swaps", "check_level", "interval", "stream_of", "unanimous_interval"]
 

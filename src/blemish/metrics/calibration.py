@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blemish.core.errors import InputError
 from blemish.metrics.formulas import Array
-from blemish.types import InputError
 
 __all__ = ["BINS", "Reliability", "bin_gaps", "calibration_error", "error_of_gaps", "pooled", "reliability"]
 

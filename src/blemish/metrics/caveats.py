@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from blemish.benchmarks.condition import CLEAN
+from blemish.core.errors import InputError
 from blemish.evaluation.chance import Chance, chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric
 from blemish.metrics.titles import Part, partial_name
-from blemish.types import InputError
 
 __all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "undefined_where"]
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import Estimate, check_level
@@ -21,7 +23,6 @@ from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
 from blemish.evaluation.records import TOP, Records
 from blemish.metrics.formulas import Array
-from blemish.types import InputError
 
 __all__ = ["compared_frames", "flip_fractions", "frame_grid", "top5_distance", "top5_distances", "zipf_distances"]
 

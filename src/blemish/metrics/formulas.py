@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = [
     "Array",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
+from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
-from blemish.types import InputError
 
 __all__ = ["enough_replicates", "level_of", "look_levels"]
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.metrics.bootstrap import Swaps, stream_of
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Key, Table, drawn_with
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["mcnemar_p_value", "swap_p_value", "swapped_means"]
 

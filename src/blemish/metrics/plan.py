@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import error_of_gaps
 from blemish.metrics.formulas import (
@@ -21,7 +22,6 @@ from blemish.metrics.formulas import (
 )
 from blemish.metrics.table import Key, Kind, Means
 from blemish.metrics.titles import MEANS, Scope, partial_name
-from blemish.types import InputError
 
 __all__ = ["Metric", "Missing", "Plan", "make_plan", "merged"]
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.chance import LOOK_AT, Chance
 from blemish.evaluation.runs import Run
@@ -21,7 +23,6 @@ from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = [
     "Score",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.caveats import headline_name, part_of
@@ -11,7 +12,6 @@ from blemish.metrics.looks import enough_replicates, look_levels
 from blemish.metrics.plan import make_plan
 from blemish.metrics.scores import as_baseline, finished, measured, resampled, sample_means
 from blemish.metrics.table import read_tables
-from blemish.types import InputError
 
 __all__ = ["precise_enough"]
 

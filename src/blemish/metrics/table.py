@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import Run
 from blemish.metrics.calibration import bin_gaps
@@ -24,7 +26,6 @@ from blemish.metrics.flips import (
     zipf_distances,
 )
 from blemish.metrics.formulas import Array
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = ["Key", "Kind", "Means", "Table", "drawn_with", "read_tables", "shared_images"]
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from blemish.core.errors import InputError
 from blemish.core.printable import as_text
-from blemish.kernels import kernels_for
+from blemish.core.types import check_dense, odd_kind
 from blemish.models.code import ending_refused
-from blemish.types import InputError, check_dense, odd_kind
+from blemish.ops.fused import kernels_for
 
 __all__ = ["Classifier", "Preprocessing", "Training", "class_scores"]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
 from blemish.models.code import needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
-from blemish.types import InputError, optional_import
 
 __all__ = ["LIBRARIES", "load_timm", "load_torchvision"]
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = ["ending_refused", "needs_permission", "raised_by_a_signal", "where_raised"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing, Training
 from blemish.models.torch_module import from_module
-from blemish.types import InputError
 
 __all__ = ["DEMO_NETS", "PREPROCESSING", "DigitNet", "demo_model"]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
+from blemish.core.errors import InputError
 from blemish.core.reading import check_regular
 from blemish.models.base import Classifier
 from blemish.models.onnx_file import load_onnx
 from blemish.models.sklearn_estimator import load_estimator
 from blemish.models.tflite_file import load_tflite
 from blemish.models.torch_files import load_exported_program, load_torch_file, load_torchscript
-from blemish.types import InputError
 
 __all__ = ["SUFFIXES", "load_file"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
-from blemish.types import InputError
 
 __all__ = ["hash_bytes", "hash_files", "hash_state"]
 

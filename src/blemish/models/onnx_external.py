@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from blemish.core.errors import InputError
 from blemish.core.reading import check_regular, is_there, read_bytes
-from blemish.types import InputError
 
 __all__ = ["external_files"]
 

@@ -12,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files
 from blemish.models.onnx_external import external_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.sklearn_estimator import flat_preprocessing
-from blemish.types import InputError, optional_import
 
 __all__ = ["in_batches_of", "load_onnx", "preprocessing_for"]
 

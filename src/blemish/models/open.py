@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_there, read_toml
 from blemish.corruptions.catalog import Catalog, catalog, hint
-from blemish.corruptions.sequences import sequences
+from blemish.corruptions.imagenet_p import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
 from blemish.models.by_name import LIBRARIES
 from blemish.models.code import ending_refused, needs_permission
@@ -20,7 +21,6 @@ from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.models.files import SUFFIXES, load_file
 from blemish.models.python_function import load_python
 from blemish.models.torch_module import device_named
-from blemish.types import InputError
 
 __all__ = ["open_model", "trained_corruptions"]
 

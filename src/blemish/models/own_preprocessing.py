@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 
+from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
-from blemish.types import InputError
 
 __all__ = ["NOTHING_SAID", "Preprocessed", "as_preprocessing", "found_in", "from_settings"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
-from blemish.types import InputError
 
 __all__ = ["Portable", "portable"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.code import where_raised
 from blemish.models.hashing import hash_bytes
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
 from blemish.models.torch_module import from_module, load_weights
-from blemish.types import InputError
 
 __all__ = ["from_function", "load_python"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from blemish.types import InputError
+from blemish.core.errors import InputError
 
 __all__ = ["ResNet", "SmallNet", "join_copies", "resnet18", "resnet18_small", "resnet50", "small_net", "split_copies"]
 

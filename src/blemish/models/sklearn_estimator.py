@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
 from blemish.models.base import Channels, Classifier, Output, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
-from blemish.types import InputError, optional_import
 
 __all__ = ["flat_preprocessing", "from_estimator", "is_estimator", "load_estimator"]
 

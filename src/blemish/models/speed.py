@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
 from blemish.models.base import Classifier
-from blemish.types import InputError
 
 __all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "slowly", "speed_up"]
 

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
 from blemish.core.reading import read_bytes
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.onnx_file import in_batches_of, preprocessing_for
 from blemish.models.own_preprocessing import NOTHING_SAID
-from blemish.types import InputError, optional_import
 
 __all__ = ["load_tflite"]
 

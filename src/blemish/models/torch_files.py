@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
+from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
-from blemish.models.torch_archive import torch_kind
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
-from blemish.types import InputError
 
 __all__ = ["load_exported_program", "load_torch_file", "load_torchscript"]
 

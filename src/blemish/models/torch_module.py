@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from blemish.core.errors import InputError
+from blemish.core.memory import check_fits
 from blemish.core.reading import check_regular
-from blemish.data.memory import check_fits
+from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier, Output, Preprocessing, Training
 from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
 from blemish.models.own_preprocessing import NOTHING_SAID, Preprocessed, as_preprocessing, found_in
-from blemish.models.torch_archive import torch_kind
-from blemish.types import InputError
 
 __all__ = ["device_named", "from_module", "load_weights", "read_state"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.rng import Words
+from blemish.core.rng import Words
 
 __all__ = ["Norm", "few_of", "in_ball"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from blemish.kernels import kernels_for
+from blemish.ops.fused import kernels_for
 from blemish.ops.grid import Flat, Grid, in_numpy
 
 __all__ = ["canny", "chamfer_distance", "depth", "equalise", "relief"]

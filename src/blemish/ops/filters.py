@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.kernels import kernels_for
 from blemish.ops.cache import cached
+from blemish.ops.fused import kernels_for
 from blemish.ops.groups import in_groups
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread

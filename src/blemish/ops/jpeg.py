@@ -20,7 +20,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from blemish.kernels import kernels_for
+from blemish.ops.fused import kernels_for
 from blemish.ops.transfer import send
 
 __all__ = ["jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]

@@ -22,9 +22,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from blemish.core.errors import InputError
 from blemish.core.reading import read_bytes
 from blemish.ops.cache import cached
-from blemish.types import InputError
 
 __all__ = ["FILES", "REFERENCE", "REFERENCE_DIGEST", "MissingFrostError", "Photographs", "digest_of", "fetched_folder"]
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from blemish.kernels import kernels_for
+from blemish.ops.fused import kernels_for
 
 __all__ = ["poisson_quantile"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.kernels import kernels_for
 from blemish.ops.filters import pad
+from blemish.ops.fused import kernels_for
 
 __all__ = ["median_filter"]
 

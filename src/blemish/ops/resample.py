@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.kernels import kernels_for
 from blemish.ops.cache import cached
+from blemish.ops.fused import kernels_for
 from blemish.ops.levels import truncated
 
 __all__ = ["centre_zoom", "enlarged", "mean_zoom", "pixelated", "rescaled"]

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.kernels import kernels_for
+from blemish.ops.fused import kernels_for
 from blemish.ops.transfer import send
 
 __all__ = ["shuffle_sources"]

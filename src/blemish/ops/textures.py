@@ -10,13 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from blemish.core.rng import Words, as_ids
 from blemish.ops.cache import cached
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.photographs import Photographs, load
 from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import rescaled
 from blemish.ops.transfer import send
-from blemish.rng import Words, as_ids
 
 __all__ = ["Textures", "cut", "frost_textures"]
 

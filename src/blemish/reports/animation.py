@@ -10,9 +10,9 @@ from typing import Any
 
 from PIL import Image, features
 
-from blemish.storage.files import write_bytes
-from blemish.storage.marks import mark_settings
-from blemish.types import InputError
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.marks import mark_settings
 
 __all__ = ["ANIMATION_SUFFIXES", "check_animation_path", "write_animation"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
 from blemish.core.reading import is_there
 from blemish.data.arrays import read_members
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import PICTURES, Run
-from blemish.types import InputError
 
 __all__ = ["Answers", "Hit", "Pictures", "class_name", "gather", "read_pictures", "worst_hit"]
 

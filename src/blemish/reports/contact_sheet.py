@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
+from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable, severity_text
+from blemish.corruptions.transform import content_id, corrupt
 from blemish.data.pictures import resize_and_crop
-from blemish.transform import content_id, corrupt
-from blemish.types import InputError
 
 __all__ = ["WORKING_SIDE", "contact_sheet", "reduced"]
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from blemish.storage.files import write_bytes
-from blemish.storage.marks import MARK
-from blemish.types import InputError
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.marks import MARK
 
 __all__ = ["check_figure_name", "save_figure"]
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from blemish.core.errors import InputError
+from blemish.core.files import part_file, write_bytes
+from blemish.core.optional import optional_import
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.reports.html_charts import Chart
-from blemish.reports.html_page import Page
+from blemish.reports.html_page import ExtraSections, Page
 from blemish.reports.html_sections import sections
 from blemish.reports.markup import Markup, element, embedded_json, joined, raw_element
-from blemish.storage.files import part_file, write_bytes
-from blemish.types import InputError, ProgressReport, optional_import, tell_nobody
 from blemish.version import VERSION
 
 __all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "document", "report_page", "write_report"]
@@ -66,7 +68,7 @@ def write_report(
     runs: Sequence[Run],
     path: str | os.PathLike[str],
     *,
-    folders: Iterable[str | os.PathLike[str]] = (),
+    extra: Sequence[ExtraSections] = (),
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
@@ -74,11 +76,11 @@ def write_report(
 ) -> Path:
     """Write the report of some runs; the file is complete or not there.
 
-    ``separation.json`` and ``mscr.json`` are shown where they stand in ``folders``, in a run's folder or in its parent.
+    ``extra`` are sections of studies, such as `blemish.studies.separation.section.separation_sections` finds them.
     ``report`` is told how far it has come.
     """
     target = check_report_path(path)
-    content = report_page(runs, folders=folders, baseline=baseline, level=level, replicates=replicates, report=report)
+    content = report_page(runs, extra=extra, baseline=baseline, level=level, replicates=replicates, report=report)
     write_bytes(target, content.encode("utf-8"))
     return target
 
@@ -86,7 +88,7 @@ def write_report(
 def report_page(
     runs: Sequence[Run],
     *,
-    folders: Iterable[str | os.PathLike[str]] = (),
+    extra: Sequence[ExtraSections] = (),
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
@@ -99,7 +101,7 @@ def report_page(
     library = str(optional_import("plotly.offline").get_plotlyjs()) if drawn else ""
     page = sections(
         runs,
-        folders=folders,
+        extra=extra,
         baseline=baseline,
         level=level,
         replicates=replicates,

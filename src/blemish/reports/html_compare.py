@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.compare import compare, protocol_differences
@@ -14,7 +15,6 @@ from blemish.reports.html_parts import folded
 from blemish.reports.html_scores import html_table
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading
-from blemish.types import ProgressReport, tell_nobody
 
 __all__ = ["difference_section"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from blemish.reports.html_charts import Chart
 from blemish.reports.html_parts import section
 from blemish.reports.markup import Markup, joined
 
-__all__ = ["Page"]
+__all__ = ["ExtraSections", "Page"]
 
 
 @dataclass
@@ -43,3 +44,12 @@ class Page:
     def body(self) -> Markup:
         """All sections."""
         return joined(part for _, _, part in self.parts)
+
+
+@dataclass(frozen=True)
+class ExtraSections:
+    """What a study adds to the page of some runs."""
+
+    add_to: Callable[[Page], None]
+    warnings: Sequence[str] = ()
+    """For the top of the page."""

@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.severity import severity_text
+from blemish.data.encoding import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 from blemish.reports.markup import Markup, element
-from blemish.storage.files import encode_picture
-from blemish.types import InputError
 
 __all__ = [
     "Subject",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.bootstrap import Estimate
@@ -13,17 +13,14 @@ from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
 from blemish.reports.html_calibration import calibration_section
 from blemish.reports.html_compare import difference_section
-from blemish.reports.html_page import Page
+from blemish.reports.html_page import ExtraSections, Page
 from blemish.reports.html_parts import folded, legend
 from blemish.reports.html_pictures import Subject, examples, unmakeable, worst_images
 from blemish.reports.html_protocol import protocol_table, run_warnings
 from blemish.reports.html_scores import cards, heatmap, html_table
-from blemish.reports.html_separation import separation_sections, separation_warnings
 from blemish.reports.html_words import footer, header, terms
 from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading, baseline_note, read_all
-from blemish.reports.separation_files import find_separation
-from blemish.types import ProgressReport, tell_nobody
 
 __all__ = ["sections"]
 
@@ -31,7 +28,7 @@ __all__ = ["sections"]
 def sections(
     runs: Sequence[Run],
     *,
-    folders: Iterable[str | os.PathLike[str]],
+    extra: Sequence[ExtraSections] = (),
     baseline: Baseline | Run | str | None,
     level: float,
     replicates: int,
@@ -39,13 +36,12 @@ def sections(
     warnings: Sequence[str] = (),
     report: ProgressReport = tell_nobody,
 ) -> Page:
-    """The page of some runs, and of the separation of classes where ``folders`` or the runs' folders hold it.
+    """The page of some runs; what studies have to add stands before the pictures.
 
     ``warnings`` stand below those of the runs; charts that are not ``drawn`` are told in words.
     """
-    apart = find_separation(runs, folders)
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
-    all_warnings = [*run_warnings(readings), *separation_warnings(apart), *warnings]
+    all_warnings = [*run_warnings(readings), *(text for study in extra for text in study.warnings), *warnings]
     page = Page(f"Robustness report: {readings[0].title}", header(readings, all_warnings), footer(), drawn)
     _summary(page, readings)
     _corruptions(page, readings)
@@ -54,7 +50,8 @@ def sections(
         difference_section(page, readings, baseline=baseline, level=level, replicates=replicates, report=report)
     calibration_section(page, readings)
     _other(page, readings)
-    separation_sections(page, apart)
+    for study in extra:
+        study.add_to(page)
     _pictures(page, readings, report)
     page.add("protocol", "Protocol", element("p", "Everything that decides the numbers."), protocol_table(readings))
     page.add("terms", "What the numbers mean", terms(readings), short="Terms")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
@@ -14,7 +16,6 @@ from blemish.metrics.bootstrap import check_level
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
-from blemish.types import InputError, ProgressReport, tell_nobody
 
 __all__ = [
     "Reading",

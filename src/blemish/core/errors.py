@@ -1,0 +1,51 @@
+"""How bad input and lost workers are reported, and what was assumed for the user."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+__all__ = ["InputError", "Notice", "UnknownNameError", "WorkerError", "brief", "notify"]
+
+_HERE = str(Path(__file__).parents[1])
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message names it, and says what was expected."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that a mapping does not hold."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would quote it
+
+
+class WorkerError(RuntimeError):
+    """Workers that were lost (killed, or their machine is gone), or that cannot start."""
+
+
+class Notice(UserWarning):
+    """What was assumed for the user, who may know better. Commands print it; in Python it is a warning."""
+
+
+def notify(message: str) -> None:
+    """Tell the user once, as a warning at the line of their code that led here."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, Notice, stacklevel=level)
+
+
+def brief(value: object) -> str:
+    """A value as error messages show it: its repr, unless that is very long.
+
+    >>> brief("three"), brief(10**100)
+    ("'three'", '1000000000…0000000000 (101 characters)')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole numbers of more than a few thousand digits
+        return f"<{type(value).__name__}, too long to write>"
+    return text if len(text) <= 80 else f"{text[:10]}…{text[-10:]} ({len(text)} characters)"

@@ -1,0 +1,234 @@
+"""Counter-based randomness in plain torch integer operations.
+
+Every word is a pure function of ``(seed, image id, stream name, index)``: nothing is advanced, so neither the order
+of images nor the way they are batched can change a draw, and CPU and GPU give the same words bit for bit.
+
+The hash is a relative of pcg4d (Jarzynski and Olano, JCGT 9(3), 2020): two rounds of multiply-adds over four 32-bit
+words, each followed by an xor of the high half into the low half. Every step is a bijection, so that no word is
+likelier than another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.core.errors import InputError, brief
+from blemish.core.types import check_dense
+from blemish.ops.fused import kernels_for
+
+__all__ = ["Words", "as_ids", "check_seed", "hash_id", "image_ids"]
+
+_CPU = torch.device("cpu")
+_TABLE_BITS = 16
+_MULTIPLIER, _INCREMENT = np.int32(1664525), np.int32(1013904223)  # Numerical Recipes' LCG, as in pcg4d
+
+
+def hash_id(name: str) -> int:
+    """A stable signed 64-bit image id for a name, for sources whose images have names instead of numbers.
+
+    >>> hash_id("n01440764/ILSVRC2012_val_00000293.JPEG")
+    6470457453692079422
+    """
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
+    """Image ids as a CPU int64 tensor; unsigned 64-bit ids become their signed twins.
+
+    Others are refused: cut to 64 bits or to whole numbers, two images could get the same draws.
+    """
+    if isinstance(ids, Tensor):
+        check_dense(ids, "ids")
+        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+            raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
+        return ids.detach().to("cpu", torch.int64).contiguous()
+    return torch.tensor([_signed(i) for i in ids], dtype=torch.int64, device="cpu")
+
+
+def image_ids(ids: Iterable[int] | Tensor | None, count: int) -> Tensor:
+    """One id for each of ``count`` images, 0, 1, 2, … where none are given; see `as_ids`."""
+    numbers = torch.arange(count, device="cpu") if ids is None else as_ids(ids)
+    if len(numbers) != count:
+        raise InputError(f"{len(numbers)} ids for {count} images; expected one id per image")
+    return numbers
+
+
+def _signed(number: int) -> int:
+    whole = _whole(number, "id")
+    return whole - 2**64 if whole >= 2**63 else whole
+
+
+def check_seed(seed: int, *, least: int = -(2**63), most: int = 2**64 - 1) -> int:
+    """The seed as an int; anything but a whole number of 64 bits, or within narrower bounds, is refused."""
+    whole = _whole(seed, "seed")
+    if not least <= whole <= most:
+        raise InputError(f"seed {whole}; expected a whole number in {least} … {most}")
+    return whole
+
+
+def _whole(number: int, what: str) -> int:
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        raise InputError(f"{what} {brief(number)}; expected a whole number") from None
+    if isinstance(number, bool):
+        raise InputError(f"{what} {number!r}; expected a whole number")
+    if not -(2**63) <= whole < 2**64:
+        raise InputError(f"{what} {brief(whole)}; expected a number of 64 bits, in −2⁶³ … 2⁶⁴ − 1")
+    return whole
+
+
+def _fold(words: Any) -> None:
+    """Xor high halves into low ones."""
+    if isinstance(words, Tensor):
+        halves = words.view(torch.int16)  # one pass instead of three
+        halves[..., ::2] ^= halves[..., 1::2]
+    else:
+        words ^= (words >> 16) & 0xFFFF  # the mask makes the arithmetic shift of signed words a logical one
+
+
+def _mix(words: Any) -> None:
+    """One round in place over four rows of words, NumPy or torch: multiply-adds, then high bits into low ones."""
+    x, y, z, w = words
+    x += y * w
+    y += z * x
+    z += x * y
+    w += y * z
+    _fold(words)
+
+
+def _keys(ids: Tensor, name: str) -> NDArray[np.int32]:
+    """Four key words per image, shape (4, B), from a 64-bit id and the full name of the stream (seed included)."""
+    salt = np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
+    key = np.repeat(salt[:, None], len(ids), axis=1)
+    key[:2] += ids.numpy().view(np.int32).reshape(-1, 2).T
+    for _ in range(3):
+        key *= _MULTIPLIER
+        key += _INCREMENT
+        _mix(key)
+    return key
+
+
+def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor:
+    """``count`` int32 words per image, shape (B, count).
+
+    The same operators run in NumPy on the CPU, where they cost half of what torch's do, and in torch elsewhere.
+    """
+    quarter = -(-count // 4)
+    shape = (keys.shape[1], 4, quarter)
+    fused = kernels_for(device)
+    if fused is not None:
+        found: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
+        return found[:, :count]
+    store: Any
+    k: Any
+    multiply: Any = np.multiply if device.type == "cpu" else torch.mul
+    if device.type == "cpu":
+        store, k = np.empty(shape, np.int32), keys[:, :, None]
+        store[:, 0] = np.arange(quarter, dtype=np.int32)
+    else:
+        store, k = (
+            torch.empty(shape, dtype=torch.int32, device=device),
+            torch.from_numpy(keys)[:, :, None].to(device, non_blocking=True),
+        )
+        store[:, 0] = torch.arange(quarter, dtype=torch.int32, device=device)
+    words = store.swapaxes(0, 1)
+    # The first round written out, as only x varies along a row yet. An odd multiplier lets y visit every value.
+    x, y, z, w = words
+    x += k[0]
+    multiply(x, k[2] | 1, out=y)
+    y += k[1]
+    multiply(x, y, out=z)
+    z += k[2]
+    multiply(y, z, out=w)
+    w += k[3]
+    _fold(words)
+    _mix(words)
+    result: Tensor = torch.as_tensor(store)
+    return result.view(keys.shape[1], -1)[:, :count]
+
+
+@lru_cache(maxsize=16)
+def _normal_table(device: str) -> Tensor:
+    """Standard normal quantiles: the mean of the normal law inside each of 2¹⁶ cells of equal probability.
+
+    Cell means, rescaled to unit variance, keep the first four moments to within 2e-4 of the normal law's.
+    """
+    cells = 2**_TABLE_BITS
+    edges = torch.special.ndtri(torch.arange(1, cells, dtype=torch.float64) / cells)
+    density = torch.exp(-0.5 * edges**2) / math.sqrt(2 * math.pi)
+    zero = torch.zeros(1, dtype=torch.float64)
+    padded = torch.cat([zero, density, zero])
+    table = (padded[:-1] - padded[1:]) * cells
+    normalised: Tensor = table / table.square().mean().sqrt()
+    return normalised.to(torch.float32).to(device)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Named streams of random values for a batch of images.
+
+    ``Words(seed, ids, scope)`` holds no state. Each method takes the name of a stream and the shape of one image's
+    share and returns a tensor with the batch in front. Two different names give independent values; the same name
+    always gives the same ones.
+    """
+
+    seed: int
+    ids: Tensor
+    scope: str = ""
+    device: torch.device = _CPU
+
+    def __post_init__(self) -> None:
+        """Refuse seeds that are none."""
+        check_seed(self.seed)
+
+    def scoped(self, scope: str) -> Words:
+        """The streams of another scope."""
+        return replace(self, scope=scope)
+
+    def on_cpu(self) -> Words:
+        """The same values as CPU tensors, for the few numbers per image that steer the work."""
+        return replace(self, device=_CPU)
+
+    def raw(self, name: str, *shape: int) -> Tensor:
+        """Uniform 32-bit words as int32."""
+        keys = _keys(self.ids, f"{self.seed}/{self.scope}/{name}")
+        return _expand(keys, math.prod(shape), self.device).reshape(len(self.ids), *shape)
+
+    def _halves(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        count = math.prod(shape)
+        words = self.raw(name, -(-count // 2))
+        return words.view(torch.uint16)[:, :count].reshape(len(self.ids), *shape)
+
+    def uniforms(self, name: str, *shape: int) -> Tensor:
+        """Float32 strictly inside (0, 1), 23 random bits each."""
+        return (self.raw(name, *shape) >> 9).to(torch.float32).mul_(2.0**-23).add_(0.5 + 2.0**-24)
+
+    def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
+        """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
+        return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
+
+    def normals(self, name: str, *shape: int) -> Tensor:
+        """Standard normal float32, bit-identical on every device."""
+        index = self._halves(name, shape).to(torch.int32)
+        table = _normal_table(str(self.device))
+        return table.index_select(0, index.flatten()).view(index.shape)
+
+    def integers(self, name: str, *shape: int, high: int) -> Tensor:
+        """Int64 uniform on 0 … high − 1."""
+        return (self.raw(name, *shape).to(torch.int64) & 0xFFFFFFFF) * high >> 32
+
+    def permutations(self, name: str, length: int) -> Tensor:
+        """A uniform permutation of 0 … length − 1 per image, int64."""
+        return self.raw(name, length).sort(dim=1, stable=True).indices

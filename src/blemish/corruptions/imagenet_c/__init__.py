@@ -1,0 +1,1 @@
+"""The nineteen corruptions of ImageNet-C."""

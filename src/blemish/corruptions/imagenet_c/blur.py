@@ -1,0 +1,181 @@
+"""ImageNet-C's blurs: Gaussian, defocus, glass, motion and zoom."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption, quantise
+from blemish.corruptions.severity import Params, imagenet_c_table
+from blemish.ops.filters import border_index, convolve, line_blur
+from blemish.ops.filters import gaussian_blur as blur_gaussian
+from blemish.ops.levels import unit_range
+from blemish.ops.resample import mean_zoom
+from blemish.ops.shuffle import shuffle_sources
+from blemish.ops.transfer import send
+
+__all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "motion_taps", "zoom_blur"]
+
+
+# The largest reaches in any table. One transform size for all severities: another image's may not change the rounding.
+_DISK_REACH = 12
+_MOTION_REACH = 44
+
+
+def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return blur_gaussian(images, params["sigma"])
+
+
+@lru_cache(maxsize=64)
+def _disk(radius: float, alias_blur: float) -> Tensor:
+    """A disk smoothed by a small Gaussian. Its grid is 17×17 up to radius 8 and follows the radius beyond.
+
+    A fractional radius above 8 gives the reference an even grid that starts at −radius; so do we.
+    """
+    start, taps = (-8.0, 3) if radius <= 8 else (-radius, 5)
+    axis = start + np.arange(17 if radius <= 8 else math.ceil(2 * radius + 1))
+    disk = torch.from_numpy((axis[:, None] ** 2 + axis**2 <= radius**2).astype(np.float64))
+    distance = torch.arange(taps, dtype=torch.float64) - taps // 2
+    smooth = torch.exp(-(distance**2) / (2 * alias_blur**2))
+    size, reach = len(axis), taps // 2
+    index = border_index(-reach, size + reach, size, "reflect101")
+    windows = (disk / disk.sum())[index][:, index].unfold(0, taps, 1).unfold(1, taps, 1)
+    return torch.einsum("yxij,i,j->yx", windows, smooth / smooth.sum(), smooth / smooth.sum())
+
+
+def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    pairs = torch.stack([params["radius"], params["alias_blur"]], dim=1).numpy()
+    settings, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    kernels = torch.zeros(len(settings), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1, dtype=torch.float32)
+    for kernel, setting in zip(kernels, settings.tolist(), strict=True):
+        disk = _disk(*setting)
+        start = _DISK_REACH - len(disk) // 2
+        kernel[start : start + len(disk), start : start + len(disk)] = disk
+    return convolve(images, kernels, (_DISK_REACH, _DISK_REACH), "reflect101", which=torch.from_numpy(inverse.ravel()))
+
+
+class Offsets(NamedTuple):
+    """Where each pixel is copied from: int offsets (B, passes, H, W), down and right."""
+
+    dy: Tensor
+    dx: Tensor
+
+
+def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
+    passes = max(1, int(params["iterations"].max()))
+    side = 2 * send(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
+    # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
+    ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
+    place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
+    down = (place / side).floor_()
+    right = place.addcmul_(down, side, value=-1)
+    active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
+    if not bool(active.all()):
+        down, right = (torch.where(send(active, words.device), v, side / 2) for v in (down, right))
+    return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
+
+
+def _truncated_blur(images: Tensor, sigma: Tensor) -> Tensor:
+    """Blurred images on whole levels.
+
+    A faint blur moves a level by a millionth before it is truncated: it needs exact levels and double precision.
+    """
+    blurred = unit_range(quantise(blur_gaussian(images, sigma).clone()))
+    faint = sigma < 0.4
+    if bool(faint.any()):
+        levels = images[faint].mul(255 * 2**10).round_().to(torch.float64).mul_(2.0**-10)
+        exact = blur_gaussian(levels, sigma[faint]).add(1e-9).floor_()
+        blurred[faint] = unit_range(exact)
+    return blurred
+
+
+def _glass(images: Tensor, params: Params, draw: Offsets) -> Tensor:
+    """Blur, truncate, copy each pixel from a random neighbour (row by row from the end, in place), blur again."""
+    blurred = _truncated_blur(images, params["sigma"])
+    sources = shuffle_sources(draw.dy, draw.dx, params["max_delta"].clamp(min=1))
+    shuffled = blurred.flatten(2).gather(2, sources[:, None].expand(-1, images.shape[1], -1)).view_as(images)
+    return blur_gaussian(shuffled, params["sigma"])
+
+
+class Angle(NamedTuple):
+    """The direction of motion in degrees, (B,) on the CPU."""
+
+    degrees: Tensor
+
+
+def _draw_motion(shape: Shape, params: Params, words: Words) -> Angle:
+    return Angle(words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
+
+
+def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:
+    """ImageMagick's motion blur as shifts (B, taps, 2), down and right, and weights (B, taps).
+
+    Taps i = 0 … 2·⌈radius⌉ lie on one side of the pixel, at distance i, weighted exp(−i²/2σ²).
+    """
+    steps = torch.arange(2 * math.ceil(float(radius.max())) + 1, dtype=torch.float64)
+    within = steps <= 2 * radius.ceil()[:, None]
+    weights = torch.exp(-0.5 * (steps / sigma.clamp(min=1e-6)[:, None]) ** 2) * within
+    angle = torch.deg2rad(degrees.to(torch.float64))[:, None]
+    shifts = torch.stack([steps * angle.sin(), steps * angle.cos()], dim=-1).sub(0.5).ceil().to(torch.int64)
+    return shifts * within[..., None], weights / weights.sum(1, keepdim=True)
+
+
+def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
+    return line_blur(images, *motion_taps(params["radius"], params["sigma"], draw.degrees), reach=_MOTION_REACH)
+
+
+def _zoom(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """The mean of the image and its enlargements; np.arange decides, as in the reference, how many there are."""
+    factors = np.arange(1, float(params["stop"][0]), float(params["step"][0])).tolist()
+    return mean_zoom(images, factors)
+
+
+gaussian_blur = Corruption(
+    name="gaussian_blur",
+    family="blur",
+    description="Blurs with a Gaussian.",
+    table=imagenet_c_table("gaussian_blur", [0]),
+    apply=_gaussian,
+)
+
+defocus_blur = Corruption(
+    name="defocus_blur",
+    family="blur",
+    description="Blurs with a disk, like a lens out of focus.",
+    table=imagenet_c_table("defocus_blur", [0, 0]),
+    apply=_defocus,
+)
+
+glass_blur = Corruption(
+    name="glass_blur",
+    family="blur",
+    description="Moves pixels about within a small distance, like frosted glass.",
+    table=imagenet_c_table("glass_blur", [0, 0, 0], rounded=["max_delta", "iterations"]),
+    draw=_draw_glass,
+    apply=_glass,
+)
+
+motion_blur = Corruption(
+    name="motion_blur",
+    family="blur",
+    description="Smears along a line, like a camera in motion.",
+    table=imagenet_c_table("motion_blur", [0, 0]),
+    draw=_draw_motion,
+    apply=_motion,
+)
+
+zoom_blur = Corruption(
+    name="zoom_blur",
+    family="blur",
+    description="Averages enlargements, like a camera moving quickly towards the scene.",
+    table=imagenet_c_table("zoom_blur", [1, 0.01]),
+    apply=_zoom,
+    shared=("stop", "step"),
+)

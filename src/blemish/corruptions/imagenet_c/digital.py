@@ -1,0 +1,123 @@
+"""ImageNet-C's digital corruptions: contrast, elastic transform, pixelate, JPEG and saturate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.severity import Params, imagenet_c_table
+from blemish.ops.colour import scale_saturation
+from blemish.ops.filters import gaussian_blur
+from blemish.ops.jpeg import jpeg_round_trip
+from blemish.ops.resample import pixelated
+from blemish.ops.transfer import send
+from blemish.ops.warp import affine_from_points, displace, warp_affine
+
+__all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "saturate"]
+
+
+def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    factor = column(params["factor"], images)
+    # In double precision, because the order of a sum depends on the number of threads.
+    mean = images.mean((2, 3), keepdim=True, dtype=torch.float64).to(torch.float32)
+    return images.mul_(factor).add_(mean * (1 - factor))
+
+
+def _saturate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return scale_saturation(images, column(params["scale"], images), column(params["shift"], images))
+
+
+def _jpeg(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return jpeg_round_trip(levels, params["quality"])
+
+
+def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    height, width = levels.shape[-2:]
+    scale = float(params["scale"][0])
+    return pixelated(levels, max(1, int(height * scale)), max(1, int(width * scale)))
+
+
+class Distortion(NamedTuple):
+    """Moves of three points in units of `affine`, (B, 3, 2) on the CPU, and fields dx, dy (B, 2, H, W); in (−1, 1)."""
+
+    corners: Tensor
+    fields: Tensor
+
+
+def _draw_elastic(shape: Shape, params: Params, words: Words) -> Distortion:
+    corners = words.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
+    return Distortion(corners, words.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
+
+
+def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
+    """A random affine map of the whole image, then a smooth random displacement of every pixel."""
+    height, width = images.shape[-2:]
+    arm = min(height, width) // 3
+    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    moved = points + draw.corners.to(torch.float64) * params["affine"].view(-1, 1, 1)
+    warped = warp_affine(images, affine_from_points(points.expand_as(moved), moved))
+    # Sampling an image where it is may still round its values: one without displacement is not sampled again.
+    moving = params["alpha"] > 0
+    if bool(moving.all()):
+        return _displaced(warped, params["sigma"], params["alpha"], draw.fields)
+    if bool(moving.any()):
+        rows = send(moving.nonzero().flatten(), images.device)
+        sigma, alpha = params["sigma"][moving], params["alpha"][moving]
+        warped[rows] = _displaced(warped[rows], sigma, alpha, draw.fields[rows])
+    return warped
+
+
+def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
+    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * column(alpha, images)
+    return displace(images, fields[:, 0], fields[:, 1])
+
+
+contrast = Corruption(
+    name="contrast",
+    family="digital",
+    description="Pulls every value towards the mean of its channel.",
+    table=imagenet_c_table("contrast", [1]),
+    apply=_contrast,
+)
+
+elastic_transform = Corruption(
+    name="elastic_transform",
+    family="digital",
+    description="Stretches and contracts small regions, after a random affine map.",
+    table=imagenet_c_table("elastic_transform", [0, 999, 0]),
+    draw=_draw_elastic,
+    apply=_elastic,
+)
+
+pixelate = Corruption(
+    name="pixelate",
+    family="digital",
+    description="Shrinks the image and enlarges it again without smoothing.",
+    table=imagenet_c_table("pixelate", [1]),
+    apply=_pixelate,
+    shared=("scale",),
+    on_levels=True,
+)
+
+jpeg_compression = Corruption(
+    name="jpeg_compression",
+    family="digital",
+    description="JPEG compression at low quality.",
+    table=imagenet_c_table("jpeg_compression", [85], rounded=["quality"]),
+    apply=_jpeg,
+    on_levels=True,
+)
+
+saturate = Corruption(
+    name="saturate",
+    family="digital",
+    description="Takes colour away, or exaggerates it.",
+    table=imagenet_c_table("saturate", [1, 0]),
+    apply=_saturate,
+)

@@ -1,0 +1,203 @@
+"""ImageNet-C's weather: snow, frost, fog and brightness."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption, column, quantise
+from blemish.corruptions.imagenet_c.blur import motion_taps
+from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
+from blemish.ops.colour import luminance
+from blemish.ops.filters import line_blur
+from blemish.ops.levels import unit_range
+from blemish.ops.photographs import Photographs
+from blemish.ops.plasma import plasma, plasma_sizes
+from blemish.ops.resample import centre_zoom
+from blemish.ops.textures import Textures, cut, frost_textures
+
+__all__ = ["brightness", "fog", "frost", "frost_drawn", "frost_from", "snow"]
+
+
+class Flakes(NamedTuple):
+    """A standard normal field (B, 1, H, W), and the direction of the fall in degrees, (B,) on the CPU."""
+
+    field: Tensor
+    degrees: Tensor
+
+
+# The longest smear in any table; see blur.py.
+_SNOW_REACH = 28
+
+
+def _draw_snow(shape: Shape, params: Params, words: Words) -> Flakes:
+    degrees = words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
+    return Flakes(words.normals("field", 1, shape.height, shape.width), degrees)
+
+
+def _snow_layer(params: Params, draw: Flakes) -> Tensor:
+    """Enlarged specks above a threshold, smeared along the fall."""
+    field = draw.field
+    specks = field * column(params["std"], field) + column(params["mean"], field)
+    specks = centre_zoom(specks, float(params["zoom"][0]))
+    specks = specks * (specks >= column(params["threshold"], specks))
+    taps = motion_taps(params["blur_radius"], params["blur_sigma"], draw.degrees)
+    return unit_range(quantise(line_blur(unit_range(quantise(specks)), *taps, reach=_SNOW_REACH)))
+
+
+def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
+    layer = _snow_layer(params, draw)
+    layer = layer + layer.flip(-2, -1)
+    weight = column(params["image_weight"], images)
+    whitened = torch.maximum(images, luminance(images).mul_(1.5).add_(0.5))
+    return images.mul_(weight).addcmul_(whitened, 1 - weight).add_(layer)
+
+
+class Crop(NamedTuple):
+    """Which texture, and where in it; three (B,) int64 tensors on the CPU."""
+
+    texture: Tensor
+    top: Tensor
+    left: Tensor
+
+
+# The reference draws from six textures with an exclusive upper bound of five, so that the last is never used.
+_USED_TEXTURES = 5
+_TEXTURE_SCALE = {"imagenet": 1.0, "inception": 1.0, "imagenet64": 0.3, "cifar": 0.2}
+
+
+def _frost_table() -> SeverityTable:
+    """The published rows with the preset's texture scale as a further column."""
+    table = imagenet_c_table("frost", [1, 0])
+    rows = {preset: tuple((*row, _TEXTURE_SCALE[preset]) for row in rows) for preset, rows in table.rows.items()}
+    return replace(table, names=(*table.names, "texture_scale"), rows=rows)
+
+
+@dataclass(frozen=True)
+class _Textured:
+    """A function that needs textures: an object rather than a closure, so that it can be compared and sent to workers.
+
+    The textures are photographs, or the drawn ones where there are none.
+    """
+
+    photographs: Photographs | None
+
+    def textures(self, params: Params, height: int, width: int, device: torch.device) -> Textures:
+        return frost_textures(self.photographs, float(params["texture_scale"][0]), height, width, device)
+
+
+class _DrawFrost(_Textured):
+    def __call__(self, shape: Shape, params: Params, words: Words) -> Crop:
+        words = words.on_cpu()
+        textures = self.textures(params, shape.height, shape.width, words.device)
+        chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
+        # One row and column fewer than fit, as in the reference.
+        room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
+        start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
+        return Crop(chosen, start[:, 0], start[:, 1])
+
+
+class _Frost(_Textured):
+    def __call__(self, images: Tensor, params: Params, draw: Crop) -> Tensor:
+        height, width = images.shape[-2:]
+        textures = self.textures(params, height, width, images.device)
+        crops = unit_range(cut(textures, draw.texture, draw.top, draw.left, height, width))
+        crops = crops if images.shape[1] == 3 else luminance(crops)
+        weight = column(params["frost_weight"], images)
+        return images.mul_(column(params["image_weight"], images)).addcmul_(crops, weight)
+
+
+def _frost(photographs: Photographs) -> Corruption:
+    return Corruption(
+        name="frost",
+        family="weather",
+        description="Ice crystals on the window, from the reference's photographs: blemish fetch-frost gets them.",
+        table=_frost_table(),
+        draw=_DrawFrost(photographs),
+        apply=_Frost(photographs),
+        files=photographs,
+    )
+
+
+def frost_from(folder: str | os.PathLike[str]) -> Corruption:
+    """Frost with the five photographs in a folder: frost1.png to frost3.png, frost4.jpg and frost5.jpg.
+
+    Protocols name photographs that are not the reference's by their digest.
+    """
+    return _frost(Photographs.of(folder))
+
+
+class Wobble(NamedTuple):
+    """Uniform values in (−1, 1) for each level of the plasma map, (B, 3, n, n): see `plasma`."""
+
+    levels: tuple[Tensor, ...]
+
+
+def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
+    sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
+    field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
+    return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
+
+
+def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
+    height, width = images.shape[-2:]
+    thickness = column(params["thickness"], images)
+    field = plasma(draw.levels, params["wibble_decay"])[..., :height, :width]
+    brightest = images.amax((1, 2, 3), keepdim=True)
+    return images.add_(field * thickness).mul_(brightest / (brightest + thickness))
+
+
+def _brightness(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """Raise HSV's V by `shift`: scale the pixel by clip(V + shift)/V, and turn black into gray."""
+    value = images.amax(1, keepdim=True)
+    target = (value + column(params["shift"], images)).clamp_(0, 1)
+    black = value <= 0
+    return images.mul_(target / (value + black)).add_(target * black)
+
+
+snow = Corruption(
+    name="snow",
+    family="weather",
+    description="Falling snow over a whitened scene.",
+    table=imagenet_c_table("snow", [0.1, 0.3, 3, 1.0, 10, 4, 1.0]),
+    draw=_draw_snow,
+    apply=_snow,
+    shared=("zoom",),
+)
+
+frost = _frost(Photographs())
+
+frost_drawn = Corruption(
+    name="frost_drawn",
+    family="weather",
+    description="Ice crystals on the window, drawn here: like frost without its photographs, but not comparable.",
+    table=_frost_table(),
+    draw=_DrawFrost(None),
+    apply=_Frost(None),
+    stream="frost",
+    variant_of="frost",
+)
+
+fog = Corruption(
+    name="fog",
+    family="weather",
+    description="Uneven fog, a diamond-square cloud.",
+    table=imagenet_c_table("fog", [0, 2]),
+    draw=_draw_fog,
+    apply=_fog,
+)
+
+brightness = Corruption(
+    name="brightness",
+    family="weather",
+    description="Overexposure: raises every pixel's brightness.",
+    table=imagenet_c_table("brightness", [0]),
+    apply=_brightness,
+)

@@ -1,0 +1,299 @@
+"""What a perturbation sequence is: an image in many frames, each a small step from the last or from the clean one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.errors import InputError
+from blemish.core.rng import Words, image_ids
+from blemish.core.types import Shape
+from blemish.corruptions.base import MIN_SIDE, check_images, quantise
+from blemish.corruptions.precision import full_precision
+from blemish.corruptions.severity import Params
+from blemish.ops.levels import as_levels, unit_range
+
+__all__ = [
+    "DIFFICULTIES",
+    "Preset",
+    "Scene",
+    "Sequence",
+    "Settings",
+    "Window",
+    "amount",
+    "presets",
+    "ramp",
+    "settings",
+    "strides",
+]
+
+DIFFICULTIES = (1, 2, 3)
+
+Settings = Mapping[str, float]
+"""What a sequence is rendered with, by physical name; all images of a batch share it."""
+
+Rows = tuple[Settings, Settings, Settings]
+Crop = int | tuple[int, int]
+
+_FRAMES = 31
+_SIDES = {"imagenet": 224, "imagenet64": 64}
+
+# Values per part that is rendered at once: on the CPU it should stay in the cache, on a GPU it only has to fit.
+_CPU_CHUNK = 2**20
+_GPU_CHUNK = 2**28
+
+
+class Preset(NamedTuple):
+    """What depends on the size of the images: the side of the frames, their number, and settings by difficulty."""
+
+    side: int
+    length: int
+    rows: Rows
+
+
+def settings(**values: float | tuple[float, float, float]) -> Rows:
+    """Settings for difficulties 1, 2 and 3; a single number holds for all three."""
+    first, second, third = (
+        {name: value[i] if isinstance(value, tuple) else value for name, value in values.items()} for i in range(3)
+    )
+    return first, second, third
+
+
+def presets(
+    imagenet: Rows, imagenet64: Rows | None = None, *, lengths: tuple[int, int] = (_FRAMES, _FRAMES)
+) -> dict[str, Preset]:
+    """Presets for frames of 224 and of 64 pixels; without settings of their own the small ones take the large ones'."""
+    rows = (imagenet, imagenet64 or imagenet)
+    return {
+        name: Preset(side, length, row) for (name, side), length, row in zip(_SIDES.items(), lengths, rows, strict=True)
+    }
+
+
+def ramp(*, step: float, origin: int, base: float = 0.0) -> dict[str, float]:
+    """Settings of a quantity that is ``base`` at frame ``origin``, exactly, and grows by ``step`` per frame."""
+    return {"base": base, "origin": float(origin), "step": step}
+
+
+def amount(values: Settings, index: int) -> float:
+    """The quantity of a `ramp` at a frame."""
+    return values["base"] + values["step"] * (index - values["origin"])
+
+
+def strides(frames: int, difficulty: int) -> list[list[int]]:
+    """The frames that a temporal sequence is read at: every ``difficulty``-th, once from each offset.
+
+    >>> strides(7, 2)
+    [[0, 2, 4, 6], [1, 3, 5]]
+    """
+    _check_difficulty(difficulty)
+    return [list(range(offset, frames, difficulty)) for offset in range(difficulty)]
+
+
+class Window(NamedTuple):
+    """The part of an image that is shown."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Whole images, uint8 (B, C, H, W), and the window that frames show of them."""
+
+    levels: Tensor
+    window: Window
+
+    def cropped(self) -> Tensor:
+        """The window's grey levels, uint8."""
+        top, left, height, width = self.window
+        return self.levels[..., top : top + height, left : left + width]
+
+    def unit(self) -> Tensor:
+        """The window as float32 in [0, 1], a copy that may be overwritten."""
+        return unit_range(self.cropped()).contiguous()
+
+    def params(self, values: Settings) -> Params:
+        """Settings in the form that corruptions take, one value per image."""
+        count = len(self.levels)
+        return {name: torch.full((count,), value, dtype=torch.float64) for name, value in values.items()}
+
+
+def _no_draw(shape: Shape, values: Settings, words: Words) -> Any:
+    return None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A named sequence of frames of an image.
+
+    ``draw(shape, settings, words)`` makes the random part: anew for every frame of a ``noise`` sequence, once for the
+    whole of any other. ``advance(scene, settings, state, index)`` turns the state of the last frame, at first the draw,
+    into that of frame ``index``. ``render(scene, settings, state, index)`` makes the frame: uint8, or float to be
+    quantised. All three treat each image on its own, and only the draw is random.
+
+    The first frame of a noise sequence is the clean image, with which the others are compared; in a temporal sequence
+    a frame is compared with its predecessor.
+    """
+
+    name: str
+    description: str
+    presets: Mapping[str, Preset]
+    render: Callable[[Scene, Settings, Any, int], Tensor]
+    draw: Callable[[Shape, Settings, Words], Any] = _no_draw
+    advance: Callable[[Scene, Settings, Any, int], Any] | None = None
+    noise: bool = False
+    extra: bool = False
+    family: str = "p"
+    version: int = 1
+
+    def preset(self, height: int, width: int) -> str:
+        """The preset whose frames are nearest in size to the shorter side; the smaller one of two equally near."""
+        side = min(height, width)
+        return min(self.presets, key=lambda name: (abs(self.presets[name].side - side), self.presets[name].side))
+
+    def length(self, preset: str = "imagenet") -> int:
+        """The number of frames."""
+        return self._row(preset).length
+
+    def pairs(self, difficulty: int = 1, *, preset: str = "imagenet") -> list[tuple[int, int]]:
+        """Which two frames are compared, in order: with frame 0 in a noise sequence, else along `strides`."""
+        length = self.length(preset)
+        if self.noise:
+            _check_difficulty(difficulty)
+            return [(0, index) for index in range(1, length)]
+        return [pair for stride in strides(length, difficulty) for pair in itertools.pairwise(stride)]
+
+    def frames(
+        self,
+        images: Tensor,
+        *,
+        seed: int = 0,
+        ids: Iterable[int] | Tensor | None = None,
+        difficulty: int = 1,
+        preset: str | None = None,
+        crop: Crop | None = None,
+    ) -> Iterator[Tensor]:
+        """The frames of a (B, C, H, W) batch one after the other, each uint8 (B, C, h, w); none is kept.
+
+        The images are the uncropped ones, of uint8 or of float in [0, 1]. Frames are cut from their centre at the very
+        end: to the preset's side (224 or 64 pixels) in the directions in which the images are larger, or to ``crop``, a
+        side or a (height, width). A frame depends on the image, its id, the seed, the difficulty and its index alone.
+        """
+        plan = self._plan(images, seed, ids, difficulty, preset, crop)
+        films = [self._film(scene, plan.settings, words, plan.length) for scene, words in plan.parts]
+        return (_joined(frames) for frames in zip(*films, strict=True))
+
+    def frame(
+        self,
+        images: Tensor,
+        index: int,
+        *,
+        seed: int = 0,
+        ids: Iterable[int] | Tensor | None = None,
+        difficulty: int = 1,
+        preset: str | None = None,
+        crop: Crop | None = None,
+    ) -> Tensor:
+        """Frame ``index`` alone, equal to that of `frames` bit for bit."""
+        plan = self._plan(images, seed, ids, difficulty, preset, crop)
+        if not 0 <= index < plan.length:
+            raise InputError(f"frame {index} of {self.name}; expected 0 … {plan.length - 1}")
+        return _joined([self._single(scene, plan.settings, words, index) for scene, words in plan.parts])
+
+    def _row(self, preset: str) -> Preset:
+        if preset not in self.presets:
+            raise InputError(f"unknown preset {preset!r} of {self.name}; expected one of {', '.join(self.presets)}")
+        return self.presets[preset]
+
+    def _plan(
+        self,
+        images: Tensor,
+        seed: int,
+        ids: Iterable[int] | Tensor | None,
+        difficulty: int,
+        preset: str | None,
+        crop: Crop | None,
+    ) -> _Plan:
+        """Checks everything and cuts the batch into parts that suit the device."""
+        check_images(images)
+        _check_difficulty(difficulty)
+        height, width = images.shape[-2:]
+        row = self._row(preset or self.preset(height, width))
+        window = _window(height, width, crop, row.side)
+        numbers = image_ids(ids, len(images))
+        levels = as_levels(images)
+        room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
+        size = max(1, room // images[0].numel())
+        cuts = [slice(start, start + size) for start in range(0, len(images), size)]
+        parts = [(Scene(levels[cut], window), Words(seed, numbers[cut], self.name, images.device)) for cut in cuts]
+        return _Plan(parts, row.rows[difficulty - 1], row.length)
+
+    def _film(self, scene: Scene, values: Settings, words: Words, length: int) -> Iterator[Tensor]:
+        state: Any = None
+        for index in range(length):
+            # Never around the yield: what the caller does between two frames is not ours to switch off.
+            with full_precision(words.device):
+                state = self._state(scene, values, words, index, state)
+                frame = self._rendered(scene, values, state, index)
+            yield frame
+
+    def _single(self, scene: Scene, values: Settings, words: Words, index: int) -> Tensor:
+        with full_precision(words.device):
+            state: Any = None
+            for step in [index] if self.noise else range(index + 1):
+                state = self._state(scene, values, words, step, state)
+            return self._rendered(scene, values, state, index)
+
+    def _state(self, scene: Scene, values: Settings, words: Words, index: int, last: Any) -> Any:
+        shape = Shape(scene.levels.shape[1], scene.window.height, scene.window.width)
+        if self.noise:
+            own = Words(words.seed, words.ids, f"{words.scope}/{index}", words.device)
+            return self.draw(shape, values, own) if index else None
+        if index == 0:
+            return self.draw(shape, values, words)
+        return last if self.advance is None else self.advance(scene, values, last, index)
+
+    def _rendered(self, scene: Scene, values: Settings, state: Any, index: int) -> Tensor:
+        if self.noise and index == 0:
+            return scene.cropped()
+        frame = self.render(scene, values, state, index)
+        return frame if frame.dtype == torch.uint8 else quantise(frame)
+
+
+class _Plan(NamedTuple):
+    """What remains of a call after it was checked."""
+
+    parts: list[tuple[Scene, Words]]
+    settings: Settings
+    length: int
+
+
+def _joined(frames: Iterable[Tensor]) -> Tensor:
+    parts = list(frames)
+    # Always memory of its own: a frame that is only a crop may not change with the images it was cut from.
+    return torch.cat(parts) if len(parts) > 1 else parts[0].clone(memory_format=torch.contiguous_format)
+
+
+def _check_difficulty(difficulty: int) -> None:
+    if difficulty not in DIFFICULTIES:
+        raise InputError(f"difficulty {difficulty!r}; expected 1, 2 or 3")
+
+
+def _window(height: int, width: int, crop: Crop | None, side: int) -> Window:
+    """The centre window, placed as torchvision's CenterCrop does."""
+    if crop is None:
+        tall, wide = min(height, side), min(width, side)
+    else:
+        tall, wide = crop if isinstance(crop, tuple) else (crop, crop)
+    if min(tall, wide) < MIN_SIDE:
+        raise InputError(f"a crop of {tall}×{wide} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
+    if tall > height or wide > width:
+        raise InputError(f"a crop of {tall}×{wide} out of images of {height}×{width} pixels; expected a smaller one")
+    return Window(round((height - tall) / 2), round((width - wide) / 2), tall, wide)

@@ -1,0 +1,135 @@
+"""ImageNet-NOC's geometric changes: translation, shear, elastic and rotation. What comes from outside is black."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.noc.ranges import PUBLISHED_SIDE, table
+from blemish.corruptions.severity import Params
+from blemish.ops.warp import projected, sample
+
+__all__ = ["elastic", "rotation", "shear", "translation"]
+
+
+class Signs(NamedTuple):
+    """+1 or −1 for each direction that is chosen, float64 (B, n) on the CPU."""
+
+    signs: Tensor
+
+
+def _draw_sign(shape: Shape, params: Params, words: Words) -> Signs:
+    return Signs(_signs(words, 1))
+
+
+def _draw_signs(shape: Shape, params: Params, words: Words) -> Signs:
+    return Signs(_signs(words, 2))
+
+
+def _signs(words: Words, count: int) -> Tensor:
+    return words.on_cpu().integers("signs", count, high=2).mul_(2).sub_(1).to(torch.float64)
+
+
+def _matrices(rows: list[list[Tensor | float]], like: Tensor) -> Tensor:
+    """Per-image 2 × 3 matrices, float64, of entries that are one number or one per image."""
+    entries = [torch.as_tensor(entry, dtype=torch.float64).expand_as(like) for row in rows for entry in row]
+    return torch.stack(entries, dim=-1).view(-1, 2, 3)
+
+
+def _about_centre(a: Tensor, b: Tensor, c: Tensor, d: Tensor, height: int, width: int) -> Tensor:
+    """The maps [[a, b], [c, d]] of the plane, given per image, that leave the image's centre in place."""
+    x, y = (width - 1) / 2, (height - 1) / 2
+    return _matrices([[a, b, x - a * x - b * y], [c, d, y - c * x - d * y]], a)
+
+
+def _warped(images: Tensor, backward: Tensor, *, nearest: bool = False) -> Tensor:
+    height, width = images.shape[-2:]
+    x, y = projected(backward, height, width, images.device)
+    return sample(images, x, y, outside="zeros", nearest=nearest)
+
+
+def _translation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    """By whole pixels, and by the same part of each side."""
+    height, width = images.shape[-2:]
+    down, right = ((params["distance"] * side / PUBLISHED_SIDE + 0.5).floor() for side in (height, width))
+    backward = _matrices([[1, 0, -draw.signs[:, 1] * right], [0, 1, -draw.signs[:, 0] * down]], right)
+    return _warped(images, backward, nearest=True)
+
+
+def _shear(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    slope = torch.tan(torch.deg2rad(params["degrees"])) * draw.signs[:, 0]
+    one, zero = torch.ones_like(slope), torch.zeros_like(slope)
+    return _warped(images, _about_centre(one, slope, zero, one, *images.shape[-2:]))
+
+
+def _rotation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    angle = torch.deg2rad(params["degrees"]) * draw.signs[:, 0]
+    cos, sin = angle.cos(), angle.sin()
+    return _warped(images, _about_centre(cos, sin, -sin, cos, *images.shape[-2:]))
+
+
+class Cut(NamedTuple):
+    """Which side is cropped, the width or the height, and at which end; bool (B,) on the CPU."""
+
+    width: Tensor
+    first: Tensor
+
+
+def _draw_cut(shape: Shape, params: Params, words: Words) -> Cut:
+    choices = words.on_cpu().integers("cut", 2, high=2) == 1
+    return Cut(choices[:, 0], choices[:, 1])
+
+
+def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
+    """Pixels as squares: the rest of the side is stretched to all of it, edges onto edges."""
+    height, width = images.shape[-2:]
+    cropped = params["cropped"] / PUBLISHED_SIDE
+    across, down = ((cropped * chosen).to(torch.float64) for chosen in (draw.width, ~draw.width))
+    rows: list[list[Tensor | float]] = [
+        [1 - across, 0, (across * draw.first) * width - across / 2],
+        [0, 1 - down, (down * draw.first) * height - down / 2],
+    ]
+    x, y = projected(_matrices(rows, across), height, width, images.device)
+    return sample(images, x, y, outside="replicate")
+
+
+translation = Corruption(
+    name="noc:translation",
+    family="noc",
+    description="Moves the image sideways and up or down.",
+    table=table("translation"),
+    draw=_draw_signs,
+    apply=_translation,
+)
+
+shear = Corruption(
+    name="noc:shear",
+    family="noc",
+    description="Slants the image to the left or to the right.",
+    table=table("shear"),
+    draw=_draw_sign,
+    apply=_shear,
+)
+
+elastic = Corruption(
+    name="noc:elastic",
+    family="noc",
+    description="Crops the height or the width and stretches the rest to fill the image.",
+    table=table("elastic"),
+    draw=_draw_cut,
+    apply=_elastic,
+)
+
+rotation = Corruption(
+    name="noc:rotation",
+    family="noc",
+    description="Turns the image about its centre, clockwise or anticlockwise.",
+    table=table("rotation"),
+    draw=_draw_sign,
+    apply=_rotation,
+)

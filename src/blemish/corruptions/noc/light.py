@@ -1,0 +1,163 @@
+"""ImageNet-NOC's light and colour: backlight, brightness, contrast, colour distortion, gray scale and hue."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.noc.ranges import table
+from blemish.corruptions.severity import Params
+from blemish.ops.colour import luminance
+from blemish.ops.hue import turn_hue
+
+__all__ = ["backlight", "brightness", "color_distortion", "contrast", "gray_scale", "hue"]
+
+# The part of the image, from the top or from the left, that may lie on one side of the backlight's line.
+_FIRST_SPLIT, _LAST_SPLIT = 0.3, 0.7
+
+_LUMINANCE = (0.299, 0.587, 0.114)
+
+
+class Sign(NamedTuple):
+    """+1 or −1, (B, 1, 1, 1)."""
+
+    sign: Tensor
+
+
+def _signs(words: Words) -> Tensor:
+    return words.integers("sign", 1, 1, 1, high=2).mul_(2).sub_(1).to(torch.float32)
+
+
+def _draw_sign(shape: Shape, params: Params, words: Words) -> Sign:
+    return Sign(_signs(words))
+
+
+def _brightness(images: Tensor, params: Params, draw: Sign) -> Tensor:
+    return images.add_(draw.sign * column(params["shift"], images))
+
+
+class Split(NamedTuple):
+    """A straight line across the image: whether it is upright, and where, as a part of the side; (B, 1, 1, 1) each.
+
+    `sign` is that of the light on the upper or left side of it.
+    """
+
+    upright: Tensor
+    place: Tensor
+    sign: Tensor
+
+
+def _draw_split(shape: Shape, params: Params, words: Words) -> Split:
+    place = words.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
+    return Split(words.integers("upright", 1, 1, 1, high=2) == 1, place, _signs(words))
+
+
+def _middles(count: int, device: torch.device) -> Tensor:
+    """The middles of `count` pixels on a side of length 1."""
+    return torch.arange(count, device=device, dtype=torch.float32).add(0.5).div_(count)
+
+
+def _backlight(images: Tensor, params: Params, draw: Split) -> Tensor:
+    height, width = images.shape[-2:]
+    across, down = _middles(width, images.device), _middles(height, images.device)[:, None]
+    first = torch.where(draw.upright, across, down) < draw.place
+    shift = draw.sign * column(params["shift"], images)
+    return images.add_(torch.where(first, shift, -shift))
+
+
+def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """All values approach one mean, over all channels."""
+    kept = 1 - column(params["reduction"], images)
+    mean = images.mean((2, 3), keepdim=True).mean(1, keepdim=True)
+    return images.mul_(kept).add_(mean * (1 - kept))
+
+
+class Channel(NamedTuple):
+    """One channel of three, int64 (B, 1, 1, 1)."""
+
+    number: Tensor
+
+
+def _draw_channel(shape: Shape, params: Params, words: Words) -> Channel:
+    return Channel(words.integers("channel", 1, 1, 1, high=3))
+
+
+def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
+    """A grey image becomes what the luminance of its colour version would be."""
+    shift = column(params["shift"], images)
+    chosen = draw.number == torch.arange(3, device=images.device).view(1, 3, 1, 1)
+    if images.shape[1] == 3:
+        return images.add_(shift * chosen)
+    chosen = chosen.to(torch.float32)
+    share = sum(chosen[:, i : i + 1] * weight for i, weight in enumerate(_LUMINANCE))
+    return images.add_(torch.minimum(shift, 1 - images).mul_(share))
+
+
+def _gray_scale(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    if images.shape[1] == 1:
+        return images
+    weight = column(params["weight"], images)
+    gray = luminance(images)
+    return images.mul_(1 - weight).add_(gray.mul_(weight))
+
+
+def _hue(images: Tensor, params: Params, draw: Sign) -> Tensor:
+    return turn_hue(images, draw.sign * column(params["turns"], images))
+
+
+backlight = Corruption(
+    name="noc:backlight",
+    family="noc",
+    description="Brightens one side of a straight line and darkens the other.",
+    table=table("backlight"),
+    draw=_draw_split,
+    apply=_backlight,
+)
+
+brightness = Corruption(
+    name="noc:brightness",
+    family="noc",
+    description="Brightens or darkens every value by the same amount.",
+    table=table("brightness"),
+    draw=_draw_sign,
+    apply=_brightness,
+)
+
+contrast = Corruption(
+    name="noc:contrast",
+    family="noc",
+    description="Pulls every value towards the mean of the image.",
+    table=table("contrast"),
+    apply=_contrast,
+)
+
+color_distortion = Corruption(
+    name="noc:color_distortion",
+    family="noc",
+    description="Raises one of the red, green and blue channels.",
+    table=table("color_distortion"),
+    draw=_draw_channel,
+    apply=_color_distortion,
+)
+
+gray_scale = Corruption(
+    name="noc:gray_scale",
+    family="noc",
+    description="Fades colours to gray.",
+    table=table("gray_scale"),
+    apply=_gray_scale,
+)
+
+hue = Corruption(
+    name="noc:hue",
+    family="noc",
+    description="Turns all hues by the same angle, in one direction or the other.",
+    table=table("hue"),
+    draw=_draw_sign,
+    apply=_hue,
+)

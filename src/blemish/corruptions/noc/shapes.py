@@ -1,0 +1,228 @@
+"""ImageNet-NOC's occlusions: dotted lines, rhombuses, raindrops, circles, an obstruction and a border."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.noc.ranges import side_scale, table
+from blemish.corruptions.severity import Params
+from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
+from blemish.ops.transfer import send
+
+__all__ = ["artifacts", "border", "circles", "obstruction", "rain", "rhombus", "vertical_artifacts"]
+
+# The most shapes in any range: as many are always drawn, so that the first few do not depend on the severity.
+_MOST_SHAPES = 180
+
+# Lengths in published pixels. A disk that reaches six pixels from its middle one, seven counting that one, has the area
+# of a circle of this radius; a rhombus reaches seven pixels to its corners. Both keep their middles off the border.
+_DISK_RADIUS = 6.2
+_RHOMBUS_REACH = 7.0
+_MARGIN = 7.0
+
+# A dotted line: a dash of five pixels with five dots on each side of it, on every second pixel; three pixels thick.
+_DASH_REACH, _LINE_REACH, _LINE_HALF_THICKNESS = 2.5, 12.5, 1.5
+
+# A pixel under that many drops is white on all 256 levels.
+_MOST_DROPS = 16
+
+
+class Shapes(NamedTuple):
+    """Many shapes per image: middles (B, N, 2), down and right, in parts of the side, and gray values (B, N)."""
+
+    places: Tensor
+    grays: Tensor
+
+
+def _draw_shapes(shape: Shape, params: Params, words: Words) -> Shapes:
+    return Shapes(words.uniforms("places", _MOST_SHAPES, 2), words.uniforms("grays", _MOST_SHAPES))
+
+
+def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: tuple[float, float]) -> Tensor:
+    """The pixels covered by the first `count` shapes; see `covered_index`."""
+    height, width = images.shape[-2:]
+    most = int(params["count"].max())
+    margin = _MARGIN * side_scale(height, width) if reach[0] == reach[1] else 0.0
+    room = torch.tensor([height - 2 * margin, width - 2 * margin], dtype=torch.float32)
+    centres = draw.places[:, :most] * send(room, images.device) + (margin - 0.5)
+    shown = torch.arange(most) < params["count"][:, None]
+    return covered_index(centres, send(shown, images.device), inside, reach, height, width)
+
+
+def _line(along: Tensor, aside: Tensor, scale: float) -> Tensor:
+    """Whether a place in pixels from the middle belongs to a dotted line."""
+    along = along / scale
+    distance = along.abs()
+    dots = (along * 0.5 + 0.25).remainder_(1) < 0.5
+    marked = (distance <= _DASH_REACH) | (dots & (distance <= _LINE_REACH))
+    return marked & (aside.abs() <= _LINE_HALF_THICKNESS * scale)
+
+
+def _shaded(images: Tensor, draw: Shapes, index: Tensor) -> Tensor:
+    """Covered pixels take one gray value per image."""
+    gray = draw.grays[:, 0].view(-1, 1, 1, 1)
+    return torch.where(covered(index, *images.shape[-2:]), gray, images)
+
+
+def _artifacts(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    scale = side_scale(*images.shape[-2:])
+    reach = (_LINE_HALF_THICKNESS * scale, _LINE_REACH * scale)
+    return _shaded(images, draw, _index(images, params, draw, lambda dy, dx: _line(dx, dy, scale), reach))
+
+
+def _vertical_artifacts(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    scale = side_scale(*images.shape[-2:])
+    reach = (_LINE_REACH * scale, _LINE_HALF_THICKNESS * scale)
+    return _shaded(images, draw, _index(images, params, draw, lambda dy, dx: _line(dy, dx, scale), reach))
+
+
+def _rhombus_index(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    reach = _RHOMBUS_REACH * side_scale(*images.shape[-2:])
+    return _index(images, params, draw, lambda dy, dx: dy.abs() + dx.abs() <= reach, (reach, reach))
+
+
+def _disk_index(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    radius = _DISK_RADIUS * side_scale(*images.shape[-2:])
+    return _index(images, params, draw, lambda dy, dx: dy.square() + dx.square() <= radius**2, (radius, radius))
+
+
+def _painted(images: Tensor, draw: Shapes, index: Tensor) -> Tensor:
+    """Every shape has a gray value; of those that overlap, the last lies on top."""
+    top = topmost(index, *images.shape[-2:])
+    grays = draw.grays.gather(1, (top - 1).clamp_(min=0).flatten(1)).view(top.shape)
+    return torch.where(top > 0, grays, images)
+
+
+def _rhombus(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    return _painted(images, draw, _rhombus_index(images, params, draw))
+
+
+def _circles(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    return _painted(images, draw, _disk_index(images, params, draw))
+
+
+def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
+    """Each drop moves the pixels under it half the way to white."""
+    drops = times_covered(_disk_index(images, params, draw), *images.shape[-2:]).clamp_(max=_MOST_DROPS)
+    halves = send(torch.tensor([0.5**i for i in range(_MOST_DROPS + 1)], dtype=torch.float32), images.device)
+    kept = halves.index_select(0, drops.flatten()).view(drops.shape)
+    return images.sub_(1).mul_(kept).add_(1)
+
+
+class Square(NamedTuple):
+    """Where a square lies, (B, 2) on the CPU: down and right in the room it has; its gray, (B, 1, 1, 1)."""
+
+    place: Tensor
+    gray: Tensor
+
+
+def _draw_square(shape: Shape, params: Params, words: Words) -> Square:
+    return Square(words.on_cpu().uniforms("place", 2).to(torch.float64), words.uniforms("gray", 1, 1, 1))
+
+
+def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
+    """Published lengths in the pixels of an image; halves go up."""
+    return (lengths * scale + 0.5).floor()
+
+
+def _between(start: Tensor, stop: Tensor, count: int, device: torch.device) -> Tensor:
+    """Which of `count` pixels lie in start[b] … stop[b] − 1, (B, count)."""
+    pixels = torch.arange(count)
+    return send((pixels >= start[:, None]) & (pixels < stop[:, None]), device)
+
+
+def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
+    height, width = images.shape[-2:]
+    size = _whole_pixels(params["size"], side_scale(height, width))
+    top, left = ((draw.place[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
+    rows = _between(top, top + size, height, images.device)[:, None, :, None]
+    columns = _between(left, left + size, width, images.device)[:, None, None, :]
+    return torch.where(rows & columns, draw.gray, images)
+
+
+class Gray(NamedTuple):
+    """A gray value, (B, 1, 1, 1)."""
+
+    gray: Tensor
+
+
+def _draw_gray(shape: Shape, params: Params, words: Words) -> Gray:
+    return Gray(words.uniforms("gray", 1, 1, 1))
+
+
+def _border(images: Tensor, params: Params, draw: Gray) -> Tensor:
+    height, width = images.shape[-2:]
+    thickness = _whole_pixels(params["thickness"], side_scale(height, width))
+    rows = _between(thickness, height - thickness, height, images.device)[:, None, :, None]
+    columns = _between(thickness, width - thickness, width, images.device)[:, None, None, :]
+    return torch.where(rows & columns, images, draw.gray)
+
+
+artifacts = Corruption(
+    name="noc:artifacts",
+    family="noc",
+    description="Draws short dotted horizontal lines.",
+    table=table("artifacts"),
+    draw=_draw_shapes,
+    apply=_artifacts,
+)
+
+vertical_artifacts = Corruption(
+    name="noc:vertical_artifacts",
+    family="noc",
+    description="Draws short dotted vertical lines.",
+    table=table("vertical_artifacts"),
+    draw=_draw_shapes,
+    apply=_vertical_artifacts,
+)
+
+rhombus = Corruption(
+    name="noc:rhombus",
+    family="noc",
+    description="Covers the image with small gray rhombuses.",
+    table=table("rhombus"),
+    draw=_draw_shapes,
+    apply=_rhombus,
+)
+
+rain = Corruption(
+    name="noc:rain",
+    family="noc",
+    description="Whitens small disks, like drops on a window.",
+    table=table("rain"),
+    draw=_draw_shapes,
+    apply=_rain,
+)
+
+circles = Corruption(
+    name="noc:circles",
+    family="noc",
+    description="Covers the image with small gray disks.",
+    table=table("circles"),
+    draw=_draw_shapes,
+    apply=_circles,
+)
+
+obstruction = Corruption(
+    name="noc:obstruction",
+    family="noc",
+    description="Hides a square part of the image.",
+    table=table("obstruction"),
+    draw=_draw_square,
+    apply=_obstruction,
+)
+
+border = Corruption(
+    name="noc:border",
+    family="noc",
+    description="Hides the image's border.",
+    table=table("border"),
+    draw=_draw_gray,
+    apply=_border,
+)

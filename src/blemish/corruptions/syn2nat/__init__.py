@@ -1,0 +1,1 @@
+"""The forty candidates of Syn2Nat."""

@@ -1,0 +1,229 @@
+"""Syn2Nat's candidates that change where things are or whether they can be seen; `SHAPE_CANDIDATES` holds all twenty.
+
+Severity 5 is the published setting, whose ranges are drawn per image as albumentations 0.5.2 does, which the paper
+used; lower severities shrink them linearly towards the identity, or are refused where that has no meaning. Pixels are
+those of images of 224 × 224 and grow with the shorter side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.severity import MAX_SEVERITY, Params
+from blemish.corruptions.syn2nat.blur import BLURS
+from blemish.corruptions.syn2nat.candidate import candidate, towards
+from blemish.corruptions.syn2nat.warp import WARPS, relative_size
+from blemish.ops.transfer import send
+
+__all__ = ["SHAPE_CANDIDATES"]
+
+_FEWEST_HOLES, _MOST_HOLES = 16, 48
+_HOLE_SIDE = 8
+_CUTOUT_SIDE = 150
+_TILES = 4
+
+# What a channel contributes to luminance (ITU-R BT.601).
+_LUMINANCE = (0.299, 0.587, 0.114)
+
+
+def _border(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """Black but for the middle, whose sides are a share of the image's."""
+    height, width = levels.shape[-2:]
+    kept = torch.ones(len(levels), 1, height, width, dtype=torch.bool, device=levels.device)
+    for dim, size in ((-2, height), (-1, width)):
+        side = (params["kept"] * size).round()
+        start = ((size - side) / 2).floor()
+        inside = _between(start[:, None], (start + side)[:, None], size, levels.device)
+        kept &= inside.view(-1, 1, size, 1) if dim == -2 else inside.view(-1, 1, 1, size)
+    return levels * kept
+
+
+def _between(start: Tensor, stop: Tensor, size: int, device: torch.device) -> Tensor:
+    """Which of `size` places lie in start … stop − 1: (B, n, size) for bounds (B, n) on the CPU."""
+    place = torch.arange(size, device=device)
+    first, last = (send(bound, device, torch.float32)[..., None] for bound in (start, stop))
+    return (place >= first) & (place < last)
+
+
+class Holes(NamedTuple):
+    """Rectangles of pixels, each bound (B, n) float64 on the CPU; the last rows and columns are not part of them."""
+
+    top: Tensor
+    bottom: Tensor
+    left: Tensor
+    right: Tensor
+
+
+def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
+    height, width = levels.shape[-2:]
+    rows = _between(draw.top, draw.bottom, height, levels.device).to(torch.float32)
+    columns = _between(draw.left, draw.right, width, levels.device).to(torch.float32)
+    # The number of holes over each pixel, exact in any precision.
+    holes = rows.transpose(1, 2) @ columns
+    return levels * (holes == 0)[:, None]
+
+
+def _draw_coarse_dropout(shape: Shape, params: Params, words: Words) -> Holes:
+    """Squares anywhere inside the image, which may overlap."""
+    words = words.on_cpu()
+    side = max(1, round(_HOLE_SIDE * relative_size(shape.height, shape.width)))
+    count = _FEWEST_HOLES + words.integers("count", 1, high=_MOST_HOLES - _FEWEST_HOLES + 1)
+    used = torch.arange(_MOST_HOLES) < (count * params["share"][:, None]).round()
+    room = torch.tensor([shape.height - side + 1, shape.width - side + 1], dtype=torch.float64)
+    place = (words.uniforms("place", _MOST_HOLES, 2).to(torch.float64) * room).floor()
+    top, left = place.unbind(2)
+    return Holes(top, top + side * used, left, left + side)
+
+
+def _draw_cutout(shape: Shape, params: Params, words: Words) -> Holes:
+    """A square about a point anywhere in the image: pushed in at the left and top, cut off at the right and bottom."""
+    side = (params["side"] * relative_size(shape.height, shape.width)).round()[:, None]
+    size = torch.tensor([shape.height, shape.width], dtype=torch.float64)
+    centre = (words.on_cpu().uniforms("centre", 2).to(torch.float64) * (size + 1)).floor()
+    corner = (centre - (side / 2).floor()).clamp(min=0)
+    top, left = corner[:, :1], corner[:, 1:]
+    return Holes(top, top + side, left, left + side)
+
+
+class Channel(NamedTuple):
+    """Which of red, green and blue, (B,) int64 on the CPU."""
+
+    dropped: Tensor
+
+
+def _draw_channel(shape: Shape, params: Params, words: Words) -> Channel:
+    return Channel(words.on_cpu().integers("channel", 1, high=3)[:, 0])
+
+
+def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
+    """A gray image loses the channel's share of its luminance, as if it had been coloured and gray again."""
+    if levels.shape[1] == 3:
+        kept = draw.dropped[:, None] != torch.arange(3)
+        return levels * send(kept, levels.device).view(-1, 3, 1, 1)
+    share = send(1 - torch.tensor(_LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
+    return (levels * share).add_(0.5).to(torch.uint8)
+
+
+class Flips(NamedTuple):
+    """Whether the image is turned upside down, and whether left to right, (B,) bool on the CPU; never neither."""
+
+    vertical: Tensor
+    horizontal: Tensor
+
+
+def _draw_flips(shape: Shape, params: Params, words: Words) -> Flips:
+    way = words.on_cpu().integers("way", 1, high=3)[:, 0]
+    return Flips(way != 0, way != 1)
+
+
+def _flip(levels: Tensor, params: Params, draw: Flips) -> Tensor:
+    vertical, horizontal = (send(choice, levels.device).view(-1, 1, 1, 1) for choice in draw)
+    levels = torch.where(vertical, levels.flip(-2), levels)
+    return torch.where(horizontal, levels.flip(-1), levels)
+
+
+class Tiles(NamedTuple):
+    """For each tile, row by row, the tile that is shown there, (B, 16) int64 on the CPU."""
+
+    source: Tensor
+
+
+def _draw_tiles(shape: Shape, params: Params, words: Words) -> Tiles:
+    """A share of the tiles, in a random order among themselves."""
+    words = words.on_cpu()
+    count = _TILES * _TILES
+    order = words.permutations("order", count)
+    moving = torch.arange(count) < (params["share"][:, None] * count).round()
+    keys = torch.where(moving, words.uniforms("mix", count), 1 + torch.arange(count))
+    mixed = order.gather(1, keys.argsort(dim=1))
+    return Tiles(torch.empty_like(order).scatter_(1, order, mixed))
+
+
+def _shuffle(levels: Tensor, params: Params, draw: Tiles) -> Tensor:
+    """Where sides are not multiples of four, tiles differ by a pixel: one too small shows some of its neighbour."""
+    height, width = levels.shape[-2:]
+    row, column = (send(part, levels.device) for part in (draw.source // _TILES, draw.source % _TILES))
+    tile_y, inside_y, start_y = _tiling(height, levels.device)
+    tile_x, inside_x, start_x = _tiling(width, levels.device)
+    here = tile_y[:, None] * _TILES + tile_x
+    y = (start_y[row][:, here] + inside_y[:, None]).clamp_(max=height - 1)
+    x = (start_x[column][:, here] + inside_x).clamp_(max=width - 1)
+    source = (y * width + x).flatten(1)[:, None].expand(-1, levels.shape[1], -1)
+    return levels.flatten(2).gather(2, source).view(levels.shape)
+
+
+def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Each pixel's tile and place in it, and where tiles start."""
+    start = torch.arange(_TILES, device=device) * size // _TILES
+    pixel = torch.arange(size, device=device)
+    tile = (pixel[:, None] >= start).sum(1) - 1
+    return tile, pixel - start[tile], start
+
+
+border = candidate(
+    "border",
+    "Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
+    towards(kept=(1, 130 / 224)),
+    _border,
+    on_levels=True,
+)
+
+coarse_dropout = candidate(
+    "coarse_dropout",
+    "Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
+    towards(share=(0, 1)),
+    _cut,
+    _draw_coarse_dropout,
+    on_levels=True,
+)
+
+cutout = candidate(
+    "cutout",
+    "Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
+    towards(side=(0, _CUTOUT_SIDE)),
+    _cut,
+    _draw_cutout,
+    on_levels=True,
+)
+
+channel_dropout = candidate(
+    "channel_dropout",
+    "Sets one of the three channels to 0; there is no less of it.",
+    towards(),
+    _drop_channel,
+    _draw_channel,
+    only_severity=MAX_SEVERITY,
+    on_levels=True,
+)
+
+flip = candidate(
+    "flip",
+    "Flips left to right, upside down, or both; there is no less of it.",
+    towards(),
+    _flip,
+    _draw_flips,
+    only_severity=MAX_SEVERITY,
+    on_levels=True,
+)
+
+random_grid_shuffle = candidate(
+    "random_grid_shuffle",
+    "Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
+    towards(share=(0, 1)),
+    _shuffle,
+    _draw_tiles,
+    on_levels=True,
+)
+
+SHAPE_CANDIDATES: tuple[Corruption, ...] = tuple(
+    sorted(
+        (*WARPS, *BLURS, border, coarse_dropout, cutout, channel_dropout, flip, random_grid_shuffle),
+        key=lambda unit: unit.name,
+    )
+)

@@ -1,0 +1,277 @@
+"""Syn2Nat's geometric candidates: maps of the plane, with the mirror image beyond the border unless said otherwise."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import Words
+from blemish.core.types import Shape
+from blemish.corruptions.severity import Params
+from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, span, towards
+from blemish.ops.distort import grid_positions, lens_positions, quadrilateral_map, shifted, snapped
+from blemish.ops.transfer import send
+from blemish.ops.warp import affine_from_points, projected, sample, warp_affine
+
+__all__ = ["WARPS", "relative_size"]
+
+_GRID_CELLS = 5
+
+
+def relative_size(height: int, width: int) -> float:
+    """The shorter side in units of 224 pixels, for which the published settings are meant."""
+    return min(height, width) / 224
+
+
+def _between(params: Params, words: Words, name: str) -> Tensor:
+    """A value per image, uniform between the parameters `name_low` and `name_high`; (B,) float64 on the CPU."""
+    rank = words.on_cpu().uniforms(name, 1)[:, 0].to(torch.float64)
+    return span(rank, params[f"{name}_low"], params[f"{name}_high"])
+
+
+def _symmetric(words: Words, name: str, *shape: int) -> Tensor:
+    """Float64 in (−1, 1) on the CPU."""
+    return words.on_cpu().uniforms(name, *shape).to(torch.float64) * 2 - 1
+
+
+def _rounded(images: Tensor) -> Tensor:
+    return images.add_(HALF_LEVEL)
+
+
+def _about_centre(linear: Tensor, height: int, width: int) -> Tensor:
+    """The affine map (B, 2, 3) with a linear part (B, 2, 2) that keeps the centre where the originals have it."""
+    centre = torch.tensor([[width / 2], [height / 2]], dtype=torch.float64)
+    return torch.cat([linear, centre - (linear * centre.T).sum(2, keepdim=True)], dim=2)
+
+
+class Zoom(NamedTuple):
+    """How large the image appears, (B,) float64 on the CPU."""
+
+    scale: Tensor
+
+
+def _draw_affine(shape: Shape, params: Params, words: Words) -> Zoom:
+    return Zoom(_between(params, words, "scale"))
+
+
+def _affine(images: Tensor, params: Params, draw: Zoom) -> Tensor:
+    linear = torch.eye(2, dtype=torch.float64) / draw.scale.view(-1, 1, 1)
+    return _rounded(warp_affine(images, _about_centre(linear, *images.shape[-2:])))
+
+
+class Turn(NamedTuple):
+    """The angle in degrees, anticlockwise, (B,) float64 on the CPU."""
+
+    degrees: Tensor
+
+
+def _draw_rotate(shape: Shape, params: Params, words: Words) -> Turn:
+    return Turn(_symmetric(words, "angle", 1)[:, 0] * params["degrees"])
+
+
+def _rotate(images: Tensor, params: Params, draw: Turn) -> Tensor:
+    angle = torch.deg2rad(draw.degrees)
+    linear = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], dim=1).view(-1, 2, 2)
+    return _rounded(warp_affine(images, _about_centre(linear, *images.shape[-2:])))
+
+
+class Shift(NamedTuple):
+    """How far right and down, in widths and heights, (B, 2) float64 on the CPU."""
+
+    share: Tensor
+
+
+def _draw_translate(shape: Shape, params: Params, words: Words) -> Shift:
+    return Shift(_symmetric(words, "shift", 2) * params["share"][:, None])
+
+
+def _translate(images: Tensor, params: Params, draw: Shift) -> Tensor:
+    height, width = images.shape[-2:]
+    return _rounded(shifted(images, draw.share * torch.tensor([width, height], dtype=torch.float64)))
+
+
+class Moves(NamedTuple):
+    """Moves of three points right and down, in pixels, (B, 3, 2) float64 on the CPU."""
+
+    pixels: Tensor
+
+
+def _draw_elastic(shape: Shape, params: Params, words: Words) -> Moves:
+    reach = params["affine"] * relative_size(shape.height, shape.width)
+    return Moves(_symmetric(words, "corners", 3, 2) * reach.view(-1, 1, 1))
+
+
+def _elastic(images: Tensor, params: Params, draw: Moves) -> Tensor:
+    """The affine map that moves three points about the centre; the edge's values stand beyond the border.
+
+    The original then displaces pixels by a smoothed random field, which at its setting (amplitude 1, standard
+    deviation 50) amounts to 0.003 pixels: less than the 1/32 pixel to which it rounds positions. So it is left out.
+    """
+    height, width = images.shape[-2:]
+    arm = min(height, width) // 3
+    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    moved = points + draw.pixels
+    x, y = projected(affine_from_points(points.expand_as(moved), moved), height, width, images.device)
+    return _rounded(sample(images, snapped(x), snapped(y), outside="replicate"))
+
+
+class Corners(NamedTuple):
+    """How far corners move inwards, in widths and heights, clockwise from top left; (B, 4, 2) float64 on the CPU."""
+
+    share: Tensor
+
+
+def _draw_perspective(shape: Shape, params: Params, words: Words) -> Corners:
+    std = _between(params, words, "std")
+    normals = words.on_cpu().normals("corners", 4, 2).to(torch.float64)
+    return Corners((normals * std.view(-1, 1, 1)).abs() % 1)
+
+
+def _in_order(points: Tensor) -> Tensor:
+    """Four points as top left, top right, bottom right and bottom left: those furthest out in these directions.
+
+    As in the original, a point that lies between the others is furthest out in none, and a neighbour takes its place.
+    """
+    x, y = points.unbind(2)
+    chosen = [(x + y).argmin(1), (x - y).argmax(1), (x + y).argmax(1), (x - y).argmin(1)]
+    return points.gather(1, torch.stack(chosen, dim=1)[..., None].expand(-1, -1, 2))
+
+
+def _sides(quadrilateral: Tensor, axis: int) -> Tensor:
+    """The lengths in whole pixels of the two sides along an axis, (B, 2)."""
+    starts, ends = ((0, 3), (1, 2)) if axis == 0 else ((0, 1), (3, 2))
+    across = quadrilateral[:, ends] - quadrilateral[:, starts]
+    return across.square().sum(2).sqrt().floor()
+
+
+def _widened(quadrilateral: Tensor, axis: int) -> Tensor:
+    """Moves the sides across an axis apart until those along it are two pixels long; three moves are always enough."""
+    outwards = torch.tensor([-1.0, 1.0, 1.0, -1.0] if axis == 0 else [-1.0, -1.0, 1.0, 1.0], dtype=torch.float64)
+    direction = torch.zeros(4, 2, dtype=torch.float64)
+    direction[:, axis] = outwards
+    for _ in range(3):
+        lacking = (2 - _sides(quadrilateral, axis).amin(1)).clamp(min=0) / 2
+        quadrilateral = quadrilateral + direction * lacking.view(-1, 1, 1)
+    return quadrilateral
+
+
+def _perspective(images: Tensor, params: Params, draw: Corners) -> Tensor:
+    """Cut out a quadrilateral and stretch it over the image.
+
+    The original first renders it at its own size and then enlarges that; we do both in one step, which keeps slightly
+    more detail.
+    """
+    height, width = images.shape[-2:]
+    sign = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]], dtype=torch.float64)
+    size = torch.tensor([width, height], dtype=torch.float64)
+    points = ((sign < 0) + sign * draw.share) * size
+    quadrilateral = _widened(_widened(_in_order(points), 0), 1)
+    own = torch.stack([_sides(quadrilateral, axis).amax(1) for axis in (0, 1)], dim=1)
+    # Pixel centres of the image lie on pixel centres of the quadrilateral at its own size.
+    unit = torch.zeros(len(images), 3, 3, dtype=torch.float64)
+    unit[:, 0, 0], unit[:, 1, 1], unit[:, 2, 2] = 1 / width, 1 / height, 1
+    unit[:, :2, 2] = 0.5 / size - 0.5 / own
+    backward = (quadrilateral_map(quadrilateral)[..., None] * unit[:, None]).sum(2)
+    x, y = projected(backward, height, width, images.device)
+    return _rounded(sample(images, snapped(x), snapped(y), outside="replicate"))
+
+
+class Lens(NamedTuple):
+    """The strength of a lens, (B,), and how far right and down of the pixel it looks, in pixels, (B, 2); on the CPU."""
+
+    strength: Tensor
+    shift: Tensor
+
+
+def _draw_optical(shape: Shape, params: Params, words: Words) -> Lens:
+    shift = _symmetric(words, "shift", 2) * params["shift"][:, None] * relative_size(shape.height, shape.width)
+    return Lens(_symmetric(words, "strength", 1)[:, 0] * params["strength"], shift)
+
+
+def _optical(images: Tensor, params: Params, draw: Lens) -> Tensor:
+    height, width = images.shape[-2:]
+    x, y = lens_positions(draw.strength, draw.shift, height, width, images.device)
+    return _rounded(sample(images, snapped(x), snapped(y), outside="reflect101"))
+
+
+class Stretch(NamedTuple):
+    """How many times its own length each column and each row of cells shows, (B, cells) float64 on the CPU."""
+
+    columns: Tensor
+    rows: Tensor
+
+
+def _draw_grid(shape: Shape, params: Params, words: Words) -> Stretch:
+    moves = _symmetric(words, "stretch", 2, _GRID_CELLS) * params["limit"].view(-1, 1, 1)
+    columns, rows = (moves + 1).unbind(1)
+    return Stretch(columns, rows)
+
+
+def _grid(images: Tensor, params: Params, draw: Stretch) -> Tensor:
+    height, width = images.shape[-2:]
+    x, y = grid_positions(draw.columns, width), grid_positions(draw.rows, height)
+    x, y = (send(snapped(position), images.device, torch.float32) for position in (x, y))
+    shape = (len(images), height, width)
+    return _rounded(sample(images, x[:, None, :].expand(shape), y[:, :, None].expand(shape), outside="reflect101"))
+
+
+affine = candidate(
+    "affine",
+    "Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
+    towards(scale_low=(1, 0.6), scale_high=(1, 0.8)),
+    _affine,
+    _draw_affine,
+)
+
+rotate = candidate(
+    "rotate",
+    "Turns the image by up to ±180°; lower severities by a smaller angle.",
+    towards(degrees=(0, 180)),
+    _rotate,
+    _draw_rotate,
+)
+
+translate = candidate(
+    "translate",
+    "Shifts the image by up to ±70 % of each side; lower severities by less.",
+    towards(share=(0, 0.7)),
+    _translate,
+    _draw_translate,
+)
+
+elastic_transform = candidate(
+    "elastic_transform",
+    "Shears and stretches the image by moving three points up to 50 of 224 pixels; lower severities by less.",
+    towards(affine=(0, 50)),
+    _elastic,
+    _draw_elastic,
+)
+
+perspective = candidate(
+    "perspective",
+    "Looks at a part of the image askew: corners move inwards by 10–30 % (std); lower severities by less.",
+    towards(std_low=(0, 0.1), std_high=(0, 0.3)),
+    _perspective,
+    _draw_perspective,
+)
+
+optical_distortion = candidate(
+    "optical_distortion",
+    "A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; lower severities less.",
+    towards(strength=(0, 4), shift=(0, 4)),
+    _optical,
+    _draw_optical,
+)
+
+grid_distortion = candidate(
+    "grid_distortion",
+    "Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
+    towards(limit=(0, 1)),
+    _grid,
+    _draw_grid,
+)
+
+WARPS = (affine, rotate, translate, elastic_transform, perspective, optical_distortion, grid_distortion)

@@ -1,0 +1,244 @@
+"""Corrupted copies of an array file in the layout of CIFAR-10-C: one ``<corruption>.npy`` with a block per severity."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from blemish.core.errors import InputError
+from blemish.core.files import PartFile, digest_of, file_digest, part_file, unwritable, write_bytes
+from blemish.core.folders import check_folder, held_folder
+from blemish.data.arrays import ImageArray, read_arrays, read_npy
+from blemish.data.source import check_unchanged, file_stamp
+from blemish.evaluation.executors.base import Executor
+from blemish.evaluation.executors.failures import FAILURES_FILE
+from blemish.export.journal import JOURNAL, Entry, Journal
+from blemish.export.manifest import MANIFEST, check_manifest, protocol, write_manifest
+from blemish.export.outcome import Outcome, Progress
+from blemish.export.recipe import Recipe
+from blemish.export.resume import is_intact
+from blemish.export.workers import executor_for, run_tasks
+
+__all__ = ["corrupt_arrays"]
+
+LABELS = "labels.npy"
+
+# Values per task: enough to be worth sending to another process. Fixed, so that a task never depends on the jobs.
+_CHUNK = 2**20
+
+
+def corrupt_arrays(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    recipe: Recipe,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+    quick: bool = False,
+) -> Outcome:
+    """Write ``<corruption>.npy`` for each corruption: the N images at the first severity, then at the second …
+
+    ``labels.npy`` holds the labels once per severity, as CIFAR-10-C does, if the source has any. The id of an image is
+    its position. Finished files are skipped, if they have the digest (``quick``: the size) that the manifest knows;
+    nothing but the recipe and the images decides the result. An ``executor`` may be given in place of ``jobs``; its
+    machines have to share the destination.
+    """
+    target = Path(destination)
+    if recipe.resize is not None or recipe.crop is not None:
+        raise InputError("resize and crop are for pictures; an array file is taken as it is")
+    workers = executor_for(jobs, executor)
+    stamp = file_stamp(source) if Path(source).is_file() else ""
+    data = read_arrays(source, labels=labels)
+    check_folder(target)
+    outputs = [target / f"{corruption.name}.npy" for corruption in recipe.corruptions]
+    _check_apart([source, *([labels] if labels is not None else [])], [*outputs, target / LABELS])
+    wanted = protocol(recipe, layout="array", shape=list(data.images.shape), images=_digest(data.images))
+    if recipe.preset is None:
+        wanted["preset"] = recipe.corruptions[0].table.preset(*data.images.shape[1:3])
+    check_manifest(target, wanted, [*outputs, target / LABELS])
+    with contextlib.ExitStack() as stack:
+        files = {path.name for path in (*outputs, target / LABELS)}
+        stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *files}))
+        # Once more, because another run may have begun the folder in between.
+        entries = check_manifest(target, wanted, [*outputs, target / LABELS])
+        journal = stack.enter_context(Journal(target))
+        label_bytes = None if data.labels is None else _npy_bytes(np.tile(data.labels, len(recipe.severities)))
+        if label_bytes is not None:
+            _check_labels(target / LABELS, label_bytes, journal)
+        write_manifest(target, entries)
+        if label_bytes is not None and not _is_there(target / LABELS, journal, quick=False):
+            write_bytes(target / LABELS, label_bytes, destination=target)
+            journal.add(Entry(LABELS, None, {LABELS: digest_of(label_bytes)}))
+        todo = {
+            index: stack.enter_context(part_file(output, destination=target))
+            for index, output in enumerate(outputs)
+            if not _is_there(output, journal, quick=quick)
+        }
+        check = _unchanged(source, stamp, data)
+        outcome = _write(data, target, todo, recipe, workers, progress, check, journal)
+        journal.sort()
+        return outcome
+
+
+def _is_there(path: Path, journal: Journal, *, quick: bool) -> bool:
+    entry = journal.entry(path.name)
+    return entry is not None and path.name in entry.copies and is_intact(path, entry.copies[path.name], quick=quick)
+
+
+def _unchanged(source: str | os.PathLike[str], stamp: str, data: ImageArray) -> Callable[[], None]:
+    """Refuses a mapped file that was changed in the meantime: its copies would be of two kinds."""
+    mapped = isinstance(data.images, np.memmap)
+    return lambda: check_unchanged(source, stamp) if mapped else None
+
+
+def _check_apart(sources: list[str | os.PathLike[str]], outputs: list[Path]) -> None:
+    for source in sources:
+        for output in outputs:
+            if output.resolve() == Path(source).resolve():
+                raise InputError(f"{output} is a source and would be overwritten; choose another destination")
+
+
+def _check_labels(path: Path, content: bytes, journal: Journal) -> None:
+    """Refuse a file of other labels; a damaged one is written again."""
+    entry = journal.entry(LABELS)
+    if entry is not None and entry.copies.get(LABELS) == digest_of(content):
+        return
+    if path.exists():
+        try:
+            same = np.array_equal(read_npy(path), np.load(io.BytesIO(content), allow_pickle=False))
+        except InputError as error:
+            raise InputError(f"{error}; remove it, or choose another destination") from error
+        if not same:
+            raise InputError(f"{path} holds other labels; choose another destination")
+
+
+def _npy_bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _digest(images: NDArray[np.uint8]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    step = max(1, 2**24 // images[0].size)
+    for start in range(0, len(images), step):
+        digest.update(images[start : start + step].tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some neighbouring images, the file their copies go to, and where in it a block of rows begins."""
+
+    corruption: int
+    start: int
+    images: NDArray[np.uint8]
+    file: Path
+    header: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class _ChunkWork:
+    """All copies of a chunk under one corruption, put in their places in the unfinished file."""
+
+    recipe: Recipe
+
+    def __call__(self, chunk: _Chunk) -> tuple[int, int]:
+        recipe, images = self.recipe, chunk.images
+        corruption = recipe.corruptions[chunk.corruption]
+        height, width = images.shape[1:3]
+        batch = torch.from_numpy(images.reshape(len(images), height, width, -1)).permute(0, 3, 1, 2).contiguous()
+        ids = torch.arange(chunk.start, chunk.start + len(images))
+        try:
+            with chunk.file.open("r+b") as file:
+                for block, severity in enumerate(recipe.severities):
+                    copies = corruption(batch, severity=severity, seed=recipe.seed, ids=ids, preset=recipe.preset)
+                    file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
+                    file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
+        except OSError as error:
+            raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from None
+        return chunk.corruption, len(images)
+
+
+def _write(
+    data: ImageArray,
+    target: Path,
+    todo: dict[int, PartFile],
+    recipe: Recipe,
+    executor: Executor,
+    progress: Progress | None,
+    check: Callable[[], None],
+    journal: Journal,
+) -> Outcome:
+    count, blocks = len(data.images), len(recipe.severities)
+    outcome = Outcome(skipped=(len(recipe.corruptions) - len(todo)) * count * blocks)
+    outcome.again = sum(part.final.exists() for part in todo.values()) * count * blocks
+    total = count * recipe.copies
+    left = dict.fromkeys(todo, count)
+    outcomes = run_tasks(
+        _ChunkWork(recipe),
+        _chunks(data.images, todo, blocks, check),
+        executor=executor,
+        folder=target,
+        name=lambda chunk: recipe.corruptions[chunk.corruption].name,
+    )
+    with contextlib.closing(outcomes) as results:
+        for index, images in results:
+            left[index] -= images
+            if left[index] == 0:
+                check()
+                _finish(todo[index], journal)
+            outcome.written += images * blocks
+            if progress is not None:
+                progress(outcome.written + outcome.skipped, total)
+    if todo:
+        name = recipe.preset or recipe.corruptions[0].table.preset(*data.images.shape[1:3])
+        outcome.presets = Counter({name: count})
+    return outcome
+
+
+def _finish(part: PartFile, journal: Journal) -> None:
+    digest = file_digest(part.path)
+    if digest is None:
+        raise InputError(f"cannot write {part.final}: what was written cannot be read again")
+    part.finish()
+    journal.add(Entry(part.final.name, None, {part.final.name: digest}))
+
+
+def _chunks(
+    images: NDArray[np.uint8], todo: dict[int, PartFile], blocks: int, check: Callable[[], None]
+) -> Iterator[_Chunk]:
+    step = max(1, _CHUNK // images[0].size)
+    for index, part in todo.items():
+        header = _begin(part, (blocks * len(images), *images.shape[1:]))
+        for start in range(0, len(images), step):
+            check()
+            some = np.array(images[start : start + step])
+            yield _Chunk(index, start, some, part.path, header, len(images))
+
+
+def _begin(part: PartFile, shape: tuple[int, ...]) -> int:
+    """An .npy file of the final size with nothing but its header; returns the header's length."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    length = header.tell()
+    part.write(header.getvalue())
+    try:
+        part.stream.truncate(length + int(np.prod(shape)))
+    except OSError as error:
+        raise unwritable(part.final, error) from error
+    return length

@@ -1,0 +1,117 @@
+"""The manifest: a file in the destination that states how its images were made, and guards against mixing protocols."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL
+import torch
+
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.reading import read_json
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.severity import severity_text
+from blemish.export.recipe import Recipe
+from blemish.version import VERSION
+
+__all__ = ["MANIFEST", "check_manifest", "protocol", "write_manifest"]
+
+MANIFEST = "blemish.json"
+
+# Entries that may grow from run to run: a further corruption does not touch the images of the others.
+_GROWING = ("corruptions", "severities")
+
+
+def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
+    """Everything that decides the pixels, in the words of the manifest."""
+    return {
+        "layout": layout,
+        "seed": recipe.seed,
+        "preset": recipe.preset or "nearest to the shorter side",
+        **source,
+        "corruptions": {corruption.name: _identity(corruption) for corruption in recipe.corruptions},
+        "severities": [int(level) if level.is_integer() else level for level in recipe.severities],
+    }
+
+
+def _identity(corruption: Corruption) -> dict[str, Any]:
+    identity: dict[str, Any] = {"version": corruption.version}
+    if corruption.files is not None:
+        identity["textures"] = corruption.files.kind
+    return identity
+
+
+def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path]) -> dict[str, Any]:
+    """The protocol of a destination after this run: the wanted one, joined with the one that is there.
+
+    Refused with what differs when the two cannot share a folder. ``outputs`` are the paths this run would make; some
+    of them without a manifest were made by something else.
+    """
+    path = destination / MANIFEST
+    if not path.exists():
+        for output in outputs:
+            if output.exists():
+                raise InputError(f"{output} exists, but no {MANIFEST} says how it was made; choose another destination")
+        return wanted
+    try:
+        present = dict(read_json(path)["protocol"])
+        _check_protocol(present)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a readable manifest ({error}); choose another destination") from error
+    differences = _differences(present, wanted)
+    if differences:
+        raise InputError(
+            f"{destination} holds images made with other settings ({'; '.join(differences)}); "
+            "repeat those settings, or choose another destination"
+        )
+    return _joined(present, wanted)
+
+
+def _check_protocol(present: dict[str, Any]) -> None:
+    """Refuse what cannot be compared with the protocol of a run."""
+    corruptions, severities = present["corruptions"], present["severities"]
+    if not isinstance(corruptions, dict) or not all(isinstance(entry, dict) for entry in corruptions.values()):
+        raise InputError(f"corruptions is {reprlib.repr(corruptions)}; expected an object for each")
+    numbers = isinstance(severities, list) and all(type(level) in (int, float) for level in severities)
+    if not numbers:
+        raise InputError(f"severities is {reprlib.repr(severities)}; expected a list of numbers")
+
+
+def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    found = []
+    for key in sorted({*present, *wanted} - {*_GROWING}):
+        if present.get(key) != wanted.get(key):
+            found.append(f"{key} was {_shown(present.get(key))}, now {_shown(wanted.get(key))}")
+    before, after = present.get("corruptions", {}), wanted["corruptions"]
+    for name in sorted(before.keys() & after.keys()):
+        for key in sorted(before[name].keys() | after[name].keys()):
+            if before[name].get(key) != after[name].get(key):
+                found.append(f"{name} {key} was {_shown(before[name].get(key))}, now {_shown(after[name].get(key))}")
+    if wanted["layout"] == "array" and present.get("severities") != wanted["severities"]:
+        found.append(f"severities were {_shown(present.get('severities'))}, now {_shown(wanted['severities'])}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(severity_text(item) if isinstance(item, int | float) else str(item) for item in value)
+    return "not set" if value is None else str(value)
+
+
+def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    severities = wanted["severities"]
+    if wanted["layout"] != "array":
+        severities = sorted({*present["severities"], *severities})
+    return {**wanted, "corruptions": {**present["corruptions"], **wanted["corruptions"]}, "severities": severities}
+
+
+def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
+    """Write the manifest, with the versions of the libraries for the record; those are not compared."""
+    versions = {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
+    text = json.dumps({"protocol": entries, "made_with": versions}, indent=2, ensure_ascii=False)
+    write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)

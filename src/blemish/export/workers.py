@@ -1,0 +1,59 @@
+"""Independent tasks on an executor, one torch thread each, so that results never differ."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from blemish.core.errors import InputError
+from blemish.evaluation.executors.base import Calls, Executor, Failed, Outcome
+from blemish.evaluation.executors.failures import completed, raise_failures
+from blemish.evaluation.executors.in_process import InProcess
+from blemish.evaluation.executors.processes import Processes
+
+__all__ = ["executor_for", "run_tasks", "stop_at_bad_input"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def executor_for(jobs: int, executor: Executor | None = None) -> Executor:
+    """The executor that was given, or one for so many processes."""
+    if jobs < 1:
+        raise InputError(f"{jobs} jobs; expected at least 1")
+    return executor or (Processes(jobs) if jobs > 1 else InProcess())
+
+
+def run_tasks(
+    work: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    executor: Executor,
+    folder: Path,
+    name: Callable[[Task], str] = str,
+) -> Generator[Result, None, None]:
+    """``work(task)`` of every task, as they finish. Close the generator to stop.
+
+    Bad input, such as a full disk, ends everything. Tasks that fail otherwise are repeated; those that fail for good
+    are listed in an error at the end, with their tracebacks in a file in ``folder``.
+    """
+    # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
+    outcomes = executor.run(Calls(work), tasks, threads=1)
+    with contextlib.closing(outcomes):
+        for _, result in completed(stop_at_bad_input(outcomes, folder, name), folder, name):
+            yield result
+
+
+def stop_at_bad_input(
+    outcomes: Iterable[Outcome[Any, Any]], folder: Path, name: Callable[[Any], str] = str
+) -> Generator[Outcome[Any, Any], None, None]:
+    """The outcomes, with an error at the first unit that met bad input: a full disk, say, would be met by all others.
+
+    Where another error was its cause, that one's traceback goes to a file in ``folder``.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, Failed) and outcome.bad_input:
+            raise_failures([outcome], folder, name)
+        yield outcome

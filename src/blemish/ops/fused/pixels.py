@@ -1,0 +1,95 @@
+"""Kernels on the values of images, one by one: between levels and floats, and Poisson counts."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from blemish.ops.fused.place import on_its_device
+
+__all__ = ["normalised", "poisson_counts", "quantised"]
+
+_LANES = 1024
+
+
+@triton.jit
+def _quantise_kernel(values, out, slack, count, lanes: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = place < count
+    level = tl.load(values + place, inside, other=0.0) * 255.0 + slack
+    # Written so that a value that is not a number becomes 0, as it does in the plain operations.
+    level = tl.where(level > 0.0, tl.minimum(level, 255.0), 0.0)
+    tl.store(out + place, level.to(tl.int32).to(tl.uint8), inside)
+
+
+@on_its_device
+def quantised(images: Tensor, slack: float = 0.0) -> Tensor:
+    """Floats in [0, 1] to uint8 by truncation, ``slack`` levels above."""
+    images = images.contiguous()
+    out = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
+    count = images.numel()
+    _quantise_kernel[(triton.cdiv(count, _LANES),)](images, out, slack, count, lanes=_LANES)
+    return out
+
+
+@triton.jit
+def _poisson_kernel(ranks, means, out, count, switch, last: tl.constexpr, lanes: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = place < count
+    rank = tl.load(ranks + place, inside, other=0.0)
+    mean = tl.load(means + place, inside, other=1.0)
+    bright = tl.maximum(mean, switch)
+    root = tl.sqrt_rn(bright)
+    square = rank * rank
+    even = tl.div_rn((square * (1.0 / 270) + 7.0 / 810) * square - 8.0 / 405, bright)
+    odd = tl.div_rn((square * -0.000316 - 0.006578) * square + 0.020312, bright)
+    odd = (tl.div_rn(odd - square * (1.0 / 72) - 1.0 / 36, root) + root) * rank
+    many = tl.maximum(tl.floor(even + odd + square * (1.0 / 6) + bright + 1.0 / 3), 0.0)
+    dark = tl.minimum(mean, switch)
+    target = (tl.erf(rank * 0.7071067811865476) + 1.0) * tl.exp(dark) * 0.5
+    few = tl.zeros_like(mean)
+    total = few + 1.0
+    power = few + 1.0
+    factorial = 1.0
+    for k in tl.static_range(1, last + 1):
+        few += tl.where(target > total, 1.0, 0.0)
+        power *= dark
+        factorial *= k
+        total += power * (1.0 / factorial)
+    tl.store(out + place, tl.where(mean < switch, few, many), inside)
+
+
+@on_its_device
+def poisson_counts(rank: Tensor, mean: Tensor, switch: float, last: int) -> Tensor:
+    """What `blemish.ops.poisson.poisson_quantile` gives."""
+    rank, mean = rank.contiguous(), mean.contiguous()
+    out = torch.empty_like(mean)
+    count = mean.numel()
+    _poisson_kernel[(triton.cdiv(count, _LANES),)](rank, mean, out, count, switch, last=last, lanes=_LANES)
+    return out
+
+
+@triton.jit
+def _normalise_kernel(levels, out, means, stds, size, channels, count, lanes: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = place < count
+    channel = place // size % channels
+    value = tl.load(levels + place, inside, other=0).to(tl.float32) * (1.0 / 255)
+    value = tl.div_rn(value - tl.load(means + channel, inside, other=0.0), tl.load(stds + channel, inside, other=1.0))
+    tl.store(out + place, value, inside)
+
+
+@on_its_device
+def normalised(levels: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """(level/255 − mean) / std of uint8 images (B, C, H, W), with a number per channel."""
+    levels = levels.contiguous()
+    _, channels, height, width = levels.shape
+    out = torch.empty(levels.shape, dtype=torch.float32, device=levels.device)
+    shape = (height * width, channels, levels.numel())
+    grid = (triton.cdiv(levels.numel(), _LANES),)
+    _normalise_kernel[grid](
+        levels, out, mean.expand(channels).contiguous(), std.expand(channels).contiguous(), *shape, lanes=_LANES
+    )
+    return out

@@ -1,0 +1,108 @@
+"""Scores and comparisons for other programs: JSON and CSV with all digits, one row per number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from blemish.core.csv_files import csv_text
+from blemish.core.marks import MADE_WITH
+from blemish.metrics.compare import Comparison
+from blemish.reports.reading import Reading, differences
+from blemish.reports.tables import FOOTNOTE
+
+__all__ = ["comparison_csv", "comparison_json", "scores_csv", "scores_json"]
+
+_MARK = "trained_on_note"
+
+
+def scores_json(readings: Sequence[Reading]) -> str:
+    """A list with an entry per model: its scores, what could not be computed, and its protocol.
+
+    ``protocol_differences`` names the fields in which it was not measured like the first model, with both values.
+    """
+    entries = []
+    for reading, unlike in zip(readings, differences(readings), strict=True):
+        run = reading.run
+        entry = {"made_with": MADE_WITH, **reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
+        entry |= {part: run.info.get(part) for part in ("protocol", "data")}
+        entry["protocol_differences"] = unlike
+        if any(row["trained_on"] for row in entry["rows"]):
+            entry[_MARK] = FOOTNOTE
+        entries.append(entry)
+    return _json(entries)
+
+
+def comparison_json(found: Comparison) -> str:
+    """The whole comparison."""
+    entry = {"made_with": MADE_WITH, **found.as_dict()}
+    if any(any(row.trained_on) for row in found.rows):
+        entry[_MARK] = FOOTNOTE
+    return _json(entry)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def scores_csv(readings: Sequence[Reading]) -> str:
+    """A row per number; ``trained_on`` is † where the model met a corruption that it was trained on.
+
+    ``near_chance`` says so of models that are not better than chance on clean images.
+    """
+    rows = (
+        {
+            "model": reading.label,
+            "benchmark": reading.scores.benchmark,
+            "metric": row.name,
+            "scope": row.scope,
+            "of": row.of,
+            "value": row.estimate.value,
+            "low": row.estimate.low,
+            "high": row.estimate.high,
+            "level": reading.scores.level,
+            "unit": row.unit,
+            "images": reading.scores.images,
+            "trained_on": "†" if row.trained_on else "",
+            "near_chance": "near chance" if reading.scores.near_chance else "",
+        }
+        for reading in readings
+        for row in reading.scores.rows
+    )
+    marked = any(row.trained_on for reading in readings for row in reading.scores.rows)
+    return _csv(rows, marked=marked)
+
+
+def comparison_csv(found: Comparison) -> str:
+    """A row per difference."""
+    rows = (
+        {
+            "metric": row.name,
+            "scope": row.scope,
+            "of": row.of,
+            found.first: row.first,
+            found.second if found.second != found.first else f"{found.second} (second)": row.second,
+            "difference": row.difference.value,
+            "low": row.difference.low,
+            "high": row.difference.high,
+            "level": found.level,
+            "unit": row.unit,
+            "p_value": row.p_value,
+            "test": row.test,
+            "trained_on": "†" if any(row.trained_on) else "",
+            "near_chance": " and ".join(
+                name for name, near in zip(("first", "second"), found.near_chance, strict=True) if near
+            ),
+        }
+        for row in found.rows
+    )
+    return _csv(rows, marked=any(any(row.trained_on) for row in found.rows))
+
+
+def _csv(rows: Iterable[Mapping[str, object]], *, marked: bool) -> str:
+    """Numbers with all their digits; a footnote, where one is due, as a last line that starts with #."""
+    lines: list[Iterable[object]] = []
+    for row in rows:
+        lines += [row.values()] if lines else [row, row.values()]
+    return csv_text(lines) + (f"# {FOOTNOTE}\n" if marked else "")

@@ -1,0 +1,78 @@
+"""The random views that CoTTA averages over."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from blemish.core.rng import Words
+from blemish.corruptions.base import column
+from blemish.ops.hue import turn_hue
+
+__all__ = ["random_views"]
+
+_LUMA = (0.299, 0.587, 0.114)
+
+
+def random_views(images: Tensor, words: Words) -> Tensor:
+    """Each image (float, in [0, 1]) changed at random, by draws of its own.
+
+    The ranges are those of Wang et al., CVPR 2022, as released: brightness 0.6 … 1.4, contrast 0.7 … 1.3, saturation
+    0.5 … 1.5, hue ± 0.06 turns, gamma 0.7 … 1.3, rotation by at most 15°, shift by at most 1/16, scale 0.9 … 1.1, a
+    Gaussian blur of σ up to 0.5, a mirror image for one half, and noise of σ = 0.005. The order of the colour changes
+    is fixed here, and random there.
+    """
+    rank = words.uniforms("views", 11).cpu().to(torch.float64)
+    names = ("brightness", "contrast", "saturation", "hue", "gamma", "angle", "x", "y", "scale", "sigma", "mirror")
+    draw = dict(zip(names, rank.T, strict=True))
+    views = _coloured(images.clamp(0, 1), draw)
+    views = _blurred(_moved(views, draw), 0.001 + 0.499 * draw["sigma"])
+    return views.add(words.normals("noise", *images.shape[1:]), alpha=0.005).clamp_(0, 1)
+
+
+def _between(low: float, high: float, rank: Tensor) -> Tensor:
+    return low + (high - low) * rank
+
+
+def _coloured(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
+    x = (images * column(_between(0.6, 1.4, draw["brightness"]), images)).clamp_(0, 1)
+    middle = _gray(x).mean((1, 2, 3), keepdim=True)
+    x = torch.lerp(middle, x, column(_between(0.7, 1.3, draw["contrast"]), x)).clamp_(0, 1)
+    x = torch.lerp(_gray(x), x, column(_between(0.5, 1.5, draw["saturation"]), x)).clamp_(0, 1)
+    x = turn_hue(x, column(_between(-0.06, 0.06, draw["hue"]), x)).clamp(1e-8, 1)
+    return x ** column(_between(0.7, 1.3, draw["gamma"]), x)
+
+
+def _gray(images: Tensor) -> Tensor:
+    if images.shape[1] == 1:
+        return images
+    luma = torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)
+    return (images * luma).sum(1, keepdim=True)
+
+
+def _moved(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
+    """Rotated, scaled, shifted and mirrored about the centre; the border is continued."""
+    angle = _between(-1, 1, draw["angle"]) * math.radians(15)
+    scale = 1 / _between(0.9, 1.1, draw["scale"])
+    mirror = torch.where(draw["mirror"] < 0.5, -1.0, 1.0)
+    aspect = images.shape[-2] / images.shape[-1]
+    shift = [_between(-1, 1, draw[axis]) / 8 for axis in ("x", "y")]  # 1/16 of a side that is 2 long
+    rows = [
+        torch.stack([scale * angle.cos() * mirror, -scale * angle.sin() * aspect, shift[0]], 1),
+        torch.stack([scale * angle.sin() / aspect * mirror, scale * angle.cos(), shift[1]], 1),
+    ]
+    theta = torch.stack(rows, 1).to(images.device, torch.float32)
+    grid = F.affine_grid(theta, list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def _blurred(images: Tensor, sigma: Tensor) -> Tensor:
+    """A Gaussian of three taps: at σ = 0.5 the next ones would weigh less than a thousandth."""
+    side = torch.exp(-0.5 / sigma**2)
+    centre, side = column(1 / (1 + 2 * side), images), column(side / (1 + 2 * side), images)
+    padded = F.pad(images, (1, 1, 1, 1), mode="replicate")
+    rows = padded[..., 1:-1, :] * centre + (padded[..., :-2, :] + padded[..., 2:, :]) * side
+    return rows[..., 1:-1] * centre + (rows[..., :-2] + rows[..., 2:]) * side

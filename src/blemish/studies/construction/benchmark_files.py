@@ -1,0 +1,99 @@
+"""Constructed benchmarks as the benchmark files that everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from blemish.benchmarks.benchmark import Benchmark, Protocol
+from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.benchmarks.files import benchmark_toml, load_benchmark
+from blemish.core.errors import InputError
+from blemish.core.files import STAGING, sync_folder, write_bytes, write_files
+from blemish.core.folders import part_folder
+from blemish.corruptions.severity import check_severity, severity_text
+
+__all__ = ["make_benchmark", "read_benchmark_names", "read_group", "write_benchmark", "write_groups"]
+
+
+def make_benchmark(
+    name: str,
+    corruptions: Sequence[str],
+    *,
+    title: str = "",
+    metric: str = "residual",
+    severities: Sequence[float] | None = None,
+    protocol: Protocol | None = None,
+) -> Benchmark:
+    """A benchmark of these corruptions, at the severities with which each catalogue was published.
+
+    That is 1 to 5 for ImageNet-C, a severity drawn from 1 to 5 for every image for ``noc:``, and 5 for ``syn2nat:``;
+    ``severities`` overrides it for all.
+    """
+    conditions = [condition for corruption in corruptions for condition in _conditions(corruption, severities)]
+    return Benchmark(
+        name=name, title=title, metric=metric, conditions=tuple(conditions), protocol=protocol or Protocol()
+    )
+
+
+def _conditions(corruption: str, severities: Sequence[float] | None) -> list[Condition]:
+    if severities is not None:
+        return [parse_condition(f"{corruption}@{severity_text(check_severity(severity))}") for severity in severities]
+    if corruption.startswith("noc:"):
+        return [parse_condition(f"{corruption}@1-5")]
+    levels = [5] if corruption.startswith("syn2nat:") else [1, 2, 3, 4, 5]
+    return [parse_condition(f"{corruption}@{level}") for level in levels]
+
+
+def write_benchmark(benchmark: Benchmark, path: Path) -> None:
+    """Write a benchmark file."""
+    if path.suffix.lower() != ".toml":
+        raise InputError(f"{path}: expected a name that ends in .toml")
+    write_bytes(path, benchmark_toml(benchmark).encode())
+
+
+def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> None:
+    """Write groups of benchmarks, each to ``folder/group/name.toml`` (to ``folder`` itself for the group "").
+
+    The folder must not exist or be empty; it appears only when all files are written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(
+            f"{folder} is not an empty folder; expected a new one, so that no other benchmarks get mixed in"
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with part_folder(folder) as unfinished:
+            whole = unfinished / "whole"
+            for entry in (STAGING, *(f"whole/{group}" for group in groups)):
+                (unfinished / entry).mkdir(parents=True, exist_ok=True)
+            files = (
+                (whole / group / f"{benchmark.name}.toml", benchmark_toml(benchmark).encode())
+                for group, benchmarks in groups.items()
+                for benchmark in benchmarks
+            )
+            for _ in write_files(files, destination=unfinished):
+                pass
+            if folder.exists():
+                folder.rmdir()
+            whole.rename(folder)
+            sync_folder(folder.parent)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def read_benchmark_names(path: Path) -> tuple[str, ...]:
+    """The corruptions of a benchmark file."""
+    return load_benchmark(path).groups
+
+
+def read_group(path: Path) -> list[tuple[str, ...]]:
+    """The corruptions of a benchmark file, or of every benchmark file directly in a folder, by name."""
+    if not path.is_dir():
+        return [read_benchmark_names(path)]
+    files = sorted(path.glob("*.toml"))
+    if not files:
+        inside = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+        hint = f"; did you mean one of its folders {', '.join(inside[:3])}?" if inside else ""
+        raise InputError(f"{path}: no .toml files; expected benchmark files{hint}")
+    return [read_benchmark_names(file) for file in files]

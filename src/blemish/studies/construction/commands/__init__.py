@@ -1,0 +1,1 @@
+"""``blemish build``: benchmarks from accuracies."""

@@ -1,0 +1,197 @@
+"""``blemish build table``, ``overlap`` and ``compare``: from accuracies to overlapping scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from blemish.core.errors import InputError
+from blemish.data.arrays import read_members
+from blemish.studies.construction.commands.common import (
+    Figure,
+    Percent,
+    Seed,
+    check_output,
+    draw,
+    shown,
+    split_names,
+    write_rows,
+)
+from blemish.studies.construction.compare import compare_matrices
+from blemish.studies.construction.figures import agreement_figure, overlap_figure
+from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, write_matrix
+from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
+from blemish.studies.construction.published import PUBLISHED, published_table
+from blemish.studies.construction.tables import read_table, write_table
+from blemish.terminal.commands import friendly, say
+from blemish.terminal.outputs import Overwrite
+
+__all__ = ["compare_command", "overlap_command", "table_command", "write_intervals"]
+
+_ARRAYS = ("correct", "models", "settings")
+
+
+@friendly
+def table_command(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(PUBLISHED)}.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="Where to write the table.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a published accuracy table, to try the other commands without training anything.
+
+    It holds the accuracies of a ResNet-18 trained on clean images (standard), of one trained on each corruption, and of
+    AlexNet: models in rows, "clean" and corruptions in columns. A table of your own looks the same.
+
+    Examples:
+
+      blemish build table imagenet-c accuracies.csv
+    """
+    check_output(out, ".csv", overwrite=overwrite)
+    table = published_table(name)
+    write_table(table, out)
+    say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
+
+
+@friendly
+def overlap_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies, or .npz of correctness.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The matrix: a .csv or .json file.")],
+    percent: Percent = False,
+    corruptions: Annotated[
+        str | None, typer.Option("--corruptions", "-c", help="Only these, separated by commas. Default: all columns.")
+    ] = None,
+    clean: Annotated[str, typer.Option(help="The column of clean accuracies.")] = "clean",
+    least_gain: Annotated[
+        float, typer.Option(help="A smaller gain of robustness by training on a corruption makes its scores undefined.")
+    ] = LEAST_GAIN,
+    intervals: Annotated[
+        Path | None, typer.Option(metavar="OUT.csv", help="From .npz: write every score with its interval.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(help="For intervals: how often the test images are drawn again.")] = 1000,
+    level: Annotated[float, typer.Option(help="For intervals: their level.")] = 0.95,
+    seed: Seed = 0,
+    figure: Figure = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Overlapping scores of all pairs of corruptions, from accuracies.
+
+    Does training on one corruption help against another? The table has a row "standard" and one row for the model
+    trained on each corruption, named like its column; the column "clean" holds accuracies on clean images. Scores are 1
+    for a corruption with itself and 0 where training on either does not help against the other.
+
+    For intervals give an .npz file with the arrays correct (models × settings × images, true or false), models and
+    settings (their names).
+
+    Examples:
+
+      blemish build table imagenet-c accuracies.csv
+
+      blemish build overlap accuracies.csv overlap.csv --figure overlap.png
+
+      blemish build overlap correct.npz overlap.csv --intervals intervals.csv
+    """
+    check_output(out, ".csv", ".json", figures=[figure], overwrite=overwrite)
+    check_output(intervals, ".csv", overwrite=overwrite)
+    if source.suffix.lower() == ".npz":
+        found = _from_correctness(source, corruptions, clean, least_gain, resamples, level, seed)
+        matrix = found.matrix
+        if intervals is not None:
+            write_intervals(found, intervals)
+    else:
+        if intervals is not None:
+            raise InputError("--intervals needs to know which images were classified correctly; expected an .npz file")
+        table = read_table(source, unit="percent" if percent else "fraction")
+        matrix = overlap_matrix(table, corruptions=split_names(corruptions), clean=clean, least_gain=least_gain)
+    write_matrix(matrix, out)
+    say(f"wrote {out}: {len(matrix.names)} corruptions")
+    _summarise(matrix)
+    draw(figure, lambda: overlap_figure(matrix))
+
+
+def _from_correctness(
+    source: Path, corruptions: str | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
+) -> OverlapIntervals:
+    arrays = read_members(source, _ARRAYS)
+    for name in _ARRAYS:
+        if name not in arrays:
+            raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
+    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
+        raise InputError(f"{source}: models and settings; expected a row of names each")
+    correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
+    if (names := split_names(corruptions)) is not None:
+        places = [settings.index(name) for name in [clean, *names] if name in settings]
+        correct, settings = correct[:, places], [settings[place] for place in places]
+    return overlap_intervals(
+        correct, models, settings, level=level, resamples=resamples, seed=seed, clean=clean, least_gain=least_gain
+    )
+
+
+def write_intervals(found: OverlapIntervals, path: Path) -> None:
+    """The interval of every pair, and in how many resamples its score was undefined."""
+    matrix = found.matrix
+    rows = []
+    for first, second in matrix.pairs():
+        i, j = matrix.index(first), matrix.index(second)
+        cells = [matrix.scores[i, j], found.low[i, j], found.high[i, j], found.undefined_share[i, j]]
+        rows.append([first, second, *("undefined" if np.isnan(cell) else f"{cell:.6g}" for cell in cells)])
+    write_rows(path, ["first", "second", "score", "low", "high", "undefined_share"], rows)
+    say(f"wrote {path}: {100 * found.level:g} % intervals of {len(rows)} pairs")
+
+
+def _summarise(matrix: OverlapMatrix) -> None:
+    defined = [(matrix.score(*key), key) for key in matrix.pairs() if not np.isnan(_score(matrix, key))]
+    rows = [[f"{first} – {second}", f"{score:.3f}"] for score, (first, second) in sorted(defined, reverse=True)[:8]]
+    shown(["pairs that overlap most", "score"], rows)
+    reasons = list(dict.fromkeys(matrix.undefined.values()))
+    for reason in reasons:
+        say(f"undefined: {reason}", style="yellow")
+
+
+def _score(matrix: OverlapMatrix, key: tuple[str, str]) -> float:
+    return float(matrix.scores[matrix.index(key[0]), matrix.index(key[1])])
+
+
+@friendly
+def compare_command(
+    first: Annotated[Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json.")],
+    second: Annotated[Path, typer.Argument(metavar="MATRIX", help="Another, for example of another architecture.")],
+    threshold: Annotated[
+        float | None, typer.Option(help="Also compare the benchmarks that both select at this threshold.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write all pairs with both scores.")] = None,
+    figure: Figure = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare two overlap matrices: their correlation, where they differ most, whether they select the same benchmark.
+
+    Examples:
+
+      blemish build compare scratch.csv finetuned.csv --threshold 0.1 --figure agreement.png
+    """
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
+    one, other = read_matrix(first), read_matrix(second)
+    found = compare_matrices(one, other, threshold=threshold, largest=len(one.pairs()))
+    say(
+        f"{len(found.names)} common corruptions, {found.pairs} pairs: Pearson {found.pearson:.3f}, Spearman "
+        f"{found.spearman:.3f}, mean difference {found.mean_difference:+.3f}"
+    )
+    rows = [
+        [" – ".join(d.pair), f"{d.first:.3f}", f"{d.second:.3f}", f"{d.difference:+.3f}"] for d in found.largest[:10]
+    ]
+    shown(["largest differences", "first", "second", "difference"], rows)
+    if found.selections:
+        same = "the same benchmark is selected" if found.same_benchmark else "different benchmarks are selected"
+        say(f"at threshold {threshold:g} {same}:")
+        for path, selection in zip((first, second), found.selections, strict=True):
+            say(f"  {path.name}: {', '.join(selection.members)}")
+    if out is not None:
+        lines = [[*d.pair, repr(d.first), repr(d.second), repr(d.difference)] for d in found.largest]
+        write_rows(out, ["first", "second", first.name, second.name, "difference"], lines)
+        say(f"wrote {out}")
+    scores = [(d.first, d.second) for d in found.largest]
+    draw(figure, lambda: agreement_figure(found, scores, names=(first.stem, second.stem)))

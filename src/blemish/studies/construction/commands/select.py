@@ -1,0 +1,229 @@
+"""``blemish build select``, ``sweep``, ``coverage`` and ``balance``: benchmarks that do not overlap."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.marks import MADE_WITH
+from blemish.studies.construction.benchmark_files import make_benchmark, read_benchmark_names, write_benchmark
+from blemish.studies.construction.cliques import DEFAULT_STEPS
+from blemish.studies.construction.commands.common import (
+    Figure,
+    Percent,
+    check_output,
+    draw,
+    numbers,
+    shown,
+    split_names,
+    write_rows,
+)
+from blemish.studies.construction.coverage import (
+    COVERING_SCORE,
+    balance,
+    coverage_by_overlap,
+    coverage_by_training,
+    mean_corruption_errors,
+)
+from blemish.studies.construction.figures import balance_figure, overlap_figure, sweep_figure
+from blemish.studies.construction.matrices import read_matrix
+from blemish.studies.construction.selection import APPENDIX_B, DEFAULT_LIMIT, select_non_overlapping, sweep_thresholds
+from blemish.studies.construction.tables import STANDARD, read_table
+from blemish.terminal.commands import friendly, say
+from blemish.terminal.outputs import Overwrite
+
+__all__ = ["balance_command", "coverage_command", "select_command", "sweep_command"]
+
+Matrix = Annotated[
+    Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap).")
+]
+Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
+
+
+@friendly
+def select_command(
+    source: Matrix,
+    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="The benchmark file to write.")],
+    threshold: Annotated[
+        float, typer.Option(help="No two corruptions of the benchmark overlap more, from 0 to 1.")
+    ] = 0.1,
+    optima: Annotated[
+        Path | None, typer.Option(metavar="OUT.json", help="Write all subsets of the largest size as well.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(max=1_000_000, help="List at most this many of them; the choice is exact anyway.")
+    ] = DEFAULT_LIMIT,
+    steps: Steps = DEFAULT_STEPS,
+    figure: Figure = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """The largest benchmark of corruptions that do not overlap; of several, the one with the lowest mean score.
+
+    Exact, also for hundreds of corruptions. The benchmark file is one that "blemish run" takes.
+
+    Examples:
+
+      blemish build select overlap.csv non-overlapping.toml --threshold 0.1
+
+      blemish build select overlap.csv nob.toml --threshold 0.2 --optima all.json --figure chosen.png
+    """
+    check_output(out, ".toml", figures=[figure], overwrite=overwrite)
+    check_output(optima, ".json", overwrite=overwrite)
+    matrix = read_matrix(source)
+    found = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
+    title = f"{found.size} corruptions with overlapping scores of at most {threshold:g}"
+    write_benchmark(make_benchmark(out.stem, found.members, title=title), out)
+    say(found.explain())
+    say("  " + ", ".join(found.members), style="cyan")
+    say(f"wrote {out}")
+    if optima is not None:
+        content = {"made_with": MADE_WITH, "threshold": threshold, "size": found.size, "count": found.count}
+        content["subsets"] = found.optima
+        write_bytes(optima, (json.dumps(content, indent=1) + "\n").encode())
+        say(f"wrote {optima}: {len(found.optima):,} subsets")
+    # The chosen ones first, so that their block is easy to see.
+    rest = [name for name in matrix.names if name not in found.members]
+    ordered = matrix.only([*found.members, *rest])
+    draw(figure, lambda: overlap_figure(ordered, chosen=found.members, title=title))
+
+
+@friendly
+def sweep_command(
+    source: Matrix,
+    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: a row for each threshold.")],
+    thresholds: Annotated[
+        str, typer.Option(help="Numbers from 0 to 1, separated by commas. Default: those of the paper's Appendix B.")
+    ] = ",".join(f"{value:g}" for value in APPENDIX_B),
+    steps: Steps = DEFAULT_STEPS,
+    figure: Figure = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """The non-overlapping benchmark at several thresholds: how size and overlap grow.
+
+    Examples:
+
+      blemish build sweep overlap.csv sweep.csv --figure sweep.png
+    """
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
+    swept = sweep_thresholds(read_matrix(source), thresholds=numbers(thresholds, "thresholds"), steps=steps)
+    rows, lines = [], []
+    for item in swept:
+        if item.selection is None:
+            rows.append([f"{item.threshold:g}", "–", "–", "–", item.reason])
+            lines.append([item.threshold, 0, "", "", "", item.reason])
+            continue
+        found = item.selection
+        count = "more than listed" if found.count is None else str(found.count)
+        rows.append([f"{item.threshold:g}", str(found.size), count, f"{found.mean:.3f}", ", ".join(found.members)])
+        note = "" if found.proven else f"lowest mean not proven; none below {found.mean_bound:.6g}"
+        lines.append(
+            [item.threshold, found.size, found.count or "", f"{found.mean:.6g}", " ".join(found.members), note]
+        )
+    shown(["threshold", "size", "largest subsets", "mean score", "benchmark"], rows)
+    write_rows(out, ["threshold", "size", "largest_subsets", "mean_score", "benchmark", "note"], lines)
+    say(f"wrote {out}")
+    draw(figure, lambda: sweep_figure(swept))
+
+
+@friendly
+def coverage_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="An overlap matrix; with --model, an accuracy table.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: a row for each corruption.")],
+    benchmark: Annotated[
+        str | None, typer.Option(help="The benchmark: a .toml file, or corruptions separated by commas.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="A corruption is covered by a higher score than this.")
+    ] = COVERING_SCORE,
+    model: Annotated[
+        str | None, typer.Option(help="Instead: the row of a model trained on all of a benchmark's corruptions.")
+    ] = None,
+    percent: Percent = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Which corruptions does a benchmark cover?
+
+    From an overlap matrix: those that overlap one of its members enough. From an accuracy table: those to which a model
+    trained on the whole benchmark (--model) is more robust than the standard one.
+
+    Examples:
+
+      blemish build coverage overlap.csv covered.csv --benchmark fog,jpeg_compression,elastic_transform
+
+      blemish build coverage accuracies.csv covered.csv --model trained_on_all
+    """
+    check_output(out, ".csv", overwrite=overwrite)
+    if (benchmark is None) == (model is None):
+        raise InputError("expected either --benchmark, with an overlap matrix, or --model, with an accuracy table")
+    if model is not None:
+        table = read_table(source, unit="percent" if percent else "fraction")
+        gained = coverage_by_training(table, model)
+        header = ["corruption", STANDARD, model, "gain", "covered"]
+        rows = [
+            [g.corruption, f"{g.standard:.4f}", f"{g.trained:.4f}", f"{g.gain:+.4f}", _yes(g.covered)] for g in gained
+        ]
+    else:
+        assert benchmark is not None
+        names = list(read_benchmark_names(Path(benchmark))) if benchmark.endswith(".toml") else split_names(benchmark)
+        found = coverage_by_overlap(read_matrix(source), names or [], threshold=threshold)
+        header = ["corruption", "overlaps most with", "score", "covered"]
+        rows = [
+            [c.corruption, c.by or "–", "undefined" if math.isnan(c.score) else f"{c.score:.4f}", _yes(c.covered)]
+            for c in found
+        ]
+    shown(header, rows)
+    covered = sum(row[-1] == "yes" for row in rows)
+    say(f"{covered} of {len(rows)} corruptions are covered")
+    write_rows(out, header, rows)
+    say(f"wrote {out}")
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+@friendly
+def balance_command(
+    source: Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: the mCE of each model.")],
+    baseline: Annotated[str, typer.Option(help="The row to whose errors corruption errors are relative.")] = "alexnet",
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain", help="Plain CE, E / E_base. Default: relative to the clean error, as in the NOC paper."
+        ),
+    ] = False,
+    percent: Percent = False,
+    figure: Figure = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """How evenly does a benchmark weigh its corruptions? The spread of mCE over models trained on one of them each.
+
+    Examples:
+
+      blemish build table imagenet-c accuracies.csv
+
+      blemish build balance accuracies.csv balance.csv --figure balance.png
+    """
+    check_output(out, ".csv", figures=[figure], overwrite=overwrite)
+    table = read_table(source, unit="percent" if percent else "fraction")
+    trained = [model for model in table.models if model in table.settings]
+    if not trained:
+        raise InputError(
+            f"{source}: no row is named like a column; expected a row for the model trained on each corruption"
+        )
+    found = balance(mean_corruption_errors(table, baseline=baseline, models=trained, relative=not plain))
+    ordered = sorted(found.scores.items(), key=lambda item: item[1])
+    shown(["trained on", "mCE"], [[name, f"{value:.1f}"] for name, value in ordered])
+    say(f"standard deviation {found.std:.2f}, range {found.range:.2f} (the smaller, the more balanced)")
+    write_rows(out, ["trained_on", "mce_percent"], [[name, f"{value:.6g}"] for name, value in ordered])
+    say(f"wrote {out}")
+    draw(figure, lambda: balance_figure(found))

@@ -1,0 +1,104 @@
+"""Comparing overlap matrices of two architectures or two ways of training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from blemish.core.errors import InputError
+from blemish.studies.construction.matrices import OverlapMatrix
+from blemish.studies.construction.selection import Selection, select_non_overlapping
+
+__all__ = ["Agreement", "Disagreement", "compare_matrices"]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A pair of corruptions that two matrices score differently."""
+
+    pair: tuple[str, str]
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """The second score less the first."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two matrices agree on the pairs that both define.
+
+    ``selections`` holds the non-overlapping benchmark of each, and is empty where no threshold was given.
+    """
+
+    names: tuple[str, ...]
+    pairs: int
+    pearson: float
+    spearman: float
+    mean_difference: float
+    largest: tuple[Disagreement, ...]
+    selections: tuple[Selection, ...]
+
+    @property
+    def same_benchmark(self) -> bool | None:
+        """Whether the same benchmark is selected from both; None where none was asked for."""
+        if not self.selections:
+            return None
+        first, second = self.selections
+        return set(first.members) == set(second.members)
+
+
+def compare_matrices(
+    first: OverlapMatrix, second: OverlapMatrix, *, threshold: float | None = None, largest: int = 10
+) -> Agreement:
+    """Correlation of two matrices over the pairs of their common corruptions, and where they differ most.
+
+    With a ``threshold``, also the non-overlapping benchmark that each gives for the common corruptions.
+    """
+    names = [name for name in first.names if name in second.names]
+    if len(names) < 3:
+        raise InputError(f"the matrices share {len(names)} corruptions; expected at least three")
+    one, other = first.only(names), second.only(names)
+    found = [
+        Disagreement(key, float(a), float(b))
+        for key in one.pairs()
+        for a, b in [(_value(one, key), _value(other, key))]
+        if not (np.isnan(a) or np.isnan(b))
+    ]
+    if len(found) < 3:
+        raise InputError(f"the matrices share {len(found)} defined scores; expected at least three")
+    values = np.array([[item.first, item.second] for item in found])
+    selections = (
+        () if threshold is None else tuple(select_non_overlapping(m, threshold=threshold) for m in (one, other))
+    )
+    return Agreement(
+        names=tuple(names),
+        pairs=len(found),
+        pearson=_correlation(values),
+        spearman=_correlation(np.column_stack([_ranks(column) for column in values.T])),
+        mean_difference=float((values[:, 1] - values[:, 0]).mean()),
+        largest=tuple(sorted(found, key=lambda item: (-abs(item.difference), item.pair))[:largest]),
+        selections=selections,
+    )
+
+
+def _value(matrix: OverlapMatrix, key: tuple[str, str]) -> float:
+    return float(matrix.scores[matrix.index(key[0]), matrix.index(key[1])])
+
+
+def _correlation(values: np.ndarray) -> float:
+    if (values.std(axis=0) == 0).any():
+        raise InputError("all scores of one matrix are equal; expected scores that differ, to correlate them")
+    return float(np.corrcoef(values.T)[0, 1])
+
+
+def _ranks(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Ranks from 1, equal values sharing the mean of theirs."""
+    array = np.asarray(values, dtype=np.float64)
+    _, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse])

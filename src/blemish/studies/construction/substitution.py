@@ -1,0 +1,116 @@
+"""Unbalancing benchmarks step by step, to see what balance is worth (Syn2Nat paper, section 5.2)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blemish.core.errors import InputError
+from blemish.core.rng import check_seed
+from blemish.studies.construction.categories import Categories
+
+__all__ = ["StdGroup", "group_by_std", "possible_substitutions", "representation_std", "substitute", "unbalanced"]
+
+
+def _counts(benchmark: Sequence[str], categories: Categories) -> Counter[str]:
+    if len(set(benchmark)) != len(benchmark) or not benchmark:
+        raise InputError("a benchmark that is empty or holds a corruption twice; expected different corruptions")
+    return Counter(categories.labels(benchmark))
+
+
+def representation_std(benchmark: Sequence[str], categories: Categories) -> float:
+    """Population standard deviation of the numbers of representatives of the represented categories.
+
+    >>> kinds = Categories({"noises": ("shot", "iso", "gauss"), "colours": ("hue",)})
+    >>> representation_std(["shot", "iso", "gauss", "hue"], kinds)
+    1.0
+    """
+    counts = _counts(benchmark, categories).values()
+    mean = len(benchmark) / len(counts)
+    return math.sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
+
+
+def possible_substitutions(benchmark: Sequence[str], categories: Categories) -> list[tuple[str, str]]:
+    """All pairs of a corruption to remove and one to add that meet the three conditions.
+
+    The represented categories stay, the standard deviation of the numbers of representatives grows, and the added
+    corruption is not there already. Taking from a category with a representatives and adding to one with b changes the
+    sum of squares by 2 (b − a) + 2, so the deviation grows exactly if b ≥ a.
+    """
+    counts = _counts(benchmark, categories)
+    return [
+        (removed, added)
+        for removed in benchmark
+        for name, found in categories.members.items()
+        if name != categories.of(removed) and counts[name] >= counts[categories.of(removed)] >= 2
+        for added in found
+        if added not in benchmark
+    ]
+
+
+def substitute(
+    benchmark: Sequence[str], categories: Categories, *, times: int = 1, seed: int = 0
+) -> tuple[str, ...] | None:
+    """The benchmark after random substitutions, each drawn evenly from the possible ones; None where they run out."""
+    if times < 1:
+        raise InputError(f"{times} substitutions; expected at least 1")
+    draw = random.Random(check_seed(seed))
+    current = tuple(benchmark)
+    for _ in range(times):
+        current_or_none = _step(current, categories, draw)
+        if current_or_none is None:
+            return None
+        current = current_or_none
+    return current
+
+
+def _step(benchmark: tuple[str, ...], categories: Categories, draw: random.Random) -> tuple[str, ...] | None:
+    possible = possible_substitutions(benchmark, categories)
+    if not possible:
+        return None
+    removed, added = possible[draw.randrange(len(possible))]
+    rest = {corruption for corruption in benchmark if corruption != removed} | {added}
+    return tuple(corruption for corruption in categories.corruptions if corruption in rest)
+
+
+@dataclass(frozen=True)
+class StdGroup:
+    """Different benchmarks with the same standard deviation of representatives."""
+
+    std: float
+    benchmarks: tuple[tuple[str, ...], ...]
+
+
+def unbalanced(
+    benchmarks: Sequence[Sequence[str]], categories: Categories, *, times: int = 5, seed: int = 0
+) -> list[tuple[str, ...]]:
+    """Every benchmark after 1, 2, … ``times`` substitutions, as far as they are possible."""
+    if times < 1:
+        raise InputError(f"{times} substitutions; expected at least 1")
+    draw = random.Random(check_seed(seed))
+    found: list[tuple[str, ...]] = []
+    for benchmark in benchmarks:
+        current: tuple[str, ...] | None = tuple(benchmark)
+        for _ in range(times):
+            current = None if current is None else _step(current, categories, draw)
+            if current is not None:
+                found.append(current)
+    return found
+
+
+def group_by_std(benchmarks: Sequence[Sequence[str]], categories: Categories) -> list[StdGroup]:
+    """Different benchmarks grouped by the exact standard deviation of their representatives, lowest first."""
+    groups: dict[tuple[int, int, int], dict[frozenset[str], tuple[str, ...]]] = {}
+    for benchmark in benchmarks:
+        counts = _counts(benchmark, categories).values()
+        # Whole numbers that decide the deviation; it is not compared in floating point.
+        key = (len(counts), len(benchmark), sum(count * count for count in counts))
+        groups.setdefault(key, {}).setdefault(frozenset(benchmark), tuple(benchmark))
+    found = [
+        StdGroup(representation_std(next(iter(group.values())), categories), tuple(group.values()))
+        for group in groups.values()
+    ]
+    return sorted(found, key=lambda group: group.std)

@@ -1,0 +1,226 @@
+"""The equivalence of two sets as tables that people read, and as CSV and JSON for other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from blemish.benchmarks.benchmark import STORAGES
+from blemish.core.csv_files import csv_text
+from blemish.core.marks import MADE_WITH
+from blemish.metrics.bootstrap import Estimate
+from blemish.reports.tables import Cell, Table, number
+from blemish.studies.equivalence.compare_sets import Contrast, Equivalence
+from blemish.studies.equivalence.verdicts import FEWEST, Verdict, overall
+
+__all__ = [
+    "TITLES",
+    "accuracy_table",
+    "cell_table",
+    "count_text",
+    "difference_text",
+    "equivalence_csv",
+    "equivalence_json",
+    "interval_text",
+    "rests_on",
+    "signed",
+    "statistics_table",
+    "summary_table",
+]
+
+TITLES = {
+    "level": "mean level",
+    "contrast": "contrast",
+    "sharpness": "sharpness",
+    "change": "change from clean",
+    "distance": "distance beyond chance",
+    "accuracy": "accuracy",
+}
+"""What a number is called."""
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign.
+
+    >>> signed(1.25, 1), signed(-0.04, 1)
+    ('+1.2', '0.0')
+    """
+    text = number(value, digits)
+    return f"+{text}" if value > 0 and float(text) != 0 else text
+
+
+def interval_text(found: Estimate, digits: int = 1) -> str:
+    """The ends of an interval, or nothing where there is none."""
+    return ", ".join(signed(end, digits) for end in (found.low, found.high)) if math.isfinite(found.width) else ""
+
+
+def difference_text(found: Contrast, digits: int = 1) -> Cell:
+    """A difference with its interval."""
+    return Cell(signed(found.difference.value, digits), interval=interval_text(found.difference, digits))
+
+
+def count_text(verdicts: list[Verdict]) -> str:
+    """How many cells came to what.
+
+    >>> count_text([Verdict.EQUIVALENT, Verdict.UNDECIDED, Verdict.EQUIVALENT])
+    '2 equivalent, 1 undecided'
+    """
+    counts = {verdict: verdicts.count(verdict) for verdict in Verdict}
+    return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+
+
+def summary_table(found: Equivalence) -> Table:
+    """What it comes to, for both ways to store ours; the one that suits their set is named first."""
+    rows = []
+    for storage in _order(found):
+        fair = " (as theirs)" if storage == found.storage else ""
+        images = found.verdicts("images", storage)
+        rows.append(_summary(f"{storage}{fair}", "images", overall(images).value, count_text(images)))
+        if found.model is not None:
+            cells, mean = found.verdicts("accuracy", storage), found.mean[storage]
+            rows.append(_summary(f"{storage}{fair}", "accuracy, each cell", overall(cells).value, count_text(cells)))
+            text = f"{difference_text(mean, 2)} points"
+            rows.append(_summary(f"{storage}{fair}", "accuracy, mean of cells", mean.verdict.value, text))
+    title = f"blemish on the fly against {found.theirs}, {found.images:,} images, {len(found.cells)} cells"
+    return Table(title, ("ours stored", "of", "verdict", "because"), tuple(rows), text_columns=4, notes=rests_on(found))
+
+
+def _summary(*texts: str) -> tuple[Cell, ...]:
+    return tuple(Cell(text) for text in texts)
+
+
+def _order(found: Equivalence) -> list[str]:
+    return [found.storage, *(storage for storage in STORAGES if storage != found.storage)]
+
+
+def rests_on(found: Equivalence) -> tuple[str, ...]:
+    """What the verdicts mean, in sentences."""
+    level, count = f"{100 * found.level:g} %", len(found.cells)
+    notes = [
+        (
+            f"Equivalent: the {level} interval over images lies within ± the margin. Different: the difference exceeds "
+            f"the margin, and an interval widened for all {count} cells (Bonferroni) leaves out 0. Undecided: too few "
+            "images. All cells have to be equivalent for the whole to be; one that is different makes it different."
+        ),
+        (
+            "Images: mean level, contrast, sharpness, change from clean, and distance beyond that of two draws of "
+            f"ours; the margin is {100 * found.tolerance:g} % of the change from clean, half a grey level at least. "
+            "Same pixels: 99.5 % of values are at most one grey level apart. Copies that are nearer to ours than "
+            "another draw of ours do not differ by distance; where all values are the same, all differences are 0."
+        ),
+    ]
+    if found.model is not None:
+        unit = "point" if found.margin == 1 else "points"
+        notes.append(
+            f"Accuracy of {found.model}: ours less theirs, paired over images; the margin is {found.margin:g} {unit}. "
+            "In the mean of cells, gaps of both signs cancel."
+        )
+        if (needed := found.images_needed()) is not None and needed > found.images:
+            notes.append(f"About {needed:,} images would decide half of the undecided cells by accuracy.")
+    if found.images < FEWEST:
+        notes.append(f"Intervals of image statistics need {FEWEST} images; here are {found.images}.")
+    return tuple(notes)
+
+
+def cell_table(found: Equivalence) -> Table:
+    """A row per cell: the verdicts on images for both ways to store ours, and the numbers for the one that suits."""
+    columns = ["cell", *(f"images, {storage}" for storage in _order(found))]
+    names = [item.name for item in found.cells[0].sides[found.storage].statistics]
+    rows = []
+    for cell in found.cells:
+        side = cell.sides[found.storage]
+        verdicts = [Cell(cell.sides[storage].images.value) for storage in _order(found)]
+        numbers = [difference_text(item, 2) for item in side.statistics]
+        rows.append((Cell(str(cell.condition)), *verdicts, *numbers, Cell(number(side.statistics[0].margin, 2))))
+    columns += [TITLES[name] for name in names] + ["margin"]
+    note = f"Grey levels, ours stored as {found.storage} less theirs."
+    return Table("Image statistics: differences", tuple(columns), tuple(rows), notes=(note,))
+
+
+def accuracy_table(found: Equivalence) -> Table | None:
+    """A row per cell: accuracies, gaps and verdicts for both ways to store ours."""
+    if found.model is None:
+        return None
+    columns = ["cell", "theirs, %"]
+    for storage in _order(found):
+        columns += [f"{storage}, %", "gap", "verdict"]
+    rows = []
+    for cell in found.cells:
+        row = [Cell(str(cell.condition))]
+        for place, storage in enumerate(_order(found)):
+            accuracy = cell.sides[storage].accuracy
+            assert accuracy is not None
+            row += [] if place else [Cell(number(accuracy.theirs))]
+            row += [Cell(number(accuracy.ours)), difference_text(accuracy), Cell(accuracy.verdict.value)]
+        rows.append(tuple(row))
+    return Table(f"Accuracy of {found.model}", tuple(columns), tuple(rows))
+
+
+def statistics_table(found: Equivalence, storage: str) -> Table:
+    """The statistics of both sets, a row per cell and statistic."""
+    rows = []
+    for cell in found.cells:
+        for item in cell.sides[storage].statistics:
+            values = (number(item.theirs, 2), number(item.ours, 2), number(item.margin, 2), item.verdict.value)
+            theirs, ours, margin, verdict = map(Cell, values)
+            row = (Cell(str(cell.condition)), Cell(TITLES[item.name]), theirs, ours, difference_text(item, 2))
+            rows.append((*row, margin, verdict))
+    note = (
+        "Of the distance, “theirs” is between the sets, pixel by pixel, “ours” between two draws of ours (0 where the "
+        "pixels are the same), and the difference is the first less the second."
+    )
+    columns = ("cell", "statistic", "theirs", "ours", "difference", "margin", "verdict")
+    return Table(f"Ours stored as {storage}", columns, tuple(rows), text_columns=2, notes=(note,))
+
+
+def _rows(found: Equivalence) -> Iterator[dict[str, Any]]:
+    for cell in found.cells:
+        for storage, side in cell.sides.items():
+            items = [*side.statistics, *([side.accuracy] if side.accuracy else [])]
+            for item in items:
+                yield {"cell": str(cell.condition), "storage": storage, **_entry(item)}
+    for storage, item in found.mean.items():
+        yield {"cell": "mean", "storage": storage, **_entry(item)}
+
+
+def _entry(item: Contrast) -> dict[str, Any]:
+    ends = [end if math.isfinite(end) else None for end in (item.difference.low, item.difference.high)]
+    return {
+        "quantity": item.name,
+        "theirs": float(item.theirs),
+        "ours": float(item.ours),
+        "difference": float(item.difference.value),
+        "low": ends[0],
+        "high": ends[1],
+        "margin": float(item.margin),
+        "verdict": item.verdict.value,
+    }
+
+
+def equivalence_csv(found: Equivalence) -> str:
+    """A row per number with all digits; grey levels, and percent for accuracies."""
+    rows = list(_rows(found))
+    return csv_text([rows[0], *(row.values() for row in rows)])
+
+
+def equivalence_json(found: Equivalence) -> str:
+    """Everything: the settings, the verdicts and all numbers."""
+    names = ("theirs", "data", "images", "storage", "margin", "tolerance", "level", "seed", "preset", "model")
+    entry: dict[str, Any] = {"made_with": MADE_WITH, **{name: getattr(found, name) for name in names}}
+    entry["skipped"] = list(found.skipped)
+    kinds = ("images", *(("accuracy",) if found.model is not None else ()))
+    entry["verdicts"] = {
+        storage: {kind: overall(found.verdicts(kind, storage)).value for kind in kinds} for storage in STORAGES
+    }
+    entry["cells"] = [
+        {
+            "cell": str(cell.condition),
+            "images": {storage: side.images.value for storage, side in cell.sides.items()},
+            "within_one_level": {storage: side.close for storage, side in cell.sides.items()},
+        }
+        for cell in found.cells
+    ]
+    entry["rows"] = list(_rows(found))
+    return json.dumps(entry, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

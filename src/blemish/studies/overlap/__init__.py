@@ -1,0 +1,1 @@
+"""Training one network per corruption, to see which corruptions help against which."""

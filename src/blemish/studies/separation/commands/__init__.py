@@ -1,0 +1,1 @@
+"""``blemish separation`` and ``blemish mscr``."""

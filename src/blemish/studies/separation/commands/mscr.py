@@ -1,0 +1,334 @@
+"""``blemish mscr``: the accuracy that classifiers lose to noise which cannot move points across classes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from blemish.core.errors import InputError, notify
+from blemish.core.folders import check_folder
+from blemish.core.links import check_links
+from blemish.core.marks import MADE_WITH
+from blemish.data.folders import check_mapped, class_folders, folder_indices
+from blemish.data.labels import check_below, class_indices
+from blemish.models.base import Classifier
+from blemish.models.code import ending_refused
+from blemish.models.open import open_model
+from blemish.ops.balls import Norm
+from blemish.studies.separation.commands.separation import (
+    Crop,
+    Data,
+    Duplicates,
+    JsonFile,
+    Labels,
+    NormOption,
+    Resize,
+    check_json_file,
+    json_text,
+    write_json,
+)
+from blemish.studies.separation.exact import separation
+from blemish.studies.separation.experiment import Trainer, experiment, forest, from_estimator, nearest_neighbour
+from blemish.studies.separation.noise import Draws
+from blemish.studies.separation.scores import Estimate, Matrix, ModelScore, mscr
+from blemish.studies.separation.sources import LabelledPoints, read_points
+from blemish.studies.separation.trained import classes_of, from_classifier
+from blemish.studies.separation.training import wide_resnet
+from blemish.terminal.commands import AllowCode, complain, friendly
+from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.printing import emit, show
+from blemish.terminal.progress import Report, with_progress
+
+__all__ = ["mscr_command"]
+
+_Trained = tuple[str, Classifier, NDArray[np.int64]]
+
+
+@friendly
+def mscr_command(
+    data: Data,
+    models: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            "-m",
+            help="To train: forest, forest:50, 1nn, wrn-28-10 …, or python:module:name (see above).",
+        ),
+    ] = [],  # noqa: B006
+    trained: Annotated[
+        list[str], typer.Option("--trained", help="A trained model, as for blemish run; labels are its class numbers.")
+    ] = [],  # noqa: B006
+    allow_code: AllowCode = False,
+    eps_train: Annotated[str, typer.Option(help="Training radii, separated by commas; min stands for ε_min.")] = "0",
+    eps_test: Annotated[str, typer.Option(help="Further test radii; 0 and ε_min are always there.")] = "",
+    epsilon: Annotated[float | None, typer.Option(help="A radius in place of ε_min.")] = None,
+    k: Annotated[int, typer.Option("-k", help="Noisy points per point.")] = 10,
+    runs: Annotated[int, typer.Option(max=1_000_000, help="Runs, each with a split and noise of its own.")] = 20,
+    norm: NormOption = "linf",
+    test_share: Annotated[float, typer.Option(help="The share of points to test with.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Another seed gives other splits and noise.")] = 0,
+    clip: Annotated[bool, typer.Option("--clip", help="Clip noisy points to 0 … 1. The paper does not.")] = False,
+    draws: Annotated[
+        str, typer.Option(help="independent, or shared: the same k shifts for all points, as the published 2D code.")
+    ] = "independent",
+    labels: Labels = None,
+    mapping: Annotated[
+        str | None, typer.Option(help="Class order of folders for --trained, as for blemish run.")
+    ] = None,
+    exclude_duplicates: Duplicates = False,
+    resize: Resize = None,
+    crop: Crop = None,
+    epochs: Annotated[int, typer.Option(help="Of nets.")] = 30,
+    device: Annotated[str, typer.Option(help="Of nets and of the search for ε_min: cpu or cuda.")] = "cpu",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Runs side by side.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep finished runs there, to continue later.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="DIR", help="Draw trade-off and ε matrices.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+    json_file: JsonFile = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Measure MSCR = (robust − clean) / clean accuracy under uniform noise of radius ε_min.
+
+    ε_min is half the smallest distance between points of different class, so that any loss could be avoided. Models are
+    trained at every ε_train and tested at every ε_test. python:module:name is a scikit-learn estimator, or a function
+    that takes a seed and returns one.
+
+    Examples:
+
+      blemish mscr points.npz -m forest -m 1nn --eps-train 0,min,0.01 --runs 100 -o runs/ --json-file results/mscr.json
+
+      blemish mscr cifar10.npz -m wrn-28-10 --eps-train 0,0.05,min -k 1 --device cuda
+
+      blemish mscr images.npz --trained net.onnx --epsilon 0.1
+    """
+    if not models and not trained:
+        raise InputError("no models; expected --model, such as forest, or --trained with a model file")
+    for folder in (output, figures):
+        if folder is not None:
+            check_folder(folder)
+    if output is not None:
+        check_links(output)
+    check_json_file(json_file, overwrite=overwrite)
+    if figures is not None:
+        names = ["tradeoff", *(f"matrix-{_file_name(name)}" for name in models)]
+        check_replaceable(*(figures / f"{name}.png" for name in names), overwrite=overwrite)
+    trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
+    opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
+
+    def prepare(report: Report) -> tuple[LabelledPoints, list[_Trained], float, str]:
+        found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
+        return found, ready, *_radius(found, epsilon, norm, exclude_duplicates, device, report)
+
+    found, ready, at, source = with_progress(
+        "mscr, preparation", prepare, first="reading points", unit=None, kept="nothing is kept."
+    )
+    complain(
+        f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
+        + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
+        style="",
+    )
+    settings: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
+
+    def work(report: Report) -> tuple[dict[str, Matrix], list[ModelScore]]:
+        matrices = {
+            name: experiment(
+                found.points,
+                found.labels,
+                train,
+                model=f"{name} {epochs} epochs" if name.startswith("wrn") else name,
+                epsilon_min=at,
+                eps_train=_radii(eps_train, at, "--eps-train"),
+                eps_test=_radii(eps_test, at, "--eps-test"),
+                test_share=test_share,
+                draws=cast(Draws, draws),
+                folder=None if output is None else output / _file_name(name),
+                jobs=jobs,
+                progress=lambda done, total, name=name: report(done, total, name),  # type: ignore[misc]
+                **settings,
+            )
+            for name, train in trainers.items()
+        }
+        return matrices, _trained_scores(ready, found, at, settings, report)
+
+    kept = "finished runs are kept where --output was given."
+    matrices, scores = with_progress("mscr", work, first="training", unit=None, kept=kept)
+    text = json_text(
+        {
+            "made_with": MADE_WITH,
+            "data": data.resolve().name,
+            "epsilon": at,
+            "radius": source,
+            "settings": settings,
+            "models": {name: matrix.record() for name, matrix in matrices.items()},
+            "trained": [score.record() for score in scores],
+        }
+    )
+    write_json(text, json_file)
+    if figures is not None and matrices:
+        _draw(matrices, figures)
+    if as_json:
+        emit(f"{text}\n")
+        return
+    for name, matrix in matrices.items():
+        show(_matrix_table(name, matrix))
+    if scores:
+        show(_score_table(scores))
+
+
+def _file_name(model: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", model)
+
+
+def _trainer(name: str, epochs: int, device: str) -> Trainer:
+    if name == "1nn":
+        return nearest_neighbour()
+    if match := re.fullmatch(r"forest(?::([1-9]\d{0,5}))?", name):
+        return forest(int(match[1] or 100))
+    if match := re.fullmatch(r"wrn-(\d{1,4})-(\d{1,4})", name):
+        return wide_resnet(int(match[1]), int(match[2]), epochs=epochs, device=device)
+    if name.startswith("python:"):
+        return from_estimator(_estimator(name))
+    raise InputError(f"model {name!r}; expected forest, forest:50, 1nn, wrn-28-10 … or python:module:name")
+
+
+def _estimator(name: str) -> Callable[[int], Any]:
+    _, module, attribute = [*name.split(":"), "", ""][:3]
+    try:
+        with ending_refused(name):
+            found = getattr(importlib.import_module(module), attribute)
+        seeded = isinstance(found, type) and "random_state" in inspect.signature(found).parameters
+        if not isinstance(found, type):
+            return cast(Callable[[int], Any], found)
+        return partial(_made, found, seeded)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{name}: cannot be imported ({error}); expected python:module:name") from error
+
+
+def _made(kind: type, seeded: bool, run: int) -> Any:
+    return kind(random_state=run) if seeded else kind()
+
+
+def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
+    items = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return tuple(at if item == "min" else float(item) for item in items)
+    except ValueError:
+        raise InputError(f"{option} {text!r}; expected radii separated by commas, such as 0,min,0.01") from None
+
+
+def _radius(
+    found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: str, report: Report
+) -> tuple[float, str]:
+    if epsilon is not None:
+        if not epsilon > 0:
+            raise InputError(f"--epsilon {epsilon}; expected a positive radius")
+        return epsilon, "as asked"
+    report(0, None, "searching ε_min")
+    result = separation(
+        found.points,
+        found.labels,
+        norm=cast(Norm, norm),
+        per_pair=False,
+        closest=1,
+        exclude_duplicates=exclude,
+        device=device,
+        progress=report,
+    )
+    if result.distance == 0:
+        pair = result.closest[0]
+        raise InputError(
+            f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]}) are equal, so ε_min is 0; "
+            "expected --exclude-duplicates, or a radius with --epsilon"
+        )
+    return result.epsilon_min, "ε_min of the data"
+
+
+def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: str | None) -> NDArray[np.int64]:
+    """Class folders are numbered as `blemish run` does it; other labels were given."""
+    if model.assumed is not None:
+        notify(f"model {model.name}: {model.assumed}")
+    outputs = classes_of(model, found.points)
+    if found.labels.dtype.kind in "iu":
+        names = found.names or tuple(str(number) for number in range(len(found.labels)))
+        check_below(found.labels, names, outputs, source=data.name, model=f"model {model.name}")
+        return found.labels
+    named = [str(label) for label in found.labels.tolist()]
+    folders = class_folders(data) if data.is_dir() else [str(label) for label in np.unique(found.labels).tolist()]
+    if mapping is None:
+        indices = class_indices(folders, outputs, source=data.name, model=model.name)
+    else:
+        indices = folder_indices(mapping, folders)
+        check_mapped(str(data), folders, indices)
+    labels = np.array([indices[name] for name in named], dtype=np.int64)
+    check_below(labels, found.names or named, outputs, source=data.name, model=f"model {model.name}")
+    return labels
+
+
+def _trained_scores(
+    models: list[_Trained], found: LabelledPoints, at: float, settings: dict[str, Any], report: Report
+) -> list[ModelScore]:
+    return [
+        score
+        for spec, model, labels in models
+        for score in mscr(
+            {spec: from_classifier(model, clip=settings["clip"])},
+            found.points,
+            labels,
+            epsilon=at,
+            progress=report,
+            **settings,
+        )
+    ]
+
+
+def _percent(value: Estimate, digits: int = 3) -> str:
+    half = "" if np.isnan(value.half_width) else f" ± {100 * value.half_width:.{digits}f}"
+    return f"{100 * value.mean:.{digits}f}{half}"
+
+
+def _matrix_table(name: str, matrix: Matrix) -> Table:
+    table = Table(title=f"{name}: accuracy and MSCR in %, ± 95 %", title_justify="left", box=None, pad_edge=False)
+    table.add_column("ε_train")
+    for eps in matrix.protocol.eps_test:
+        table.add_column("clean" if eps == 0 else f"ε_test {eps:.6g}", justify="right")
+    table.add_column("MSCR", justify="right")
+    rows = [matrix.accuracy(eps) for eps in matrix.protocol.eps_test]
+    for place, eps in enumerate(matrix.protocol.eps_train):
+        values = [_percent(row[place]) for row in rows]
+        table.add_row(f"{eps:.6g}", *values, _percent(matrix.mscr()[place]))
+    return table
+
+
+def _score_table(scores: list[ModelScore]) -> Table:
+    table = Table(title="trained models: accuracy and MSCR in %", title_justify="left", box=None, pad_edge=False)
+    for heading in ("model", "clean", "robust", "MSCR"):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    for score in scores:
+        table.add_row(score.model, f"{100 * score.clean:.3f}", _percent(score.robust), _percent(score.mscr))
+    return table
+
+
+def _draw(matrices: dict[str, Matrix], folder: Path) -> None:
+    from blemish.reports.figure_files import save_figure
+    from blemish.studies.separation import figures as draw
+
+    folder.mkdir(parents=True, exist_ok=True)
+    save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
+    for name, matrix in matrices.items():
+        save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
+    complain(f"wrote tradeoff.png and an ε matrix per model to {folder}", style="")

@@ -1,0 +1,160 @@
+"""The sections on class separation and on MSCR, where their files stand beside the runs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from blemish.evaluation.runs import Run
+from blemish.reports.html_page import ExtraSections, Page
+from blemish.reports.html_scores import html_table
+from blemish.reports.markup import Markup, element
+from blemish.reports.tables import Cell, Table, number
+from blemish.studies.separation.exact import Separation
+from blemish.studies.separation.files import Entry, Experiment, Found, Settings, find_separation
+from blemish.studies.separation.scores import Estimate
+
+__all__ = ["separation_sections"]
+
+_SHOWN = 10
+_NORMS = {"l1": "L₁", "l2": "L₂", "linf": "L∞"}
+_SEPARATION_WORDS = (
+    "2r is the smallest distance between two points of different class. ε_min is half of it: balls of this radius "
+    "around the points do not overlap across classes, so that a classifier could be right everywhere in them."
+)
+_MSCR_WORDS = (
+    "MSCR is (accuracy under noise − clean accuracy) / clean accuracy. The noise is drawn uniformly from the ball of "
+    "radius ε around each test point (Siedel et al. 2022). At ε_min every loss could have been avoided; 0 is no loss, "
+    "and above 0 noise moved wrongly classified points to the right side."
+)
+_INTERVALS = "± is Student's 95 % interval over the runs, which a single run does not have."
+_NOISE_ONLY = "Trained models are tested with all points; their runs differ in noise only."
+T = TypeVar("T")
+
+
+def separation_sections(runs: Sequence[Run], folders: Iterable[str | os.PathLike[str]] = ()) -> ExtraSections:
+    """What ``separation.json`` and ``mscr.json`` say, in ``folders``, a run's folder or its parent."""
+    found = find_separation(runs, folders)
+    named = [(entry.data or str(entry.path), _contradictions(entry.result)) for entry in found.separations]
+    return ExtraSections(lambda page: _add(page, found), [f"{name}: {text}" for name, text in named if text])
+
+
+def _add(page: Page, found: Found) -> None:
+    """A section of each kind that there is."""
+    if found.separations:
+        words = element("p", _SEPARATION_WORDS)
+        parts = _parts(found.separations, _separation)
+        page.add("separation", "Class separation", words, parts, short="Separation")
+    if found.experiments:
+        words = element("p", _MSCR_WORDS)
+        parts = _parts(found.experiments, _experiment)
+        page.add("mscr", "Minimal-separation robustness (MSCR)", words, parts, short="MSCR")
+
+
+def _parts(entries: Sequence[Entry[T]], show: Callable[[Entry[T]], list[Markup]]) -> list[list[Markup]]:
+    if len(entries) == 1:
+        return [show(entries[0])]
+    return [[element("h3", str(entry.path)), *show(entry)] for entry in entries]
+
+
+def _amount(value: float, scale: float) -> str:
+    return f"{value:.6g}" if scale == 1 else f"{value:.6f} ({value * scale:g}/{scale:g})"
+
+
+def _contradictions(found: Separation) -> str | None:
+    if not found.contradictions:
+        return None
+    pair, count = found.contradictions[0], found.contradiction_count
+    example = f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]})"
+    amount = f"{count:,} pairs, such as {example}" if count > 1 else example
+    left = "Such pairs are left out." if found.duplicates_excluded else "So the classes touch, and ε_min is 0."
+    return f"equal points have different labels: {amount}. {left}"
+
+
+def _separation(entry: Entry[Separation]) -> list[Markup]:
+    found = entry.result
+    facts = {
+        "2r": _amount(found.distance, found.scale),
+        "ε_min": _amount(found.epsilon_min, found.scale),
+        "Norm": _NORMS[found.norm],
+        "Points": f"{found.points:,}",
+        "Classes": f"{len(found.classes):,}",
+    }
+    if entry.data is not None:
+        facts = {"Data": entry.data, **facts}
+    text = _contradictions(found)
+    warning = [element("aside", element("p", f"Contradictions: {text}"), class_="notes")] if text else []
+    terms = [(element("dt", name), element("dd", value)) for name, value in facts.items()]
+    return [element("dl", terms, class_="terms"), *warning, html_table(_closest(found))]
+
+
+def _closest(found: Separation) -> Table:
+    rows = [
+        tuple(
+            Cell(text)
+            for text in (
+                " – ".join(str(label) for label in pair.classes),
+                str(pair.first),
+                str(pair.second),
+                _amount(pair.distance, found.scale),
+            )
+        )
+        for pair in found.closest[:_SHOWN]
+    ]
+    columns = ("classes", "first point", "second point", "distance")
+    return Table("Closest pairs; points are counted from 0", columns, tuple(rows))
+
+
+def _experiment(entry: Entry[Experiment]) -> list[Markup]:
+    found = entry.result
+    origin = f" ({found.radius})" if found.radius else ""
+    facts = [f"ε = {found.epsilon:.6g}{origin}", *(_settings(found.settings) if found.settings else ())]
+    if entry.data is not None:
+        facts.insert(0, entry.data)
+    tables = [table for table in (_models(found), _trained(found)) if table is not None]
+    return [element("p", f"{', '.join(facts)}."), *map(html_table, tables)]
+
+
+def _settings(settings: Settings) -> list[str]:
+    clipped = "clipped to 0 … 1" if settings.clip else "not clipped"
+    runs = "1 run" if settings.runs == 1 else f"{settings.runs} runs"
+    return [_NORMS[settings.norm], f"k = {settings.k}", runs, clipped, f"seed {settings.seed}"]
+
+
+def _percent(value: Estimate) -> Cell:
+    half = "" if math.isnan(value.half_width) else f" ± {number(100 * value.half_width, 3)}"
+    return Cell(number(100 * value.mean, 3) + half)
+
+
+def _models(found: Experiment) -> Table | None:
+    if not found.models:
+        return None
+    first = next(iter(found.models.values()))
+    rows = [
+        (Cell(name), Cell(f"{eps:.6g}"), *map(_percent, values))
+        for name, model in found.models.items()
+        for eps, *values in zip(model.eps_train, *model.accuracy.values(), model.mscr, strict=True)
+    ]
+    tested = ["clean accuracy, %" if eps == 0 else f"accuracy at ε = {eps:.6g}, %" for eps in first.accuracy]
+    columns = ("model", "ε_train", *tested, "MSCR, %")
+    title = "Models trained with noise of radius ε_train"
+    return Table(title, columns, tuple(rows), text_columns=2, notes=(f"{_INTERVALS} {_split(first.settings)}",))
+
+
+def _split(settings: Settings) -> str:
+    share = f"{100 * settings.test_share:g} % of the points" if settings.test_share else "a share of the points"
+    draws = f", {settings.draws} draws" if settings.draws else ""
+    return f"Each run tests with {share} and trains with the others{draws}."
+
+
+def _trained(found: Experiment) -> Table | None:
+    if not found.trained:
+        return None
+    rows = [
+        (Cell(score.model), Cell(number(100 * score.clean, 3)), _percent(score.robust), _percent(score.mscr))
+        for score in found.trained
+    ]
+    columns = ("model", "clean accuracy, %", f"accuracy at ε = {found.epsilon:.6g}, %", "MSCR, %")
+    return Table("Trained models", columns, tuple(rows), notes=(f"{_INTERVALS} {_NOISE_ONLY}",))

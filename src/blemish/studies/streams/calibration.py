@@ -1,0 +1,169 @@
+"""Calibration: the accuracy of a model under every ordered pair of corruptions, over a grid of severities.
+
+One file per pair in a folder, each complete or not there, and one that states the protocol; a stopped calibration goes
+on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.folders import held_folder
+from blemish.core.reading import is_there, read_json
+from blemish.evaluation.executors.base import Executor
+from blemish.evaluation.executors.failures import completed
+from blemish.evaluation.executors.in_process import InProcess
+from blemish.studies.streams.adaptive import Cells, Refinement, refined
+from blemish.studies.streams.bench import Bench
+from blemish.studies.streams.calibration_job import bench_job
+from blemish.studies.streams.settings import differing
+from blemish.studies.streams.surface import Surface
+from blemish.studies.streams.surface_files import read_surface, surface_bytes
+from blemish.version import VERSION
+
+__all__ = ["PROTOCOL_FILE", "Bench", "calibrate", "measure", "pair_file", "read_calibration"]
+
+PROTOCOL_FILE = "calibration.json"
+
+Pair = tuple[str, str]
+
+
+def calibrate(
+    bench: Bench,
+    names: Sequence[str],
+    *,
+    folder: Path | None = None,
+    refinement: Refinement | None = None,
+    model: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    executor: Executor | None = None,
+    again: Callable[[], Tensor] | None = None,
+) -> dict[Pair, Surface]:
+    """The surfaces of all ordered pairs of corruptions; with a ``refinement``, only the cells that its paths may use.
+
+    ``folder`` keeps them, and what is there already is not measured again. ``model`` describes the model in the
+    protocol. The workers of an ``executor`` measure a pair each; on other machines they make the images with ``again``.
+    """
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError(f"corruptions {', '.join(names)}; expected at least two, each once")
+    for name in names:
+        if bench.catalog[name].only_severity is not None:
+            raise InputError(f"{name} exists at one severity only; it cannot fade in and out")
+        bench.catalog[name].check_files()
+    protocol = _protocol(bench, refinement, model)
+    with held_folder(folder) if folder is not None else contextlib.nullcontext():
+        if folder is not None:
+            _check_protocol(folder, protocol)
+        pairs = [(first, second) for first in names for second in names if first != second]
+        surfaces: dict[Pair, Surface] = {}
+        paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
+        for pair, path in paths.items():
+            if is_there(path):
+                surfaces[pair] = _read(path, protocol, pair)
+        todo = [pair for pair in pairs if pair not in surfaces]
+        place = executor or InProcess()
+        with bench_job(bench, partial(_measured, refinement), place, again) as job:
+            # A worker keeps the images under the first corruption for its other pairs.
+            outcomes = place.run(job, todo, key=lambda pair: pair[0])
+            with contextlib.closing(outcomes):
+                for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
+                    surfaces[pair] = surface
+                    if pair in paths:
+                        write_bytes(paths[pair], surface_bytes(surface, protocol), destination=folder)
+                    if progress is not None:
+                        progress(len(surfaces), len(pairs))
+        if progress is not None and not todo:
+            progress(len(pairs), len(pairs))
+    return {pair: surfaces[pair] for pair in pairs}
+
+
+def _measured(refinement: Refinement | None, bench: Bench, pair: Pair) -> Surface:
+    return measure(bench, *pair, refinement=refinement)
+
+
+def measure(bench: Bench, first: str, second: str, *, refinement: Refinement | None = None) -> Surface:
+    """The surface of one ordered pair."""
+    side, total = len(bench.grid), len(bench.images)
+    hits = np.zeros((side, side, -(-total // 8)), dtype=np.uint8)
+
+    def count(cells: Cells) -> NDArray[np.float64]:
+        right = bench.hits(first, second, cells)
+        rows, columns = zip(*cells, strict=True)
+        hits[rows, columns] = np.packbits(right, axis=1)
+        share: NDArray[np.float64] = right.sum(1) / total
+        return share
+
+    if refinement is not None:
+        values, measured = refined(count, side, refinement)
+        return Surface(first, second, values, total, bench.grid, None if measured.all() else measured, hits)
+    cells = [(a, b) for a in range(side) for b in range(side)]
+    return Surface(first, second, count(cells).reshape(side, side), total, bench.grid, None, hits)
+
+
+def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, Any] | None) -> dict[str, Any]:
+    how = None if refinement is None else refinement._asdict()
+    settings = {
+        **bench.describe(),
+        "model": dict(model or {}),
+        "refinement": how,
+        "frost": bench.catalog.frost_kind,
+        "blemish": VERSION,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(settings))
+    return plain
+
+
+def _check_protocol(folder: Path, protocol: dict[str, Any]) -> None:
+    path = folder / PROTOCOL_FILE
+    if not path.exists():
+        write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
+        return
+    found = read_json(path)
+    different = differing(found, protocol)
+    if different:
+        raise InputError(f"{folder}: holds a calibration made otherwise ({different}); choose another folder")
+
+
+def pair_file(first: str, second: str) -> str:
+    """The file name of a pair's surface.
+
+    >>> pair_file("fog", "noc:rain")
+    'fog+noc_rain.parquet'
+    """
+    return f"{first}+{second}.parquet".replace(":", "_")
+
+
+def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
+    surface, found = read_surface(path)
+    if pair is not None and (surface.first, surface.second) != pair:
+        raise InputError(
+            f"{path}: the surface of {surface.first} and {surface.second}; expected {pair[0]} and {pair[1]}"
+        )
+    if found != protocol:
+        raise InputError(f"{path}: measured otherwise than {PROTOCOL_FILE} says; remove it to measure it again")
+    return surface
+
+
+def read_calibration(folder: Path) -> tuple[dict[Pair, Surface], dict[str, Any]]:
+    """All surfaces in a folder, and the protocol."""
+    path = folder / PROTOCOL_FILE
+    if not is_there(path):
+        raise InputError(f"{folder}: no {PROTOCOL_FILE} in it; expected a folder that blemish ccc calibrate made")
+    protocol = read_json(path)
+    if not isinstance(protocol, dict):
+        raise InputError(f"{path}: not an object; expected what blemish ccc calibrate writes")
+    surfaces = [_read(file, protocol) for file in sorted(folder.glob("*+*.parquet"))]
+    if not surfaces:
+        raise InputError(f"{folder}: no surfaces in it yet; run blemish ccc calibrate again to finish")
+    return {(surface.first, surface.second): surface for surface in surfaces}, protocol

@@ -1,0 +1,165 @@
+"""The images a stream shows: tensors in memory, or pictures that are cropped at random as the release does."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from blemish.core.errors import InputError
+from blemish.core.rng import Words
+from blemish.corruptions.base import check_images
+from blemish.data.pictures import resize_and_crop
+from blemish.data.source import Source
+
+__all__ = ["ImageSet", "crop_box", "from_source", "from_tensor", "randomly_cropped"]
+
+Load = Callable[[NDArray[np.int64], NDArray[np.int64], int], Tensor]
+
+_AREA = (0.08, 1.0)
+_ASPECT = (3 / 4, 4 / 3)
+_TRIES = 10
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Labelled images of one shape.
+
+    ``load(rows, positions, seed)`` gives a uint8 batch (B, C, H, W): the images at ``rows``, shown at these positions
+    of the stream, which decide random crops. ``preparation`` says in words what is done to the pictures.
+    """
+
+    name: str
+    names: Sequence[str]
+    labels: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    load: Load
+    preparation: str
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the names, ids and labels and of the preparation, though not of the pixels."""
+        digest = hashlib.blake2b(digest_size=12)
+        digest.update("\n".join(self.names).encode("utf-8", "surrogateescape"))
+        digest.update(np.ascontiguousarray(self.ids).tobytes() + np.ascontiguousarray(self.labels).tobytes())
+        digest.update(self.preparation.encode())
+        return digest.hexdigest()
+
+
+def from_tensor(
+    images: Tensor, labels: Sequence[int] | Tensor | NDArray[np.int64], *, name: str = "tensor"
+) -> ImageSet:
+    """A uint8 batch (N, C, H, W) in memory, on any device; image ``i`` has id ``i``."""
+    check_images(images)
+    if images.dtype != torch.uint8:
+        raise InputError(f"images of type {images.dtype} for a stream; expected uint8")
+    numbers = np.asarray(labels, dtype=np.int64)
+    if numbers.shape != (len(images),):
+        raise InputError(f"labels of shape {numbers.shape} for {len(images)} images; expected one per image")
+    ids = np.arange(len(images), dtype=np.int64)
+    return ImageSet(name, [f"{i}" for i in range(len(images))], numbers, ids, _Tensor(images), "as they are")
+
+
+def from_source(
+    source: Source, *, resize: int | None = None, crop: int | None = None, random: int | None = None
+) -> ImageSet:
+    """The pictures of a source, decoded when they are shown.
+
+    Either brought to ``resize`` and cut to a centre square of side ``crop``, or, as the release does, mirrored and
+    cropped at random and resized to ``random`` pixels: see `randomly_cropped`.
+    """
+    if random is not None and (resize is not None or crop is not None):
+        raise InputError("a random crop together with resize or crop; expected one or the other")
+    if source.groups is not None:
+        raise InputError(
+            f"{source.name}: covers or merges some of a model's classes; expected all of them, as they are"
+        )
+    how = f"resize {resize}, crop {crop}" if random is None else f"mirrored and cropped at random to {random}"
+    load = _Pictures(source, resize, crop, random)
+    return ImageSet(source.name, source.names, source.labels, source.ids, load, how)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """Loads from memory; a class, because functions inside functions cannot be sent to worker processes."""
+
+    images: Tensor
+
+    def __call__(self, rows: NDArray[np.int64], _positions: NDArray[np.int64], _seed: int) -> Tensor:
+        return self.images[torch.from_numpy(np.ascontiguousarray(rows)).to(self.images.device)]
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    source: Source
+    resize: int | None
+    crop: int | None
+    random: int | None
+
+    def __call__(self, rows: NDArray[np.int64], positions: NDArray[np.int64], seed: int) -> Tensor:
+        pictures = [self.source.read(int(row)) for row in rows]
+        if self.random is not None:
+            pictures = randomly_cropped(pictures, self.random, seed=seed, positions=positions)
+        else:
+            pictures = [resize_and_crop(picture, resize=self.resize, crop=self.crop) for picture in pictures]
+        return _stacked(self.source, pictures, rows)
+
+
+def _stacked(source: Source, pictures: Sequence[Image.Image], rows: NDArray[np.int64]) -> Tensor:
+    sizes = {picture.size: int(row) for picture, row in zip(pictures, rows, strict=True)}
+    if len(sizes) > 1:
+        (one, i), (two, j) = list(sizes.items())[:2]
+        raise InputError(
+            f"{source.name}: {source.names[i]} has {one[0]}×{one[1]} pixels and {source.names[j]} {two[0]}×{two[1]}; "
+            "expected one size: give resize and crop, or a random crop"
+        )
+    arrays = np.stack([np.atleast_3d(np.asarray(picture, dtype=np.uint8)) for picture in pictures])
+    return torch.from_numpy(arrays).permute(0, 3, 1, 2).contiguous()
+
+
+def randomly_cropped(
+    pictures: Sequence[Image.Image], side: int, *, seed: int, positions: NDArray[np.int64]
+) -> list[Image.Image]:
+    """Every other picture mirrored, then a random crop of it resized to a square (bilinear, antialiased).
+
+    A crop holds 8 to 100 % of the area and has an aspect ratio of 3:4 to 4:3, uniform on a logarithmic scale (Szegedy
+    et al., 2015), with torchvision's ten tries and its centre crop when all of them fail.
+    """
+    words = Words(seed, torch.from_numpy(np.ascontiguousarray(positions)), "ccc crop")
+    mirrored = words.uniforms("mirror", 1)[:, 0].lt(0.5).tolist()
+    draws = words.uniforms("crop", 4, _TRIES).to(torch.float64).numpy()
+    result = []
+    for picture, mirror, draw in zip(pictures, mirrored, draws, strict=True):
+        turned = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror else picture
+        cut = turned.crop(crop_box(*picture.size, draw))
+        result.append(cut.resize((side, side), Image.Resampling.BILINEAR))
+    return result
+
+
+def crop_box(width: int, height: int, draw: NDArray[np.float64]) -> tuple[int, int, int, int]:
+    """Left, top, right and bottom of a random crop, from uniforms (area, aspect, x, y) × tries."""
+    low, high = (math.log(value) for value in _ASPECT)
+    for area_rank, aspect_rank, x, y in draw.T.tolist():
+        area = width * height * (_AREA[0] + (_AREA[1] - _AREA[0]) * area_rank)
+        aspect = math.exp(low + (high - low) * aspect_rank)
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = int(x * (width - w + 1)), int(y * (height - h + 1))
+            return left, top, left + w, top + h
+    w, h = width, height
+    if width / height < _ASPECT[0]:
+        h = round(width / _ASPECT[0])
+    elif width / height > _ASPECT[1]:
+        w = round(height * _ASPECT[1])
+    left, top = (width - w) // 2, (height - h) // 2
+    return left, top, left + w, top + h

@@ -1,0 +1,197 @@
+"""Running adaptation methods over a stream, with checkpoints from which an interrupted run goes on exactly.
+
+::
+
+    OUT/run.json                        what was run, and how
+    OUT/part-<first image>.parquet      position, image, label and step of each image, and each method's prediction
+    OUT/checkpoint-<images>.pt          how far the run has come, and the state of every method; the last two
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.folders import held_folder
+from blemish.core.reading import read_json
+from blemish.data.labels import check_below
+from blemish.studies.streams.checkpoints import PLACE, Checkpoint, Checkpoints, Columns
+from blemish.studies.streams.settings import differing
+from blemish.studies.streams.stream import Batch, Stream
+from blemish.version import VERSION
+
+__all__ = ["RUN_FILE", "StreamResult", "read_result", "run_stream"]
+
+RUN_FILE = "run.json"
+
+Progress = Callable[[int, int], None]
+
+
+class Adapts(Protocol):
+    """What a run asks of a method; those of blemish.studies.adaptation have it."""
+
+    def adapt(self, batch: Tensor) -> Tensor:
+        """The logits of a batch."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that has changed."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """The labels of a stream's images and what each method predicted, in order.
+
+    ``images`` are the ids of the images, and ``steps`` the numbers of the walk's steps they were shown in.
+    """
+
+    labels: NDArray[np.int64]
+    predictions: dict[str, NDArray[np.int64]]
+    info: dict[str, Any]
+    images: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+    def correct(self, method: str) -> NDArray[np.bool_]:
+        """Whether each image was classified correctly."""
+        if method not in self.predictions:
+            raise InputError(f"no predictions of {method!r}; this run has {', '.join(self.predictions)}")
+        return np.asarray(self.predictions[method] == self.labels)
+
+
+def run_stream(
+    stream: Stream,
+    methods: Mapping[str, Adapts],
+    *,
+    folder: Path | None = None,
+    every: int = 500,
+    workers: int = 0,
+    model: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> StreamResult:
+    """Show a bounded stream to all methods at once, batch by batch; each sees every image once, in order.
+
+    With a ``folder`` the run is saved after ``every`` batches, and the same call goes on from there (from the
+    checkpoint before, where the last one is damaged): its result is the same, bit for bit, as that of a run that was
+    never stopped. ``model`` and ``settings`` describe what is run.
+    """
+    if not methods:
+        raise InputError("no adaptation methods to run; expected at least one")
+    if stream.length == float("inf") or stream.start or stream.shards > 1:
+        raise InputError("an infinite, sharded or already started stream; expected a whole one to run methods on")
+    if every < 1:
+        raise InputError(f"a checkpoint every {every} batches; expected at least 1")
+    info = _info(stream, methods, model, settings)
+    with held_folder(folder) if folder is not None else contextlib.nullcontext():
+        checkpoints = None if folder is None else Checkpoints(folder, info)
+        before = None if checkpoints is None else _resume(checkpoints, methods)
+        done, parts = (0, []) if before is None else (before.done, before.parts)
+        fresh: list[Columns] = []
+        begin = done
+        for number, batch in enumerate(_batches(stream, done, workers), start=1):
+            fresh.append(_predicted(batch, stream.images.ids, methods))
+            done += len(batch.labels)
+            if number % every == 0 or done == stream.length:
+                parts.append(_joined(fresh))
+                fresh = []
+                if checkpoints is not None:
+                    checkpoints.save(begin, parts[-1], {name: method.state_dict() for name, method in methods.items()})
+                begin = done
+            if progress is not None:
+                progress(done, int(stream.length))
+    return _result(parts, info)
+
+
+def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
+    rest = stream.resumed(start)
+    if workers == 0:
+        return iter(rest)
+    return iter(DataLoader(rest, batch_size=None, num_workers=workers))
+
+
+def _predicted(batch: Batch, ids: NDArray[np.int64], methods: Mapping[str, Adapts]) -> Columns:
+    scores = {name: method.adapt(batch.images) for name, method in methods.items()}
+    shown = ids[batch.rows.numpy()]
+    for name, found in scores.items():
+        check_below(batch.labels.numpy(), shown, found.shape[1], source="the stream", model=f"method {name}")
+    classes = {name: found.argmax(1) for name, found in scores.items()}
+    place = (batch.positions.numpy(), shown, batch.labels.numpy(), batch.steps.numpy())
+    return dict(zip(PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
+    whole = _joined(parts)
+    _, images, labels, steps = (whole.pop(name) for name in PLACE)
+    return StreamResult(labels, whole, info, images, steps)
+
+
+def _info(
+    stream: Stream, methods: Mapping[str, Adapts], model: Mapping[str, Any] | None, settings: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    described = {
+        "stream": stream.describe(),
+        "images": int(stream.length),
+        "batch": stream.batch,
+        "methods": list(methods),
+        "model": dict(model or {}),
+        "settings": dict(settings or {}),
+        "target": stream.walk.protocol.get("target"),
+        "blemish": VERSION,
+    }
+    taken = [name for name in methods if name in PLACE]
+    if taken:
+        raise InputError(f"a method named {taken[0]!r}; that name is taken by a column of the results")
+    plain: dict[str, Any] = json.loads(json.dumps(described))
+    return plain
+
+
+def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoint | None:
+    """Check that the folder holds this run, or nothing yet, and load the states of the checkpoint to go on from."""
+    folder, info = checkpoints.folder, checkpoints.info
+    path = folder / RUN_FILE
+    if not path.exists():
+        write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
+    elif different := differing(_read_info(folder), info):
+        raise InputError(f"{folder}: holds another run ({different}); choose another folder")
+    checkpoint = checkpoints.resume()
+    if checkpoint is not None:
+        for name, method in methods.items():
+            method.load_state_dict(checkpoint.states[name])
+    return checkpoint
+
+
+def _read_info(folder: Path) -> dict[str, Any]:
+    path = folder / RUN_FILE
+    try:
+        found = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; expected a folder that blemish ccc run made") from error
+    if not isinstance(found, dict) or not isinstance(found.get("methods"), list):
+        raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
+    return found
+
+
+def read_result(folder: Path) -> StreamResult:
+    """The result of a run, as far as it has come."""
+    info = _read_info(folder)
+    checkpoint = Checkpoints(folder, info).newest()
+    if checkpoint is None:
+        raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")
+    return _result(checkpoint.parts, info)

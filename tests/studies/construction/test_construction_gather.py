@@ -1,0 +1,98 @@
+"""From records to the tables that construction reads, and the whole way of ``blemish overlap`` on a toy."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from blemish.cli.main import app
+from blemish.core.errors import InputError
+from blemish.studies.construction.gather import gather_accuracies, gather_correct
+from synthetic_runs import write_run
+
+
+def test_correctness_image_by_image(tmp_path: Path) -> None:
+    right = np.arange(20) % 2 == 0
+    runs = [
+        write_run(tmp_path / name, name, {"clean": 1.0, "fog@1-5": right, "snow@1-5": ~right}, images=20)
+        for name in ("standard", "fog")
+    ]
+    found = gather_correct(runs)
+    assert found.models == ("standard", "fog")
+    assert found.settings == ("clean", "fog", "snow")
+    np.testing.assert_array_equal(found.correct[1], [np.ones(20, dtype=bool), right, ~right])
+
+
+def test_accuracies_are_means_over_severities(tmp_path: Path) -> None:
+    half, all_right = np.arange(20) % 2 == 0, np.ones(20, dtype=bool)
+    run = write_run(tmp_path, "m", {"clean": 1.0, "fog@1": all_right, "fog@2": half}, images=20)
+    table = gather_accuracies([run])
+    assert table.settings == ("clean", "fog")
+    assert table.accuracy("m", "fog") == pytest.approx(0.75)
+    with pytest.raises(InputError, match="fog at several severities"):
+        gather_correct([run])
+
+
+def test_runs_that_cannot_be_put_together(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "a", "a", {"clean": 1.0, "fog@1": 0.5}, images=20)
+    other = write_run(tmp_path / "b", "b", {"clean": 1.0, "snow@1": 0.5}, images=20)
+    with pytest.raises(InputError, match=r"differ in|other conditions"):
+        gather_correct([one, other])
+    with pytest.raises(InputError, match="several runs of a"):
+        gather_correct([one, one])
+    with pytest.raises(InputError, match="no runs"):
+        gather_correct([])
+
+
+def test_the_command(tmp_path: Path) -> None:
+    for name in ("standard", "fog"):
+        write_run(tmp_path / "runs", name, {"clean": 1.0, "fog@1-5": 0.5}, images=20)
+    for name in ("t.csv", "c.npz"):
+        result = CliRunner().invoke(app, ["build", "gather", str(tmp_path / "runs"), "-o", str(tmp_path / name)])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / name).is_file()
+    wrong = CliRunner().invoke(app, ["build", "gather", str(tmp_path / "runs"), "-o", str(tmp_path / "t.txt")])
+    assert wrong.exit_code == 2
+
+
+def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    base = generator.integers(0, 256, (3, 16, 16, 3))
+    for name in ("train", "test"):
+        images = np.clip(base[labels] + generator.integers(-60, 61, (60, 16, 16, 3)), 0, 255).astype(np.uint8)
+        np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
+    out = tmp_path / "out"
+    arguments = [
+        "overlap", "-c", "gaussian_noise,contrast", "-d", str(tmp_path / "train.npz"), "-t", str(tmp_path / "test.npz"),
+        "--arch", "small_net", "--epochs", "1", "--batch", "20", "--with-all", "-o", str(out),
+    ]  # fmt: skip
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    with (out / "accuracies.csv").open() as stream:
+        rows = list(csv.reader(stream))
+    assert [row[0] for row in rows[1:]] == ["standard", "gaussian_noise", "contrast", "all"]
+    assert rows[0][1:] == ["clean", "gaussian_noise", "contrast"]
+    with np.load(out / "correct.npz") as found:
+        assert found["correct"].shape == (4, 3, 60)
+        assert [f"{value:.4f}" for value in found["correct"][1].mean(1)] == [f"{float(v):.4f}" for v in rows[2][1:]]
+    assert (out / "overlap.csv").is_file()
+    with (out / "intervals.csv").open() as stream:
+        pairs = list(csv.reader(stream))
+    assert [row[:2] for row in pairs[1:]] == [["gaussian_noise", "contrast"]]
+    # After one epoch nothing is known.
+    assert "1 of 1 pairs have an interval wider than 0.5, or none" in " ".join(result.output.split())
+    remembered = CliRunner().invoke(app, [arguments[4] if i == 6 else text for i, text in enumerate(arguments)])
+    assert "is trained on and tested on" in " ".join(remembered.output.split())
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0, again.output
+    other = CliRunner().invoke(app, [*arguments, "--rate", "0.5"])
+    assert other.exit_code == 2
+    assert "schedule.rate" in other.output
+    single = CliRunner().invoke(app, ["overlap", "-c", "fog", *arguments[3:]])
+    assert single.exit_code == 2
+    assert "at least two" in single.output
