@@ -41,7 +41,7 @@ def main() -> None:
         rates[name] = rate(corrupt)
     for name, sequence in blemish.sequences.items():
 
-        def play(sequence: blemish.Sequence = sequence) -> int:
+        def play(sequence: blemish.PerturbationSequence = sequence) -> int:
             return sum(len(frame) for frame in sequence.frames(tensors[:4]))
 
         rates[name] = rate(play)

@@ -44,7 +44,7 @@ def write_images(folder: Path, count: int, side: int) -> Path:
 
 def some_images(start: int, stop: int, side: int) -> NDArray[np.uint8]:
     """Smooth random pictures with grain, made on the device."""
-    words = blemish.Words(0, torch.arange(start, stop), "perf", torch.device("cuda"))
+    words = blemish.CounterRng(0, torch.arange(start, stop), "perf", torch.device("cuda"))
     coarse = torch.nn.functional.interpolate(words.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic")
     grain = words.coarse_uniforms("grain", 3, side, side)
     return (
@@ -134,7 +134,7 @@ def main() -> None:
         start = time.perf_counter()
         # Its weights are random, and so are its answers.
         run = blemish.evaluate(
-            benchmark, model, source, Path(folder) / "out", batch_size=batch, report=clock, allow_chance=True
+            model, source, benchmark, out=Path(folder) / "out", batch_size=batch, report=clock, allow_chance=True
         )
         stop = time.perf_counter()
         first = min(clock.began.values())

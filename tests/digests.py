@@ -101,7 +101,7 @@ def small_run(folder: Path) -> blemish.Run:
     benchmark = Benchmark(
         "digests", "", "error", tuple(parse_condition(text) for text in CONDITIONS), Protocol(storage="jpeg85", crop=32)
     )
-    return blemish.evaluate(benchmark, model, source, folder, zipf=True)
+    return blemish.evaluate(model, source, benchmark, out=folder, zipf=True)
 
 
 def run_digests(folder: Path) -> Iterator[tuple[str, str]]:

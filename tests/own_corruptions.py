@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 
 import blemish
-from blemish.corruptions.base import column
+from blemish.corruptions.base import per_image
 
 
 def shade(images: Tensor, params: blemish.corruptions.severity.Params, draw: Tensor) -> Tensor:
     """Darken the image from a random side."""
     ramp = torch.linspace(0, 1, images.shape[-1], device=images.device).view(1, 1, 1, -1)
-    return images * (1 - column(params["depth"], images) * (ramp - draw).abs())
+    return images * (1 - per_image(params["depth"], images) * (ramp - draw).abs())
 
 
-def draw_side(shape: blemish.Shape, params: blemish.corruptions.severity.Params, words: blemish.Words) -> Tensor:
+def draw_side(shape: blemish.Shape, params: blemish.corruptions.severity.Params, words: blemish.CounterRng) -> Tensor:
     """Where the light comes from."""
     return words.uniforms("side", 1, 1, 1)
 

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.rng import Words, as_ids
+from blemish.core.rng import CounterRng, as_ids
 
 
 def pictures(count: int, channels: int, height: int, width: int, *, first: int = 0) -> Tensor:
     """Uint8 pictures (B, C, H, W); the same number always gives the same picture."""
-    words = Words(99, as_ids(range(first, first + count)), "pictures")
+    words = CounterRng(99, as_ids(range(first, first + count)), "pictures")
     coarse = words.uniforms("coarse", channels, 5, 7)
     smooth = F.interpolate(coarse, size=(height, width), mode="bilinear", align_corners=True)
     blocks = F.interpolate(words.uniforms("blocks", channels, 6, 4), size=(height, width), mode="nearest")

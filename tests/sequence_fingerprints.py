@@ -12,19 +12,19 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from blemish.corruptions.imagenet_p import Sequence, sequences
+from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from pictures import pictures
 
 PATH = Path(__file__).with_suffix(".json")
 SETTINGS = [(3, 1, "imagenet"), (12, 2, "imagenet64"), (30, 3, "imagenet")]
 
 
-def key(sequence: Sequence) -> str:
+def key(sequence: PerturbationSequence) -> str:
     """Name and version."""
     return f"{sequence.name}/{sequence.version}"
 
 
-def fingerprint(sequence: Sequence) -> list[float]:
+def fingerprint(sequence: PerturbationSequence) -> list[float]:
     """Means of the 12 × 12 blocks of three frames of three pictures, in levels."""
     images = pictures(3, 3, 56, 56)
     frames = [

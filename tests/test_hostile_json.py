@@ -87,7 +87,7 @@ def test_runs(tmp_path: Path) -> None:
         markdown(score_tables(readings))
         scores_json(readings)
         scores_csv(readings)
-        comparison_json(compare(readings[0].run, other, replicates=2, anyway=True))
+        comparison_json(compare(readings[0].run, other, replicates=2, allow_mismatch=True))
 
     assert not tracebacks(valid, run.folder / "run.json", read, [GONE, [None]])
 

@@ -86,7 +86,7 @@ class TestNotUtf8:
 
     def test_a_run(self, tree: Path, tmp_path: Path) -> None:
         data = folder_source(tree, mapping={BYTES: 0, "dog": 6})
-        run = evaluate(benchmark("fog@1"), model(name=f"net-{BYTES}"), data, tmp_path / BYTES, allow_chance=True)
+        run = evaluate(model(name=f"net-{BYTES}"), data, benchmark("fog@1"), out=tmp_path / BYTES, allow_chance=True)
         assert run.name == "net-caf\\xe9"
         again = open_run(run.folder)
         assert again.records(again.conditions[0]).images.tolist() == sorted(folder_source(tree).names)
@@ -126,7 +126,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "runs": lambda name: find_runs([name]),
     "walk": read_walk,
     "mapping": lambda name: folder_source(Path(__file__).parent, mapping=name),
-    "out": lambda name: evaluate(benchmark("fog@1"), model(), source(7), name),
+    "out": lambda name: evaluate(model(), source(7), benchmark("fog@1"), out=name),
 }
 
 
@@ -152,7 +152,7 @@ class TestLong:
 
     def test_a_run_of_them(self, tmp_path: Path) -> None:
         text = "+".join(["jpeg_compression@1"] * 15)
-        run = evaluate(benchmark(text), model(name="é" * 300), source(7), tmp_path)
+        run = evaluate(model(name="é" * 300), source(7), benchmark(text), out=tmp_path)
         assert len(os.fsencode(run.folder.name)) <= 255
         assert len(open_run(run.folder).records(parse_condition(text))) == 7
 

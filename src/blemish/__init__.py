@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from blemish.benchmarks.condition import Condition, parse_condition
     from blemish.benchmarks.files import load_benchmark
     from blemish.core.errors import InputError, Notice
-    from blemish.core.rng import Words, hash_id
+    from blemish.core.rng import CounterRng, hash_id
     from blemish.core.types import Shape
     from blemish.corruptions.base import Corruption
     from blemish.corruptions.catalog import Catalog, catalog
     from blemish.corruptions.compose import chain, random_severity
-    from blemish.corruptions.imagenet_p import Sequence, sequences
+    from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
     from blemish.corruptions.severity import SeverityTable, nearest_preset
     from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
@@ -43,19 +43,19 @@ __all__ = [
     "Condition",
     "Corrupt",
     "Corruption",
+    "CounterRng",
     "InputError",
     "NearChanceError",
     "Notice",
+    "PerturbationSequence",
     "Preprocessing",
     "Protocol",
     "Records",
     "Run",
-    "Sequence",
     "SeverityTable",
     "Shape",
     "Source",
     "Training",
-    "Words",
     "catalog",
     "chain",
     "compare",
@@ -92,12 +92,12 @@ _MODULES = {
     "Protocol": "benchmarks.benchmark",
     "Records": "evaluation.records",
     "Run": "evaluation.runs",
-    "Sequence": "corruptions.imagenet_p",
+    "PerturbationSequence": "corruptions.imagenet_p",
     "SeverityTable": "corruptions.severity",
     "Shape": "core.types",
     "Source": "data.source",
     "Training": "models.base",
-    "Words": "core.rng",
+    "CounterRng": "core.rng",
     "catalog": "corruptions.catalog",
     "chain": "corruptions.compose",
     "compare": "metrics.compare",

@@ -27,7 +27,7 @@ def benchmark() -> Benchmark:
 
 
 def test_measured_read_and_reported(tmp_path: Path) -> None:
-    run = evaluate(benchmark(), model(), source(), tmp_path)
+    run = evaluate(model(), source(), benchmark(), out=tmp_path)
     again = blemish.open_run(run.folder)
     assert [str(condition) for condition in again.conditions[1:]] == list(CONDITIONS)
     assert again.family(read_condition("mine:shaded@3")) == "mine"
@@ -38,13 +38,13 @@ def test_measured_read_and_reported(tmp_path: Path) -> None:
 
 def test_processes_give_the_same_records(tmp_path: Path) -> None:
     here = blemish.evaluate(
-        benchmark(), blemish.open_model("demo:plain", device="cpu"), "demo:digits", tmp_path / "one", limit=20
+        blemish.open_model("demo:plain", device="cpu"), "demo:digits", benchmark(), out=tmp_path / "one", limit=20
     )
     there = blemish.evaluate(
-        benchmark(),
         blemish.open_model("demo:plain", device="cpu"),
         "demo:digits",
-        tmp_path / "two",
+        benchmark(),
+        out=tmp_path / "two",
         limit=20,
         executor=Processes(2),
     )

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from blemish.cli.main import app
-from blemish.terminal.commands import friendly
+from blemish.terminal.commands import exit_on_input_error
 
 CODE = """
 import multiprocessing
@@ -151,7 +151,7 @@ def test_code_that_no_wrapper_is_around() -> None:
 
 @pytest.mark.parametrize(("error", "code"), [(SystemExit(0), 2), (typer.Exit(0), 2), (typer.Exit(130), 130)], ids=repr)
 def test_no_command_ends_well_before_its_end(error: BaseException, code: int) -> None:
-    @friendly
+    @exit_on_input_error
     def command() -> None:
         raise error
 

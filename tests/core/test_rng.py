@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words, as_ids, hash_id
+from blemish.core.rng import CounterRng, as_ids, hash_id
 
 RECORDED = [
     [2052219955, 370172260, -1448251310, -1384034365, -983027116],
@@ -27,8 +27,8 @@ LIMIT = 4.5
 
 
 @pytest.fixture(scope="module")
-def words() -> Words:
-    return Words(2024, as_ids(range(IDS)), "test")
+def words() -> CounterRng:
+    return CounterRng(2024, as_ids(range(IDS)), "test")
 
 
 def moments(values: np.ndarray, mean: float, variance: float, fourth: float) -> list[float]:
@@ -45,14 +45,14 @@ def moments(values: np.ndarray, mean: float, variance: float, fourth: float) -> 
     ]
 
 
-def test_normals_follow_the_normal_law(words: Words) -> None:
+def test_normals_follow_the_normal_law(words: CounterRng) -> None:
     values = words.normals("normals", PER_ID).double().numpy().ravel()
     assert np.abs(moments(values, 0, 1, 3.0)).max() < LIMIT
     assert stats.kstest(values, "norm").pvalue > 1e-5
 
 
 @pytest.mark.parametrize("kind", ["uniforms", "coarse_uniforms"])
-def test_uniforms_follow_the_uniform_law(words: Words, kind: str) -> None:
+def test_uniforms_follow_the_uniform_law(words: CounterRng, kind: str) -> None:
     values = getattr(words, kind)(kind, PER_ID).double().numpy().ravel()
     assert values.min() > 0
     assert values.max() < 1
@@ -60,16 +60,16 @@ def test_uniforms_follow_the_uniform_law(words: Words, kind: str) -> None:
     assert stats.kstest(values, "uniform").pvalue > 1e-5
 
 
-def test_extremes_are_as_rare_as_they_should_be(words: Words) -> None:
+def test_extremes_are_as_rare_as_they_should_be(words: CounterRng) -> None:
     """The largest of many uniforms: a bias of the outermost words, invisible in bytes and moments, shows here."""
     for kind, size in (("uniforms", 4000), ("raw", 4000)):
-        values = getattr(Words(9, as_ids(range(20_000)), "extremes"), kind)("x", size).double()
+        values = getattr(CounterRng(9, as_ids(range(20_000)), "extremes"), kind)("x", size).double()
         values = values / 2.0**32 + 0.5 if kind == "raw" else values
         for extreme in (values.max(1).values, 1 - values.min(1).values):
             assert stats.kstest(extreme.numpy() ** size, "uniform").pvalue > 1e-4
 
 
-def test_bytes_and_bits_are_even(words: Words) -> None:
+def test_bytes_and_bits_are_even(words: CounterRng) -> None:
     raw = words.raw("bytes", PER_ID).numpy()
     for position in range(4):
         counts = np.bincount(raw.view(np.uint8).reshape(-1, 4)[:, position], minlength=256)
@@ -79,7 +79,7 @@ def test_bytes_and_bits_are_even(words: Words) -> None:
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 4, 8, PER_ID // 4, PER_ID // 4 + 1, PER_ID // 2])
-def test_no_serial_correlation(words: Words, lag: int) -> None:
+def test_no_serial_correlation(words: CounterRng, lag: int) -> None:
     """Lags of a quarter matter because one hash makes four words that lie that far apart."""
     z = words.normals("normals", PER_ID).double().numpy()
     product = z[:, lag:] * z[:, :-lag]
@@ -87,8 +87,8 @@ def test_no_serial_correlation(words: Words, lag: int) -> None:
 
 
 @pytest.mark.parametrize("lag", [1, 2, 7, 64])
-def test_no_correlation_between_images_or_bits(words: Words, lag: int) -> None:
-    raw = Words(5, as_ids(range(20_000)), "ids").raw("x", 16).numpy().view(np.uint8)
+def test_no_correlation_between_images_or_bits(words: CounterRng, lag: int) -> None:
+    raw = CounterRng(5, as_ids(range(20_000)), "ids").raw("x", 16).numpy().view(np.uint8)
     bits = np.unpackbits(raw, axis=1).astype(np.float32) * 2 - 1
     score = (bits[lag:] * bits[:-lag]).sum(0) / (len(bits) - lag) ** 0.5
     assert np.abs(score).max() < LIMIT + 1  # the largest of 512
@@ -97,12 +97,12 @@ def test_no_correlation_between_images_or_bits(words: Words, lag: int) -> None:
     assert abs(product.sum() / product.size**0.5) < LIMIT
 
 
-def test_streams_seeds_and_scopes_are_independent(words: Words) -> None:
+def test_streams_seeds_and_scopes_are_independent(words: CounterRng) -> None:
     others = [
         words.normals("other", PER_ID),
-        Words(2025, words.ids, "test").normals("normals", PER_ID),
-        Words(2024, words.ids, "tesu").normals("normals", PER_ID),
-        Words(2024, words.ids + 2**32, "test").normals("normals", PER_ID),
+        CounterRng(2025, words.ids, "test").normals("normals", PER_ID),
+        CounterRng(2024, words.ids, "tesu").normals("normals", PER_ID),
+        CounterRng(2024, words.ids + 2**32, "test").normals("normals", PER_ID),
     ]
     z = words.normals("normals", PER_ID).double()
     for other in others:
@@ -118,16 +118,16 @@ def test_streams_seeds_and_scopes_are_independent(words: Words) -> None:
 )
 def test_values_do_not_depend_on_the_batch(ids: list[int], seed: int, count: int, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(ids))))
-    together = Words(seed, as_ids(ids))
-    shuffled = Words(seed, as_ids([ids[i] for i in order]))
+    together = CounterRng(seed, as_ids(ids))
+    shuffled = CounterRng(seed, as_ids([ids[i] for i in order]))
     for kind in ("raw", "uniforms", "coarse_uniforms", "normals"):
         batch = getattr(together, kind)("s", count)
         assert torch.equal(getattr(shuffled, kind)("s", count), batch[torch.tensor(order)])
-        alone = getattr(Words(seed, as_ids(ids[:1])), kind)("s", count)
+        alone = getattr(CounterRng(seed, as_ids(ids[:1])), kind)("s", count)
         assert torch.equal(alone, batch[:1])
 
 
-def test_integers_are_uniform_and_in_range(words: Words) -> None:
+def test_integers_are_uniform_and_in_range(words: CounterRng) -> None:
     values = words.integers("die", 10_000, high=6)
     assert values.min() == 0
     assert values.max() == 5
@@ -135,7 +135,7 @@ def test_integers_are_uniform_and_in_range(words: Words) -> None:
 
 
 def test_permutations_are_uniform() -> None:
-    words = Words(0, as_ids(range(24_000)))
+    words = CounterRng(0, as_ids(range(24_000)))
     order = words.permutations("p", 4)
     assert torch.equal(order.sort(1).values, torch.arange(4).expand(24_000, 4))
     code = (order * torch.tensor([64, 16, 4, 1])).sum(1)
@@ -177,12 +177,12 @@ def test_ids_wrap_and_names_hash_stably() -> None:
 
 def test_words_never_change() -> None:
     """First words of a stream, recorded when the generator was fixed: a change would change every pixel."""
-    assert Words(7, as_ids([42, -1]), "scope").raw("name", 5).tolist() == RECORDED
+    assert CounterRng(7, as_ids([42, -1]), "scope").raw("name", 5).tolist() == RECORDED
 
 
 def test_gpu_gives_the_same_words(device: torch.device) -> None:
-    here = Words(1, as_ids(range(5)), "x")
-    there = Words(1, as_ids(range(5)), "x", device)
+    here = CounterRng(1, as_ids(range(5)), "x")
+    there = CounterRng(1, as_ids(range(5)), "x", device)
     for kind in ("raw", "uniforms", "coarse_uniforms", "normals"):
         assert torch.equal(getattr(there, kind)("s", 1001).cpu(), getattr(here, kind)("s", 1001))
     assert torch.equal(there.permutations("p", 100).cpu(), here.permutations("p", 100))

@@ -18,7 +18,7 @@ import blemish
 from blemish import Catalog, Corruption, InputError, SeverityTable, catalog
 from blemish.benchmarks.benchmark import Protocol
 from blemish.corruptions import base
-from blemish.corruptions.base import column, quantise
+from blemish.corruptions.base import per_image, quantise
 from blemish.corruptions.compose import random_severity
 from blemish.export.recipe import make_recipe
 from blemish.export.sequences import make_sequence_recipe
@@ -282,12 +282,12 @@ class TestParts:
 
     def test_images_are_unit_floats_or_levels_as_asked(self) -> None:
         levels = pictures(1, 3, 8, 8)
-        for on_levels in (False, True):
+        for uint8_io in (False, True):
             for images in (levels, levels.float() / 255, levels.double() / 255):
-                corruption, spy = spied(on_levels=on_levels)
+                corruption, spy = spied(uint8_io=uint8_io)
                 corruption(images, severity=1)
                 (given,) = spy.images
-                if on_levels:
+                if uint8_io:
                     assert given.dtype == torch.uint8
                     assert torch.equal(given, levels)
                 else:
@@ -296,7 +296,7 @@ class TestParts:
 
     def test_float_images_go_to_the_nearest_level(self) -> None:
         """100.4 and 100.6 levels, where cutting off would give 100 twice."""
-        corruption, spy = spied(on_levels=True)
+        corruption, spy = spied(uint8_io=True)
         images = torch.full((1, 1, 8, 8), 100.4 / 255)
         images[..., 4:] = 100.6 / 255
         corruption(images, severity=1)
@@ -322,7 +322,7 @@ class TestQuantise:
 
 
 def test_a_column_has_one_value_per_image() -> None:
-    found = column(torch.tensor([1.5, 2.5], dtype=torch.float64), torch.zeros(2, 3, 8, 8))
+    found = per_image(torch.tensor([1.5, 2.5], dtype=torch.float64), torch.zeros(2, 3, 8, 8))
     assert found.shape == (2, 1, 1, 1)
     assert found.dtype == torch.float32
     assert found.flatten().tolist() == [1.5, 2.5]

@@ -71,9 +71,9 @@ CALLS: dict[str, Callable[[Path], object]] = {
     "random": lambda _: random_severity(blemish.catalog["frost"])(pictures(1, 3, 32, 32)),
     "recipe": lambda _: make_recipe(["frost"], [1]),
     "all of ImageNet-C": lambda _: make_recipe(),
-    "evaluate": lambda out: blemish.evaluate(benchmark("frost@1"), Constant(), nothing_is_read(), out),
-    "in a chain": lambda out: blemish.evaluate(benchmark("fog@1+frost@1"), Constant(), nothing_is_read(), out),
-    "imagenet-c": lambda out: blemish.evaluate("imagenet-c", Constant(), nothing_is_read(), out),
+    "evaluate": lambda out: blemish.evaluate(Constant(), nothing_is_read(), benchmark("frost@1"), out=out),
+    "in a chain": lambda out: blemish.evaluate(Constant(), nothing_is_read(), benchmark("fog@1+frost@1"), out=out),
+    "imagenet-c": lambda out: blemish.evaluate(Constant(), nothing_is_read(), "imagenet-c", out=out),
     "calibrate": lambda _: calibrated(),
     "stream": lambda _: Stream(from_source(nothing_is_read()), walk("fog", "frost")),
     "overlap": lambda out: train_all(
@@ -101,7 +101,7 @@ class TestOthersNeedNone:
     def test_a_part_of_a_benchmark_and_its_results(self, tmp_path: Path) -> None:
         part = blemish.load_benchmark("digits-c")
         part = replace(part, conditions=part.conditions[:2])
-        run = blemish.evaluate(part, "demo:plain", "demo:digits", tmp_path, limit=20)
+        run = blemish.evaluate("demo:plain", "demo:digits", part, out=tmp_path, limit=20)
         assert protocol_entry(part)["frost"] is None
         assert blemish.score(run, replicates=2).headline is not None
 
@@ -115,7 +115,7 @@ class TestOthersNeedNone:
         stored = blemish.open_stored(tmp_path / "set")
         clean = blemish.open_source(tmp_path / "clean.npz")
         model = blemish.from_module(Constant(), preprocessing=blemish.Preprocessing())
-        run = blemish.evaluate(benchmark("frost@1"), model, clean, tmp_path / "out", stored=stored)
+        run = blemish.evaluate(model, clean, benchmark("frost@1"), out=tmp_path / "out", stored=stored)
         assert run.info["protocol"]["frost"] is None
 
     def test_severity_0_and_streams_without_frost(self) -> None:
@@ -133,7 +133,7 @@ class TestDrawn:
         assert (drawn.family, drawn.table.rows) == (frost.family, frost.table.rows)
         assert drawn.files is None
         images = pictures(4, 3, 64, 64)
-        words = blemish.Words(3, torch.arange(4), drawn.stream or "")
+        words = blemish.CounterRng(3, torch.arange(4), drawn.stream or "")
         params = drawn.table.at([3.0] * 4, "imagenet64")
         both = [unit.draw(blemish.Shape.of(images), params, words) for unit in (drawn, frost)]
         assert torch.equal(both[0].texture, both[1].texture)
@@ -166,10 +166,10 @@ class TestAFolderOfYourOwn:
         frost = draw_pictures(tmp_path / "ice")
         runs = [
             blemish.evaluate(
-                benchmark("frost@3", frost=frost),
                 blemish.open_model("demo:plain", device="cpu"),
                 "demo:digits",
-                tmp_path / out,
+                benchmark("frost@3", frost=frost),
+                out=tmp_path / out,
                 limit=40,
                 batch_size=20,
                 executor=executor,
@@ -180,7 +180,7 @@ class TestAFolderOfYourOwn:
         parts = [run.part(blemish.parse_condition("frost@3"), 0) for run in runs]
         assert (parts[0].confidence == parts[1].confidence).all()
         drawn = blemish.evaluate(
-            benchmark("frost_drawn@3"), "demo:plain", "demo:digits", tmp_path / "drawn", limit=40, batch_size=20
+            "demo:plain", "demo:digits", benchmark("frost_drawn@3"), out=tmp_path / "drawn", limit=40, batch_size=20
         )
         other = drawn.part(blemish.parse_condition("frost_drawn@3"), 0)
         assert (parts[0].confidence != other.confidence).any()
@@ -188,9 +188,9 @@ class TestAFolderOfYourOwn:
     def test_a_run_is_not_continued_with_other_photographs(self, tmp_path: Path) -> None:
         folders = [draw_pictures(tmp_path / str(seed), seed) for seed in (1, 2)]
         settings = {"model": "demo:plain", "data": "demo:digits", "out": tmp_path / "out", "limit": 10}
-        blemish.evaluate(benchmark("frost@3", frost=folders[0]), **settings)  # type: ignore[arg-type]
+        blemish.evaluate(benchmark=benchmark("frost@3", frost=folders[0]), **settings)  # type: ignore[arg-type]
         with pytest.raises(blemish.InputError, match=r"protocol\.frost was"):
-            blemish.evaluate(benchmark("frost@3", frost=folders[1]), **settings)  # type: ignore[arg-type]
+            blemish.evaluate(benchmark=benchmark("frost@3", frost=folders[1]), **settings)  # type: ignore[arg-type]
 
     def test_chains_and_random_severities_keep_it(self, tmp_path: Path) -> None:
         mine = blemish.catalog.with_frost(draw_pictures(tmp_path))["frost"]

@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy import stats
 
-from blemish.core.rng import Words, as_ids
+from blemish.core.rng import CounterRng, as_ids
 from blemish.corruptions.lp import LP, radius
-from blemish.ops.balls import Norm, few_of, in_ball
+from blemish.ops.balls import Norm, exact_k_mask, in_ball
 
 DIMENSIONS = 3072
 UNITS = {unit.name: unit for unit in LP}
@@ -24,7 +24,7 @@ def norm_of(points: torch.Tensor, norm: Norm) -> np.ndarray:
 @pytest.mark.parametrize("dimensions", [2, 10, DIMENSIONS])
 def test_radius_law(norm: Norm, dimensions: int) -> None:
     """Uniform in a ball of d dimensions means that radius^d is uniform in (0, 1)."""
-    points = in_ball(Words(0, as_ids(range(4000))), norm, dimensions)
+    points = in_ball(CounterRng(0, as_ids(range(4000))), norm, dimensions)
     share = norm_of(points, norm) ** dimensions
     assert share.max() <= 1 + 1e-3
     assert stats.kstest(share, "uniform").pvalue > 1e-3
@@ -33,7 +33,7 @@ def test_radius_law(norm: Norm, dimensions: int) -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_directions_are_uniform(norm: Norm) -> None:
     """In two dimensions, against rejection sampling from the square that holds the ball."""
-    points = in_ball(Words(1, as_ids(range(20_000))), norm, 2).double().numpy()
+    points = in_ball(CounterRng(1, as_ids(range(20_000))), norm, 2).double().numpy()
     square = np.random.default_rng(0).uniform(-1, 1, (60_000, 2))
     inside = square[np.linalg.norm(square, ord={"l1": 1, "l2": 2, "linf": np.inf}[norm], axis=1) <= 1]
     for direction in (np.array([1.0, 0.0]), np.array([0.6, 0.8]), np.array([0.0, -1.0])):
@@ -41,7 +41,7 @@ def test_directions_are_uniform(norm: Norm) -> None:
 
 
 def test_coordinates_are_uncorrelated_and_signs_even() -> None:
-    points = in_ball(Words(2, as_ids(range(4000))), "l1", 64).double()
+    points = in_ball(CounterRng(2, as_ids(range(4000))), "l1", 64).double()
     points = points / points.std(0)
     correlation = (points.T @ points / len(points)).fill_diagonal_(0)
     assert correlation.abs().max() < 5 / 4000**0.5
@@ -50,13 +50,13 @@ def test_coordinates_are_uncorrelated_and_signs_even() -> None:
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_equal_severity_means_equal_mean_square(norm: Norm) -> None:
-    points = in_ball(Words(3, as_ids(range(2000))), norm, DIMENSIONS).double() * radius(norm, 0.1, DIMENSIONS)
+    points = in_ball(CounterRng(3, as_ids(range(2000))), norm, DIMENSIONS).double() * radius(norm, 0.1, DIMENSIONS)
     assert float(points.square().mean()) == pytest.approx(0.01 / 3, rel=0.01)
 
 
 def test_exactly_so_many_values_are_chosen_and_all_equally_often() -> None:
     count = torch.tensor([0, 1, 7, 50, 100] * 400)
-    mask = few_of(Words(4, as_ids(range(2000))), count, 10, 10)
+    mask = exact_k_mask(CounterRng(4, as_ids(range(2000))), count, 10, 10)
     assert torch.equal(mask.flatten(1).sum(1), count)
     sevens = mask[2::5].double().sum(0).flatten()
     assert stats.chisquare(sevens.numpy()).pvalue > 1e-3

@@ -14,7 +14,7 @@ from torch import Tensor
 
 import sequence_fingerprints
 from blemish.core.errors import InputError
-from blemish.corruptions.imagenet_p import Sequence, Sequences, sequences, strides
+from blemish.corruptions.imagenet_p import PerturbationSequence, Sequences, sequences, strides
 from blemish.corruptions.imagenet_p import sequence as sequences_base
 from blemish.data.demo import demo_picture
 from pictures import centre, kinds, pictures
@@ -37,7 +37,7 @@ STILL = {
 
 
 @pytest.fixture(params=NAMES)
-def sequence(request: pytest.FixtureRequest) -> Sequence:
+def sequence(request: pytest.FixtureRequest) -> PerturbationSequence:
     return sequences[request.param]
 
 
@@ -48,7 +48,7 @@ class TestEverySequence:
         assert [name for name in NAMES if sequences[name].noise] == NOISES
         assert all(name == member.name and member.family == "p" for name, member in sequences.items())
 
-    def test_frame_counts_and_shapes(self, sequence: Sequence) -> None:
+    def test_frame_counts_and_shapes(self, sequence: PerturbationSequence) -> None:
         frames = list(sequence.frames(pictures(2, 3, 72, 80), preset="imagenet"))
         assert len(frames) == sequence.length() == (41 if sequence.name == "p:translate" else 31)
         small = list(sequence.frames(pictures(2, 3, 72, 80)))
@@ -65,13 +65,13 @@ class TestEverySequence:
         assert sequences["p:snow"].frame(pictures(1, 3, 50, 60), 0, crop=32).shape[-2:] == (32, 32)
         assert sequences["p:snow"].frame(pictures(1, 3, 50, 60), 0, crop=(50, 40)).shape[-2:] == (50, 40)
 
-    def test_random_access_equals_the_generator(self, sequence: Sequence) -> None:
+    def test_random_access_equals_the_generator(self, sequence: PerturbationSequence) -> None:
         images = pictures(2, 3, 40, 48)
         for index, frame in enumerate(sequence.frames(images, seed=5, ids=[7, 9], crop=32)):
             if index in (0, 1, 9, 15, 30):
                 assert torch.equal(sequence.frame(images, index, seed=5, ids=[7, 9], crop=32), frame)
 
-    def test_input_survives_and_frames_have_memory_of_their_own(self, sequence: Sequence) -> None:
+    def test_input_survives_and_frames_have_memory_of_their_own(self, sequence: PerturbationSequence) -> None:
         images = pictures(1, 3, 32, 32)
         before = images.clone()
         kept = [(frame, frame.clone()) for frame in sequence.frames(images)]
@@ -81,7 +81,7 @@ class TestEverySequence:
 
     @pytest.mark.parametrize("size", [(3, 40, 44), (1, 27, 27), (3, 67, 67), (3, 96, 31), (3, 48, 130)])
     def test_pixels_do_not_depend_on_the_batch(
-        self, sequence: Sequence, size: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+        self, sequence: PerturbationSequence, size: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         images = pictures(5, *size)
         crop = min(size[1:]) - 4
@@ -96,7 +96,7 @@ class TestEverySequence:
             alone = sequence.frame(images[3:4], index, seed=2, ids=[3], crop=crop)
             assert torch.equal(alone[0], expected[3])
 
-    def test_seeds_and_ids_decide(self, sequence: Sequence) -> None:
+    def test_seeds_and_ids_decide(self, sequence: PerturbationSequence) -> None:
         image = pictures(1, 3, 64, 64)
         one = sequence.frame(image, 5, seed=0, ids=[1])
         random = sequence.noise or sequence.name in ("p:snow", "p:spatter")
@@ -104,24 +104,24 @@ class TestEverySequence:
         assert torch.equal(sequence.frame(image, 5, seed=0, ids=[2]), one) != random
 
     @pytest.mark.parametrize("size", [(8, 8), (31, 57), (57, 31)])
-    def test_gray_and_odd_sizes(self, sequence: Sequence, size: tuple[int, int]) -> None:
+    def test_gray_and_odd_sizes(self, sequence: PerturbationSequence, size: tuple[int, int]) -> None:
         for channels in (1, 3):
             images = pictures(2, channels, *size)
             frames = list(sequence.frames(images, preset="imagenet"))
             assert all(frame.shape == images.shape for frame in frames)
 
-    def test_black_and_white_images_survive(self, sequence: Sequence) -> None:
+    def test_black_and_white_images_survive(self, sequence: PerturbationSequence) -> None:
         images = torch.stack([torch.zeros(3, 24, 24), torch.full((3, 24, 24), 255)]).to(torch.uint8)
         assert len(list(sequence.frames(images, preset="imagenet"))) >= 31
 
     @pytest.mark.parametrize("channels", [1, 3])
-    def test_kind_and_layout_of_tensors_do_not_matter(self, sequence: Sequence, channels: int) -> None:
+    def test_kind_and_layout_of_tensors_do_not_matter(self, sequence: PerturbationSequence, channels: int) -> None:
         images = pictures(2, channels, 33, 40)
         expected = sequence.frame(images, 4)
         for kind, tensors in kinds(images).items():
             assert torch.equal(sequence.frame(tensors, 4), expected), kind
 
-    def test_the_caller_keeps_its_settings(self, sequence: Sequence) -> None:
+    def test_the_caller_keeps_its_settings(self, sequence: PerturbationSequence) -> None:
         images = pictures(1, 3, 32, 32)
         expected = [sequence.frame(images, index) for index in range(3)]
         torch.manual_seed(0)
@@ -133,7 +133,7 @@ class TestEverySequence:
                 assert torch.equal(frame, wanted)
         assert torch.equal(torch.get_rng_state(), state)
 
-    def test_frames_are_not_held(self, sequence: Sequence) -> None:
+    def test_frames_are_not_held(self, sequence: PerturbationSequence) -> None:
         seen: list[weakref.ref[Tensor]] = []
         most = 0
         for frame in sequence.frames(pictures(2, 3, 32, 32)):
@@ -142,7 +142,7 @@ class TestEverySequence:
             most = max(most, sum(reference() is not None for reference in seen))
         assert most <= 2
 
-    def test_one_frame_differs_little_from_the_next(self, sequence: Sequence) -> None:
+    def test_one_frame_differs_little_from_the_next(self, sequence: PerturbationSequence) -> None:
         """Small steps are what the benchmark is about. A smear of whole pixels may stay the same over 4 degrees."""
         images = torch.from_numpy(np.array(demo_picture(256))).permute(2, 0, 1)[None]
         frames = [frame.double() for frame in sequence.frames(images)]
@@ -150,7 +150,7 @@ class TestEverySequence:
         assert max(changes) < 24
         assert sum(float(change) > 0 for change in changes) >= len(changes) - 2
 
-    def test_pixels_never_change_silently(self, sequence: Sequence) -> None:
+    def test_pixels_never_change_silently(self, sequence: PerturbationSequence) -> None:
         """Block means recorded when this version of the sequence was fixed (tests/sequence_fingerprints.py)."""
         recorded = json.loads(sequence_fingerprints.PATH.read_text())
         key = sequence_fingerprints.key(sequence)
@@ -158,12 +158,12 @@ class TestEverySequence:
         now = torch.tensor(sequence_fingerprints.fingerprint(sequence))
         assert (now - torch.tensor(recorded[key])).abs().max() < 0.1
 
-    def test_it_travels_between_processes(self, sequence: Sequence) -> None:
+    def test_it_travels_between_processes(self, sequence: PerturbationSequence) -> None:
         images = pictures(1, 3, 24, 24)
         twin = pickle.loads(pickle.dumps(sequence))
         assert torch.equal(twin.frame(images, 2), sequence.frame(images, 2))
 
-    def test_gpu_agrees(self, sequence: Sequence, device: torch.device) -> None:
+    def test_gpu_agrees(self, sequence: PerturbationSequence, device: torch.device) -> None:
         images = pictures(4, 3, 256, 256)
         there = sequence.frames(images.to(device))
         for index, (a, b) in enumerate(zip(sequence.frames(images), there, strict=True)):

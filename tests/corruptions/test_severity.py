@@ -17,7 +17,7 @@ import torch
 from hypothesis import given, settings
 
 import blemish
-from blemish.core.rng import Words, as_ids
+from blemish.core.rng import CounterRng, as_ids
 from blemish.corruptions import severity as module
 from blemish.corruptions.severity import SeverityTable, check_severity, preset_sizes
 from conftest import SHARED
@@ -161,7 +161,7 @@ def test_fractional_severities_by_hand(name: str, level: float) -> None:
 def test_glass_moves_pixels_by_one_at_least() -> None:
     """At ½ the distance is rounded to 0 and there is one pass, which goes to −1 … 0; at ¼ there is none."""
     glass = blemish.catalog["glass_blur"]
-    words = Words(0, as_ids([0]), "glass_blur")
+    words = CounterRng(0, as_ids([0]), "glass_blur")
     assert row("glass_blur", 0.5) == [0.35, 0, 1]
     moved = glass.draw(blemish.Shape(3, 32, 32), glass.table.at([0.5], "imagenet"), words)
     for offsets in moved:

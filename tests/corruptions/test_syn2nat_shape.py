@@ -172,7 +172,7 @@ def test_a_line_kernel_is_a_mean() -> None:
 @pytest.mark.parametrize("name", ["blur", "gaussian_blur", "median_blur", "motion_blur"])
 def test_kernels_grow_with_the_image_and_shrink_with_severity(name: str) -> None:
     unit = UNITS[name]
-    words = blemish.Words(0, torch.arange(50), unit.name)
+    words = blemish.CounterRng(0, torch.arange(50), unit.name)
 
     def drawn(severity: float, side: int) -> Tensor:
         (values,) = unit.draw(blemish.Shape(3, side, side), unit.table.at([severity] * 50, "any"), words)

@@ -126,7 +126,7 @@ class TestRun:
         steps: list[Step] = []
         poor = replace(model(), forward=at_chance)
         with pytest.raises(NearChanceError, match=r"model toy: clean accuracy 14\.3 %") as caught:
-            evaluate(WANTED, poor, source(70), tmp_path, report=steps.append)
+            evaluate(poor, source(70), WANTED, out=tmp_path, report=steps.append)
         for word in ("labels", "normalisation", "channels", "order", "--anyway", "allow_chance=True"):
             assert word in str(caught.value)
         assert isinstance(caught.value, InputError)
@@ -138,14 +138,14 @@ class TestRun:
         poor = replace(model(), forward=at_chance)
         for _ in range(2):  # the second time the clean images are there already
             with pytest.raises(NearChanceError):
-                evaluate(WANTED, poor, source(70), tmp_path)
+                evaluate(poor, source(70), WANTED, out=tmp_path)
         assert open_run(tmp_path / "toy").info["allow_chance"] is False
         steps: list[Step] = []
-        run = evaluate(WANTED, poor, source(70), tmp_path, allow_chance=True, report=steps.append)
+        run = evaluate(poor, source(70), WANTED, out=tmp_path, allow_chance=True, report=steps.append)
         assert {step.condition for step in steps} == {"fog@1", "fog@2"}
         assert run.info["allow_chance"] is True
         # What was allowed once is remembered, and a finished run is no run to be stopped.
-        again = evaluate(WANTED, poor, source(70), tmp_path)
+        again = evaluate(poor, source(70), WANTED, out=tmp_path)
         assert again.info["allow_chance"] is True
 
     def test_a_model_that_is_better_goes_on(self, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ class TestRun:
 
         shades = [np.full((32, 32, 3), 30 * (i % CLASSES) + 5, dtype=np.uint8) for i in range(70)]
         images = replace(source(70), read=lambda i: blemish.data.pictures.Image.fromarray(shades[i]))
-        run = evaluate(benchmark("contrast@1"), replace(model(), forward=good), images, tmp_path)
+        run = evaluate(replace(model(), forward=good), images, benchmark("contrast@1"), out=tmp_path)
         assert run.finished(parse_condition("contrast@1"))
         assert run.info["allow_chance"] is False
 
@@ -168,7 +168,7 @@ class TestRun:
 
         poor = replace(model(), forward=lambda values: at_chance(values).roll(2, 1))
         with pytest.raises(NearChanceError):
-            evaluate(WANTED, poor, source(70), tmp_path, limit=3, enough=enough)
+            evaluate(poor, source(70), WANTED, out=tmp_path, limit=3, stop_when=enough)
         assert looks
         assert looks[-1] < 5
         assert open_run(tmp_path / "toy").stages == looks[-1] + 1
@@ -176,9 +176,9 @@ class TestRun:
     def test_workers_stop_too(self, tmp_path: Path) -> None:
         wanted = for_workers(*(f"{name}@{level}" for name in ("contrast", "fog", "snow") for level in range(1, 6)))
         with pytest.raises(NearChanceError):
-            evaluate(wanted, Net(), pictures(), tmp_path, batch_size=4, executor=Processes(2, threads=1))
+            evaluate(Net(), pictures(), wanted, out=tmp_path, batch_size=4, executor=Processes(2, threads=1))
         run = open_run(tmp_path / "Net")
         assert run.finished(CLEAN)
         assert not all(run.finished(condition) for condition in run.conditions)
-        again = evaluate(wanted, Net(), pictures(), tmp_path, batch_size=4, allow_chance=True)
+        again = evaluate(Net(), pictures(), wanted, out=tmp_path, batch_size=4, allow_chance=True)
         assert all(again.finished(condition) for condition in again.conditions)

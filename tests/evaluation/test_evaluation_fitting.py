@@ -62,7 +62,7 @@ def test_some_of_imagenets_classes_from_python(imagenette: Path, tmp_path: Path)
     net = blemish.from_module(Shade(), preprocessing=KNOWN)
     wanted = benchmark("contrast@1")
     with pytest.warns(Notice, match="4 class folders named by WordNet ids") as told:
-        run = blemish.evaluate(wanted, net, imagenette, tmp_path / "out")
+        run = blemish.evaluate(net, imagenette, wanted, out=tmp_path / "out")
     assert len(told) == 1
     assert told[0].filename == __file__, "the warning is at the user's own line"
     assert run.correct(run.conditions[0]).all()
@@ -71,21 +71,23 @@ def test_some_of_imagenets_classes_from_python(imagenette: Path, tmp_path: Path)
     assert header["protocol"]["labels"] == "imagenet"
     assert header["model"]["outputs"] == 1000
     given = blemish.open_source(imagenette, mapping="imagenet")
-    again = blemish.evaluate(wanted, net, given, tmp_path / "out")  # the same run, which is continued
+    again = blemish.evaluate(net, given, wanted, out=tmp_path / "out")  # the same run, which is continued
     assert again.info == run.info
 
 
 def test_other_labels_are_another_run(imagenette: Path, tmp_path: Path) -> None:
     net = replace(blemish.from_module(Shade(4), preprocessing=KNOWN), name="Shade")
-    evaluate(benchmark("contrast@1"), net, imagenette, tmp_path / "out")
+    evaluate(net, imagenette, benchmark("contrast@1"), out=tmp_path / "out")
     ordered = blemish.open_source(imagenette, mapping={imagenet_wnids()[i]: 3 - n for n, i in enumerate(CLASSES_THERE)})
     with pytest.raises(InputError, match=r"holds results of another run \(protocol.labels was .class folders in order"):
-        evaluate(benchmark("contrast@1"), net, ordered, tmp_path / "out")
+        evaluate(net, ordered, benchmark("contrast@1"), out=tmp_path / "out")
 
 
 def test_folders_that_fit_nothing_are_refused_before_anything_is_written(imagenette: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"4 class folders .* but model Shade has 100 outputs"):
-        evaluate(benchmark("contrast@1"), blemish.from_module(Shade(100), preprocessing=KNOWN), imagenette, tmp_path)
+        evaluate(
+            blemish.from_module(Shade(100), preprocessing=KNOWN), imagenette, benchmark("contrast@1"), out=tmp_path
+        )
     assert not (tmp_path / "Shade").exists()
 
 
@@ -96,7 +98,7 @@ def test_skipped_classes_do_not_count(imagenette: Path, tmp_path: Path) -> None:
 
     net = blemish.from_module(WithBackground(), preprocessing=KNOWN, skip_classes=1)
     with pytest.warns(Notice, match="1,000 outputs"):
-        run = evaluate(benchmark("contrast@1"), net, imagenette, tmp_path / "out")
+        run = evaluate(net, imagenette, benchmark("contrast@1"), out=tmp_path / "out")
     assert run.correct(run.conditions[0]).all()
 
 
@@ -104,7 +106,7 @@ def test_arrays_are_refused_where_a_label_has_no_output(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=np.zeros((8, 32, 32, 3), dtype=np.uint8), labels=np.arange(8))
     net = blemish.from_module(Shade(5), preprocessing=KNOWN)
     with pytest.raises(InputError, match="x: image 7 has the label 7, but model Shade has 5 outputs"):
-        evaluate(benchmark("contrast@1"), net, tmp_path / "x.npz", tmp_path / "out")
+        evaluate(net, tmp_path / "x.npz", benchmark("contrast@1"), out=tmp_path / "out")
 
 
 class TestAssumedInput:
@@ -121,7 +123,7 @@ class TestAssumedInput:
 
     def test_from_python(self, tmp_path: Path) -> None:
         with pytest.warns(Notice, match="nothing says what its input is like"):
-            evaluate(benchmark("contrast@1"), Shade(CLASSES), source(), tmp_path)
+            evaluate(Shade(CLASSES), source(), benchmark("contrast@1"), out=tmp_path)
 
 
 class TestCounting:
@@ -169,5 +171,5 @@ class TestCounting:
             raise LookupError("no such layer")
 
         with pytest.raises(InputError, match=r"no such layer.*failures.txt"):
-            evaluate(benchmark("fog@1"), replace(model(), forward=broken), source(), tmp_path)
+            evaluate(replace(model(), forward=broken), source(), benchmark("fog@1"), out=tmp_path)
         assert "in broken" in (tmp_path / "toy" / "failures.txt").read_text()

@@ -23,13 +23,13 @@ from toy_runs import benchmark, evaluate, forward, model, source
 
 def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
     wanted = benchmark("fog@1", "fog@2")
-    run = evaluate(wanted, model(), source(), tmp_path)
+    run = evaluate(model(), source(), wanted, out=tmp_path)
     before = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*.parquet")}
     missing = record_path(run.folder, parse_condition("fog@2"))
     content = missing.read_bytes()
     missing.unlink()
     steps: list[Step] = []
-    again = evaluate(wanted, model(), source(), tmp_path, report=steps.append)
+    again = evaluate(model(), source(), wanted, out=tmp_path, report=steps.append)
     assert {step.condition for step in steps} == {"fog@2"}
     assert steps[0].done == 40
     assert steps[-1] == Step("fog@2", 60, 60)
@@ -52,23 +52,23 @@ def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
 )
 def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, change: dict[str, object], field: str) -> None:
     settings: dict[str, object] = {"wanted": benchmark("fog@1"), "model": model(), "source": source(), "limit": None}
-    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    run = evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
     before = (run.folder / "run.json").read_bytes()
     wanted = {**settings, **change}
     with pytest.raises(InputError, match="holds results of another run") as caught:
-        evaluate(wanted["wanted"], wanted["model"], wanted["source"], tmp_path, limit=wanted["limit"])  # type: ignore[arg-type]
+        evaluate(wanted["model"], wanted["source"], wanted["wanted"], out=tmp_path, limit=wanted["limit"])  # type: ignore[arg-type]
     assert field in str(caught.value)
     assert (run.folder / "run.json").read_bytes() == before
 
 
 def test_a_wider_interval_does_not_cut_a_finished_run_short(tmp_path: Path) -> None:
-    settings = (benchmark("fog@1"), model(), source(70), tmp_path)
-    evaluate(*settings, limit=10, enough=lambda _, look: look == 3)
+    settings = (model(), source(70), benchmark("fog@1"))
+    evaluate(*settings, out=tmp_path, limit=10, stop_when=lambda _, look: look == 3)
     pictures = (tmp_path / "toy" / "pictures.npz").read_bytes()
-    again = evaluate(*settings, limit=10, enough=lambda *_: True)
+    again = evaluate(*settings, out=tmp_path, limit=10, stop_when=lambda *_: True)
     assert again.stages == 3
     assert (tmp_path / "toy" / "pictures.npz").read_bytes() == pictures
-    further = evaluate(*settings, limit=10, enough=lambda _, look: look == 4)
+    further = evaluate(*settings, out=tmp_path, limit=10, stop_when=lambda _, look: look == 4)
     assert further.stages == 4
     assert (tmp_path / "toy" / "pictures.npz").read_bytes() != pictures
 
@@ -76,37 +76,37 @@ def test_a_wider_interval_does_not_cut_a_finished_run_short(tmp_path: Path) -> N
 def test_a_first_attempt_that_failed_binds_nobody(tmp_path: Path) -> None:
     broken = replace(model(), forward=lambda values: forward(values)[:, :2])
     with pytest.raises(InputError, match="expected labels below 2"):
-        evaluate(benchmark("fog@1"), broken, source(), tmp_path)
-    run = evaluate(benchmark("fog@2"), model(weights="w2"), source(30), tmp_path)
+        evaluate(broken, source(), benchmark("fog@1"), out=tmp_path)
+    run = evaluate(model(weights="w2"), source(30), benchmark("fog@2"), out=tmp_path)
     assert len(run.records(parse_condition("fog@2"))) == 30
 
 
 def test_a_model_that_changed_is_not_continued_with(tmp_path: Path) -> None:
     wanted = benchmark("fog@1", "fog@2")
-    run = evaluate(wanted, model(), source(), tmp_path)
+    run = evaluate(model(), source(), wanted, out=tmp_path)
     record_path(run.folder, parse_condition("fog@2")).unlink()
     other = replace(model(), forward=lambda values: forward(values).flip(1))
     with pytest.raises(InputError, match="no longer says what it said"):
-        evaluate(wanted, other, source(), tmp_path)
+        evaluate(other, source(), wanted, out=tmp_path)
 
 
 def test_zipf_distances_can_be_asked_for_later(tmp_path: Path) -> None:
     wanted = benchmark("p:translate@1", "fog@1")
     condition = parse_condition("p:translate@1")
-    assert evaluate(wanted, model(), source(4), tmp_path).records(condition).zipf is None
+    assert evaluate(model(), source(4), wanted, out=tmp_path).records(condition).zipf is None
     steps: list[Step] = []
-    run = evaluate(wanted, model(), source(4), tmp_path, zipf=True, report=steps.append)
+    run = evaluate(model(), source(4), wanted, out=tmp_path, zipf=True, report=steps.append)
     assert {step.condition for step in steps} == {"p:translate@1"}
     assert run.records(condition).zipf is not None
     # Having them does no harm to those who do not ask.
-    assert evaluate(wanted, model(), source(4), tmp_path).records(condition).zipf is not None
+    assert evaluate(model(), source(4), wanted, out=tmp_path).records(condition).zipf is not None
 
 
 def test_damaged_records_are_not_skipped(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    run = evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
     record_path(run.folder, parse_condition("fog@1")).write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(InputError, match="remove the file to measure it again"):
-        evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+        evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
 
 
 CHILD = """
@@ -120,7 +120,7 @@ def slow(values):
     return forward(values)
 
 wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
-evaluate(wanted, replace(model(), forward=slow), source(), sys.argv[2], batch_size=4)
+evaluate(replace(model(), forward=slow), source(), wanted, out=sys.argv[2], batch_size=4)
 """
 
 
@@ -138,9 +138,9 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
     for path in records.glob("*.parquet"):
         assert len(read_records(path)) == 20
     wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
-    run = evaluate(wanted, model(), source(), tmp_path / "killed", batch_size=4)
+    run = evaluate(model(), source(), wanted, out=tmp_path / "killed", batch_size=4)
     assert {name: (records / name).stat().st_mtime_ns for name in finished} == finished
-    whole = evaluate(wanted, model(), source(), tmp_path / "whole", batch_size=4)
+    whole = evaluate(model(), source(), wanted, out=tmp_path / "whole", batch_size=4)
     for condition in wanted.conditions:
         assert record_path(run.folder, condition).read_bytes() == record_path(whole.folder, condition).read_bytes()
     assert not [*run.folder.glob(".blemish-unfinished/*")]
@@ -149,13 +149,13 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     def second(step: Step) -> None:
         with pytest.raises(InputError, match="another run is writing"):
-            evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+            evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
 
-    evaluate(benchmark("fog@1"), model(), source(), tmp_path, report=second)
+    evaluate(model(), source(), benchmark("fog@1"), out=tmp_path, report=second)
 
 
 def test_damaged_records_are_named(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path)
+    run = evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
     path = record_path(run.folder, parse_condition("fog@1"))
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"fog@1\.parquet: not a readable file of records"):
@@ -163,8 +163,8 @@ def test_damaged_records_are_named(tmp_path: Path) -> None:
 
 
 def test_records_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "a")
-    other = evaluate(benchmark("fog@1", seed=1), model(), source(), tmp_path / "b")
+    run = evaluate(model(), source(), benchmark("fog@1"), out=tmp_path / "a")
+    other = evaluate(model(), source(), benchmark("fog@1", seed=1), out=tmp_path / "b")
     condition = parse_condition("fog@1")
     record_path(run.folder, condition).write_bytes(record_path(other.folder, condition).read_bytes())
     with pytest.raises(InputError, match="its protocol is not that of"):

@@ -20,7 +20,7 @@ from toy_runs import CLASSES, benchmark, evaluate, forward, model, picture, sour
 
 
 def test_records_say_what_the_model_said(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@2", "fog@1-5", seed=3), model(), source(), tmp_path, batch_size=6)
+    run = evaluate(model(), source(), benchmark("fog@2", "fog@1-5", seed=3), out=tmp_path, batch_size=6)
     assert [str(condition) for condition in run.conditions] == ["clean", "fog@2", "fog@1-5"]
     images = torch.stack([torch.from_numpy(np.array(picture(i))).permute(2, 0, 1) for i in range(20)])
     foggy = blemish.corrupt(images, "fog", severity=2, seed=3)
@@ -35,7 +35,7 @@ def test_records_say_what_the_model_said(tmp_path: Path) -> None:
 
 
 def test_the_header_states_the_protocol(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@2", seed=3, storage="jpeg85", crop=24), model(), source(), tmp_path)
+    run = evaluate(model(), source(), benchmark("fog@2", seed=3, storage="jpeg85", crop=24), out=tmp_path)
     header = read_records(record_path(run.folder, parse_condition("fog@2"))).header
     assert header["condition"] == "fog@2"
     assert header["protocol"] == {
@@ -62,8 +62,8 @@ def test_the_header_states_the_protocol(tmp_path: Path) -> None:
 def test_batches_do_not_change_records(tmp_path: Path, storage: str) -> None:
     sizes = ((32, 32), (24, 40), (32, 32))
     wanted = benchmark("gaussian_noise@3", "fog@2+contrast@1", "p:gaussian_noise@1", "p:translate@2", storage=storage)
-    one = evaluate(wanted, model(), source(sizes=sizes), tmp_path / "one", batch_size=1, zipf=True)
-    many = evaluate(wanted, model(), source(sizes=sizes), tmp_path / "many", batch_size=7, zipf=True)
+    one = evaluate(model(), source(sizes=sizes), wanted, out=tmp_path / "one", batch_size=1, zipf=True)
+    many = evaluate(model(), source(sizes=sizes), wanted, out=tmp_path / "many", batch_size=7, zipf=True)
     for condition in wanted.conditions:
         a, b = one.records(condition), many.records(condition)
         assert a.images.tolist() == b.images.tolist()
@@ -77,8 +77,8 @@ def test_batches_do_not_change_records(tmp_path: Path, storage: str) -> None:
 
 
 def test_storage_as_jpeg_changes_corrupted_images_only(tmp_path: Path) -> None:
-    raw = evaluate(benchmark("contrast@2"), model(), source(), tmp_path / "raw")
-    jpeg = evaluate(benchmark("contrast@2", storage="jpeg85"), model(), source(), tmp_path / "jpeg")
+    raw = evaluate(model(), source(), benchmark("contrast@2"), out=tmp_path / "raw")
+    jpeg = evaluate(model(), source(), benchmark("contrast@2", storage="jpeg85"), out=tmp_path / "jpeg")
     clean, dark = raw.conditions
     np.testing.assert_array_equal(raw.records(clean).confidence, jpeg.records(clean).confidence)
     assert (raw.records(dark).confidence != jpeg.records(dark).confidence).any()
@@ -86,7 +86,7 @@ def test_storage_as_jpeg_changes_corrupted_images_only(tmp_path: Path) -> None:
 
 def test_frames_are_those_of_the_sequence(tmp_path: Path) -> None:
     wanted = benchmark("p:translate@2", resize=48, crop=32)
-    run = evaluate(wanted, model(), source(5, ((48, 60),)), tmp_path, zipf=True)
+    run = evaluate(model(), source(5, ((48, 60),)), wanted, out=tmp_path, zipf=True)
     found = run.records(parse_condition("p:translate@2"))
     sequence = blemish.sequences["p:translate"]
     images = torch.stack([torch.from_numpy(np.array(picture(i, (48, 60)))).permute(2, 0, 1) for i in range(5)])
@@ -106,20 +106,20 @@ def test_frames_are_those_of_the_sequence(tmp_path: Path) -> None:
 
 def test_several_models_share_a_folder(tmp_path: Path) -> None:
     for name in ("one", "two/../x", "…"):
-        evaluate(benchmark("fog@1"), model(name), source(), tmp_path)
+        evaluate(model(name), source(), benchmark("fog@1"), out=tmp_path)
     assert sorted(run.name for run in find_runs([tmp_path])) == sorted(["one", "two/../x", "…"])
     assert all(run.folder.parent == tmp_path for run in find_runs([tmp_path]))
 
 
 def test_long_names_and_strange_models(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model("ä" * 300), source(), tmp_path)
+    run = evaluate(model("ä" * 300), source(), benchmark("fog@1"), out=tmp_path)
     assert run.name == "ä" * 300
     with pytest.raises(InputError, match="a model of type function"):
-        evaluate(benchmark("fog@1"), forward, source(), tmp_path)  # type: ignore[arg-type]
+        evaluate(forward, source(), benchmark("fog@1"), out=tmp_path)  # type: ignore[arg-type]
 
 
 def test_a_limit_takes_all_classes_in_proportion(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model(), source(70), tmp_path, limit=14)
+    run = evaluate(model(), source(70), benchmark("fog@1"), out=tmp_path, limit=14)
     labels = run.records(run.conditions[0]).labels
     assert sorted(labels.tolist()) == sorted([*range(CLASSES)] * 2)
     assert run.info["data"]["selection"] == "14 of 70, stratified by class"
@@ -132,20 +132,20 @@ def test_going_on_until_it_is_enough(tmp_path: Path) -> None:
         looks.append((look, len(run.records(run.conditions[1]))))
         return look == 3
 
-    run = evaluate(benchmark("fog@1"), model(), source(70), tmp_path, limit=10, enough=enough)
+    run = evaluate(model(), source(70), benchmark("fog@1"), out=tmp_path, limit=10, stop_when=enough)
     assert looks == [(1, 10), (2, 20), (3, 40)]
     names = run.records(run.conditions[1]).images
     assert len({*names.tolist()}) == 40
     assert run.info["data"]["images"] == 40
     assert run.info["until"]
-    whole = evaluate(benchmark("fog@1"), model("whole"), source(70), tmp_path)
+    whole = evaluate(model("whole"), source(70), benchmark("fog@1"), out=tmp_path)
     places = {name: i for i, name in enumerate(whole.records(whole.conditions[1]).images.tolist())}
     rows = np.array([places[name] for name in names.tolist()])
     np.testing.assert_array_equal(run.records(run.conditions[1]).top5, whole.records(whole.conditions[1]).top5[rows])
 
 
 def test_all_images_end_it_too(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1"), model(), source(30), tmp_path, limit=10, enough=lambda *_: False)
+    run = evaluate(model(), source(30), benchmark("fog@1"), out=tmp_path, limit=10, stop_when=lambda *_: False)
     assert len(run.records(run.conditions[0])) == 30
     assert run.stages == 3
 
@@ -159,10 +159,10 @@ def test_memory_errors_halve_the_batch(tmp_path: Path) -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(values)
 
-    run = evaluate(benchmark("fog@1"), replace(model(), forward=greedy), source(), tmp_path / "a", batch_size=16)
+    run = evaluate(replace(model(), forward=greedy), source(), benchmark("fog@1"), out=tmp_path / "a", batch_size=16)
     assert sizes[:4] == [2, 16, 8, 4], "an image, twice, to count the outputs; then batches"
     assert max(sizes[4:]) == 2
-    other = evaluate(benchmark("fog@1"), model(), source(), tmp_path / "b")
+    other = evaluate(model(), source(), benchmark("fog@1"), out=tmp_path / "b")
     np.testing.assert_array_equal(run.records(run.conditions[1]).top5, other.records(other.conditions[1]).top5)
 
 
@@ -171,26 +171,26 @@ def test_memory_for_not_even_one_image_is_explained(tmp_path: Path) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(InputError, match="too little memory for a single image"):
-        evaluate(benchmark("fog@1"), replace(model(), forward=hungry), source(), tmp_path)
+        evaluate(replace(model(), forward=hungry), source(), benchmark("fog@1"), out=tmp_path)
     assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_labels_that_the_model_does_not_know_are_refused(tmp_path: Path) -> None:
     few = replace(model(), forward=lambda values: forward(values)[:, :4])
     with pytest.raises(InputError, match=r"image 6/6.png has the label 6, but model toy has 4 outputs"):
-        evaluate(benchmark("fog@1"), few, source(), tmp_path)
+        evaluate(few, source(), benchmark("fog@1"), out=tmp_path)
 
 
 def test_models_of_few_classes_leave_places_empty(tmp_path: Path) -> None:
     two = replace(model(), forward=lambda values: forward(values)[:, :2])
     images = replace(source(), labels=np.arange(20, dtype=np.int64) % 2)
-    found = evaluate(benchmark("fog@1"), two, images, tmp_path).records(parse_condition("fog@1"))
+    found = evaluate(two, images, benchmark("fog@1"), out=tmp_path).records(parse_condition("fog@1"))
     assert (found.top5[:, 2:] == -1).all()
     assert sorted({*found.top5[:, :2].ravel().tolist()}) == [0, 1]
 
 
 def test_pictures_are_kept_worst_first(tmp_path: Path) -> None:
-    run = evaluate(benchmark("fog@1", "fog@5"), model(), source(40), tmp_path)
+    run = evaluate(model(), source(40), benchmark("fog@1", "fog@5"), out=tmp_path)
     with np.load(run.folder / "pictures.npz") as kept:
         assert kept["images"].shape == (16, 32, 32, 3)
         assert kept["classes"].tolist() == list("abcdefg")

@@ -118,7 +118,7 @@ def test_an_array_that_changes_between_stages(array: Path, tmp_path: Path, chang
         return False
 
     with pytest.raises(InputError, match="was changed while it was being read"):
-        evaluate(benchmark(), model(), opened(array), tmp_path / "out", limit=100, enough=enough)
+        evaluate(model(), opened(array), benchmark(), out=tmp_path / "out", limit=100, stop_when=enough)
     run = blemish.open_run(tmp_path / "out" / "mean")
     assert run.stages == 1
     assert len(run.records(parse_condition("contrast@1"))) == 100
@@ -130,10 +130,10 @@ def test_an_array_that_changes_between_a_run_and_its_continuation(array: Path, t
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate(benchmark(), model(), opened(array), tmp_path / "out", report=stop)
+        evaluate(model(), opened(array), benchmark(), out=tmp_path / "out", report=stop)
     _edited(array)
     with pytest.raises(InputError, match=r"holds results of another run \(data\.fingerprint was"):
-        evaluate(benchmark(), model(), opened(array), tmp_path / "out")
+        evaluate(model(), opened(array), benchmark(), out=tmp_path / "out")
 
 
 def test_images_in_memory_do_not_change(array: Path, tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_images_in_memory_do_not_change(array: Path, tmp_path: Path) -> None:
         if step.condition == "contrast@1":
             _cut_off(array)
 
-    disturbed = evaluate(benchmark(), model(), opened(array), tmp_path / "a", report=change)
+    disturbed = evaluate(model(), opened(array), benchmark(), out=tmp_path / "a", report=change)
     np.save(array, pixels(600))
-    whole = evaluate(benchmark(), model(), opened(array), tmp_path / "b")
+    whole = evaluate(model(), opened(array), benchmark(), out=tmp_path / "b")
     for condition in whole.conditions:
         assert (disturbed.records(condition).confidence == whole.records(condition).confidence).all()
 
@@ -204,7 +204,7 @@ def test_a_picture_that_vanishes_during_a_run(tree: Path, tmp_path: Path) -> Non
     source = blemish.open_source(tree)
     (tree / "class1" / "3.png").unlink()
     with pytest.raises(InputError, match=r"3\.png"):
-        evaluate(benchmark(), model(), source, tmp_path / "out")
+        evaluate(model(), source, benchmark(), out=tmp_path / "out")
     assert not [*(tmp_path / "out").rglob("*.parquet")]
 
 
@@ -212,12 +212,12 @@ def test_a_picture_that_is_cut_off(tree: Path, tmp_path: Path) -> None:
     path = tree / "class1" / "3.png"
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(InputError, match=r"3\.png"):
-        evaluate(benchmark(), model(), tree, tmp_path / "out")
+        evaluate(model(), tree, benchmark(), out=tmp_path / "out")
 
 
 @pytest.mark.parametrize("what", ["edited", "removed", "added", "moved"])
 def test_a_folder_that_changes_between_a_run_and_its_continuation(tree: Path, tmp_path: Path, what: str) -> None:
-    evaluate(benchmark(), model(), tree, tmp_path / "out")
+    evaluate(model(), tree, benchmark(), out=tmp_path / "out")
     path = tree / "class1" / "3.png"
     if what == "edited":
         Image.fromarray(pixels(1, seed=9)[0]).save(path)
@@ -228,7 +228,7 @@ def test_a_folder_that_changes_between_a_run_and_its_continuation(tree: Path, tm
     else:
         path.rename(tree / "class0" / "3.png")
     with pytest.raises(InputError, match="holds results of another run"):
-        evaluate(benchmark(), model(), tree, tmp_path / "out")
+        evaluate(model(), tree, benchmark(), out=tmp_path / "out")
 
 
 def test_an_edited_picture_beside_a_cache(tree: Path, tmp_path: Path) -> None:

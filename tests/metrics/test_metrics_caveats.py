@@ -112,7 +112,7 @@ class TestParts:
     def test_what_two_runs_have_in_common_is_a_part(self, tmp_path: Path) -> None:
         whole = write_run(tmp_path, "w", severities(), benchmark=MCE)
         for first, second in ((whole, part(tmp_path, "a")), (part(tmp_path, "b"), whole)):
-            found = compare(first, second, anyway=True, **QUICK)
+            found = compare(first, second, allow_mismatch=True, **QUICK)
             assert str(found.part) == "over 5 of 75 conditions"
             assert found.metric == "mean_ce"
         assert compare(whole, whole, **QUICK).part is None

@@ -119,7 +119,7 @@ class TestRefusals:
         with pytest.raises(InputError) as caught:
             compare(one, two)
         assert message in str(caught.value)
-        assert compare(one, two, anyway=True, **QUICK).protocol_differences == (message,)
+        assert compare(one, two, allow_mismatch=True, **QUICK).protocol_differences == (message,)
 
     def test_what_changes_no_number_is_no_difference(self, tmp_path: Path) -> None:
         one = write_run(tmp_path, "one", {"clean": 0.8, "fog@1": 0.5, "fog@2": 0.5})
@@ -134,7 +134,7 @@ class TestRefusals:
             InputError, match=r"benchmark\.conditions: fog@2 in the first alone, snow@1 in the second alone"
         ):
             compare(one, two)
-        found = compare(one, two, anyway=True, **QUICK)
+        found = compare(one, two, allow_mismatch=True, **QUICK)
         assert found.images == 40
         assert {row.of for row in found.rows if row.scope == "condition"} == {"clean", "fog@1"}
         first = one.records(parse_condition("fog@1"))
@@ -148,7 +148,7 @@ class TestRefusals:
             compare(one, two)
         three = write_run(tmp_path, "three", {"clean": 0.8}, names=["c", "d"])
         with pytest.raises(InputError, match="no images in common"):
-            compare(one, three, anyway=True)
+            compare(one, three, allow_mismatch=True)
 
     def test_nothing_in_common(self, tmp_path: Path) -> None:
         one = write_run(tmp_path, "one", {"clean": None, "fog@1": 0.5})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.models.base import Preprocessing
 from blemish.ops.edges import _connected, canny
@@ -79,14 +79,14 @@ def test_jpeg(both, device: torch.device, side: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 224, 224), (5001,)])
 def test_random_words(both, device: torch.device, shape: tuple[int, ...]) -> None:
-    fused, plain = both(lambda: Words(3, torch.arange(5), "x", device).raw("y", *shape))
+    fused, plain = both(lambda: CounterRng(3, torch.arange(5), "x", device).raw("y", *shape))
     assert torch.equal(fused, plain)
-    assert torch.equal(fused.cpu(), Words(3, torch.arange(5), "x").raw("y", *shape))
+    assert torch.equal(fused.cpu(), CounterRng(3, torch.arange(5), "x").raw("y", *shape))
 
 
 def test_many_images_are_no_trouble(both, device: torch.device) -> None:
     """More images than the second dimension of a grid of blocks can have."""
-    fused, plain = both(lambda: Words(3, torch.arange(70_000), "x", device).raw("y", 4))
+    fused, plain = both(lambda: CounterRng(3, torch.arange(70_000), "x", device).raw("y", 4))
     assert torch.equal(fused, plain)
 
 
@@ -100,8 +100,8 @@ def test_glass(both, device: torch.device) -> None:
 
 def test_poisson(both, device: torch.device) -> None:
     """The same counts but for ranks within rounding of where one becomes the next."""
-    rank = Words(0, torch.arange(2), "x").normals("rank", 3, 256, 256).to(device)
-    mean = Words(0, torch.arange(2), "x").uniforms("mean", 3, 256, 256).to(device) * 20
+    rank = CounterRng(0, torch.arange(2), "x").normals("rank", 3, 256, 256).to(device)
+    mean = CounterRng(0, torch.arange(2), "x").uniforms("mean", 3, 256, 256).to(device) * 20
     fused, plain = both(lambda: poisson_quantile(rank, mean, limit=20.0))
     assert (fused != plain).float().mean() < 1e-5
     assert (fused - plain).abs().max() <= 1

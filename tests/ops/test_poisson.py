@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from torch import Tensor
 
-from blemish.core.rng import Words, _normal_table, as_ids
+from blemish.core.rng import CounterRng, _normal_table, as_ids
 from blemish.ops.poisson import poisson_quantile
 
 SUMMED = [0.01, 0.02, 0.1, 0.3, 0.5, 1.0, 1.3, 1.7, 2.0, 2.3, 2.499]
@@ -33,7 +33,7 @@ def ranks() -> Tensor:
     """All the values of the generator's normals, in ascending order."""
     table = _normal_table("cpu")
     assert len(table) == 2**16
-    drawn = Words(0, as_ids([0]), "ranks").normals("some", 1000)
+    drawn = CounterRng(0, as_ids([0]), "ranks").normals("some", 1000)
     assert set(drawn.flatten().tolist()) <= set(table.tolist())
     return table
 

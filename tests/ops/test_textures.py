@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 import blemish
-from blemish.core.rng import Words, as_ids
+from blemish.core.rng import CounterRng, as_ids
 from blemish.ops.photographs import Photographs
 from blemish.ops.textures import Textures, cut, frost_textures
 from frost_files import NAMES, draw_pictures
@@ -76,7 +76,7 @@ class TestScaling:
         frost = blemish.catalog.with_frost(draw_pictures(tmp_path))["frost"]
         count = 4000
         params = frost.table.at([3.0] * count, "imagenet")
-        crop = frost.draw(blemish.Shape(3, *size), params, Words(0, as_ids(range(count)), "frost"))
+        crop = frost.draw(blemish.Shape(3, *size), params, CounterRng(0, as_ids(range(count)), "frost"))
         used = frost_textures(Photographs.of(tmp_path), 1.0, *size, CPU)
         for texture, (height, width) in enumerate(used.sizes):
             chosen = crop.texture == texture

@@ -23,7 +23,7 @@ def test_recorded_answers_are_given_again(tmp_path: Path, storage: str) -> None:
     benchmark = only(load_benchmark("digits-c"), ["gaussian_noise", "glass_blur", "frost_drawn", "jpeg_compression"])
     benchmark = replace(benchmark, protocol=replace(benchmark.protocol, storage=storage, seed=5))
     model = demo_model("plain")
-    run = evaluate(benchmark, model, digits_source(), tmp_path, limit=20)
+    run = evaluate(model, digits_source(), benchmark, out=tmp_path, limit=20)
     answers, pictures = gather(run), read_pictures(run)
     assert answers is not None
     assert pictures is not None

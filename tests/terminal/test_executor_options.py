@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from blemish.cli.main import app
 from blemish.core.errors import InputError, WorkerError
 from blemish.evaluation.executors import Processes
-from blemish.terminal.commands import friendly
+from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.executors import chosen_executor, own_device
 
 runner = CliRunner()
@@ -70,7 +70,7 @@ def test_devices_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -> 
 def test_lost_workers_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a traceback, and with another exit code than bad input, which trying again does not mend."""
 
-    @friendly
+    @exit_on_input_error
     def command() -> None:
         raise WorkerError("failed: fog@3; all others are done")
 

@@ -27,7 +27,7 @@ from blemish.core.errors import InputError
 from blemish.core.printable import as_text, printable, printable_lines
 from blemish.data.demo import demo_picture
 from blemish.terminal import printing as terminal
-from blemish.terminal.commands import friendly
+from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.progress import _bar
 from synthetic_runs import write_run
 
@@ -221,7 +221,7 @@ class TestErrors:
         small = typer.Typer(pretty_exceptions_enable=False)
 
         @small.command()
-        @friendly
+        @exit_on_input_error
         def command() -> None:
             raise error
 

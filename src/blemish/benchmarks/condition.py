@@ -17,7 +17,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.compose import chain, random_severity
-from blemish.corruptions.imagenet_p import Sequence, sequences
+from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.severity import MAX_SEVERITY, check_severity, severity_text
 
 __all__ = ["CLEAN", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
@@ -44,7 +44,7 @@ class Step:
     name: str
     low: float
     high: float
-    unit: Corruption | Sequence | None = field(default=None, compare=False, repr=False)
+    unit: Corruption | PerturbationSequence | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name}@{self.level}"
@@ -62,7 +62,7 @@ class Step:
         return self.unit if self.low == self.high else random_severity(self.unit, self.low, self.high)
 
 
-def step_of(unit: Corruption | Sequence, low: float, high: float | None = None) -> Step:
+def step_of(unit: Corruption | PerturbationSequence, low: float, high: float | None = None) -> Step:
     """A step of this corruption at a severity, or at one drawn from a range."""
     return Step(unit.name, low, low if high is None else high, unit)
 
@@ -102,10 +102,10 @@ class Condition:
         digest = hashlib.blake2b(str(self).encode(), digest_size=8).hexdigest()
         return f"{plain.encode()[: _LONGEST_SLUG - len(digest) - 1].decode(errors='ignore')}-{digest}"
 
-    def sequence(self) -> Sequence:
+    def sequence(self) -> PerturbationSequence:
         """The perturbation sequence."""
         unit = self.steps[0].unit
-        return unit if isinstance(unit, Sequence) else sequences[self.steps[0].name]
+        return unit if isinstance(unit, PerturbationSequence) else sequences[self.steps[0].name]
 
     def apply(self, images: Tensor, *, seed: int, ids: Tensor, preset: str | None = None) -> Tensor:
         """The uint8 batch (B, C, H, W) after all steps; the batch itself where there are none."""
@@ -161,7 +161,7 @@ def read_condition(text: str) -> Condition:
     return Condition(tuple(_step(text, part) for part in text.split("+")))
 
 
-def _unit(name: str, catalog: Catalog) -> Corruption | Sequence:
+def _unit(name: str, catalog: Catalog) -> Corruption | PerturbationSequence:
     return sequences[name] if name in sequences else catalog[name]
 
 

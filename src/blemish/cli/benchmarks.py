@@ -12,13 +12,13 @@ from rich.table import Table
 from blemish.benchmarks.benchmark import METRICS, Benchmark
 from blemish.benchmarks.condition import Condition, Step
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.printing import emit, show
 
 __all__ = ["benchmarks_command"]
 
 
-@friendly
+@exit_on_input_error
 def benchmarks_command(
     name: Annotated[
         str | None, typer.Argument(metavar="BENCHMARK", help="Show this one: a built-in name or a .toml file.")

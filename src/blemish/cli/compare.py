@@ -14,7 +14,7 @@ from blemish.metrics.compare import compare, protocol_differences
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.reading import check_level, labels, marked
 from blemish.reports.table_files import comparison_csv, comparison_json
-from blemish.terminal.commands import complain, friendly
+from blemish.terminal.commands import complain, exit_on_input_error
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import (
@@ -41,7 +41,7 @@ def _single(folder: Path) -> Run:
     return runs[0]
 
 
-@friendly
+@exit_on_input_error
 def compare_command(
     first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run, measured in the same way.")],
@@ -84,7 +84,7 @@ def compare_command(
     found = with_progress(
         "compare",
         lambda report: compare(
-            one, other, baseline=chosen, level=level, replicates=replicates, anyway=anyway, report=report
+            one, other, baseline=chosen, level=level, replicates=replicates, allow_mismatch=anyway, report=report
         ),
         first="reading records",
         unit=None,

@@ -22,7 +22,7 @@ from blemish.terminal.commands import (
     chosen_catalog,
     chosen_names,
     complain,
-    friendly,
+    exit_on_input_error,
     parsed_severities,
     preset_choice,
     say,
@@ -43,7 +43,7 @@ class Format(StrEnum):
     png = "png"
 
 
-@friendly
+@exit_on_input_error
 def corrupt_command(
     source: Annotated[
         Path, typer.Argument(metavar="SRC", help="A picture, a folder of class folders, or a .npy or .npz file.")

@@ -20,7 +20,7 @@ from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import deliver
 
@@ -29,7 +29,7 @@ __all__ = ["demo_command"]
 _BENCHMARK = "digits-c"
 
 
-@friendly
+@exit_on_input_error
 def demo_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results and the report.")] = Path("demo"),
     show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
@@ -47,7 +47,7 @@ def demo_command(
     runs = []
     for which in DEMO_NETS:
         say(f"measuring the {which} network on {len(source)} digits, {len(benchmark.conditions)} conditions", "bold")
-        work = partial(evaluate, benchmark, demo_model(which), source, out, zipf=True)
+        work = partial(evaluate, demo_model(which), source, benchmark, out=out, zipf=True)
         runs.append(
             run_with_progress(which, lambda tell, reading, work=work: work(report=tell, reading=reading))  # type: ignore[misc]
         )

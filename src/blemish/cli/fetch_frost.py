@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from blemish.data.frost_download import fetch_frost
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 
 __all__ = ["fetch_frost_command"]
 
 
-@friendly
+@exit_on_input_error
 def fetch_frost_command(
     wheel: Annotated[
         Path | None,

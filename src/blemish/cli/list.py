@@ -12,13 +12,13 @@ from rich.table import Table
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
-from blemish.terminal.commands import friendly
+from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.printing import emit, show
 
 __all__ = ["list_command"]
 
 
-@friendly
+@exit_on_input_error
 def list_command(
     family: Annotated[str | None, typer.Option(help="Only this family, for example weather.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of a table.")] = False,

@@ -11,7 +11,7 @@ from blemish.cli.score import BaselineOption, chosen_baseline
 from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.studies.separation.section import separation_sections
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import Level, Replicates
@@ -19,7 +19,7 @@ from blemish.terminal.results import Level, Replicates
 __all__ = ["report_command"]
 
 
-@friendly
+@exit_on_input_error
 def report_command(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")

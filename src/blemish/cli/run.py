@@ -23,7 +23,7 @@ from blemish.models.open import open_model
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
+from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, exit_on_input_error, say
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import deliver, numbers
@@ -40,7 +40,7 @@ Tell = Callable[[Step], None]
 Reading = Callable[[int, int], None]
 
 
-@friendly
+@exit_on_input_error
 def run_command(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help='A name from "blemish benchmarks", or a file.')],
     model: Annotated[
@@ -214,16 +214,16 @@ def run_command(
         classifier = speed_up(
             classifier, precision=cast(Any, precision), channels_last=channels_last, compiled=compiled
         )
-    enough = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
+    stop_when = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
     def work(tell: Tell, reading: Reading) -> Run:
         return evaluate(
-            chosen,
             classifier,
             source,
-            out,
+            chosen,
+            out=out,
             limit=limit,
-            enough=enough,
+            stop_when=stop_when,
             natural=sets,
             stored=None if stored is None else open_stored(stored, mapping=mapping),
             batch_size=batch_size,

@@ -13,7 +13,7 @@ from blemish.metrics.baselines import published_baselines
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.reports.table_files import scores_csv, scores_json
-from blemish.terminal.commands import friendly
+from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import (
@@ -50,7 +50,7 @@ def chosen_baseline(text: str | None) -> Run | str | None:
     return open_run(text)
 
 
-@friendly
+@exit_on_input_error
 def score_command(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")

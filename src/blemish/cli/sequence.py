@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
 from blemish.corruptions.base import MIN_SIDE
-from blemish.corruptions.imagenet_p import Sequence, sequences
+from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.transform import content_id
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
@@ -124,7 +124,7 @@ def corrupt_sequence(
     return work
 
 
-def _preset_choice(sequence: Sequence, preset: str | None, side: int | None) -> str:
+def _preset_choice(sequence: PerturbationSequence, preset: str | None, side: int | None) -> str:
     """Which settings are used and why; ``side`` is the images' shorter side, unless they differ."""
     if preset is not None:
         return f"preset: {preset} (as asked)"
@@ -134,7 +134,7 @@ def _preset_choice(sequence: Sequence, preset: str | None, side: int | None) -> 
 
 
 def _frames(
-    picture: Image.Image, sequence: Sequence, *, seed: int, difficulty: int, preset: str | None
+    picture: Image.Image, sequence: PerturbationSequence, *, seed: int, difficulty: int, preset: str | None
 ) -> Iterator[Image.Image]:
     levels = torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1).permute(0, 3, 1, 2)
     ids = [content_id(picture)]

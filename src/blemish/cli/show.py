@@ -26,7 +26,7 @@ from blemish.terminal.commands import (
     check_frost,
     chosen_catalog,
     chosen_names,
-    friendly,
+    exit_on_input_error,
     parsed_severities,
     preset_choice,
     say,
@@ -36,7 +36,7 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 __all__ = ["show_command"]
 
 
-@friendly
+@exit_on_input_error
 def show_command(
     image: Annotated[
         Path | None, typer.Argument(metavar="IMAGE", help="A picture file. Without one, a built-in demo picture.")

@@ -27,7 +27,7 @@ from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
 from blemish.ops.fused import kernels_for
 
-__all__ = ["Words", "as_ids", "check_seed", "hash_id", "image_ids"]
+__all__ = ["CounterRng", "as_ids", "check_seed", "hash_id", "image_ids"]
 
 _CPU = torch.device("cpu")
 _TABLE_BITS = 16
@@ -176,10 +176,10 @@ def _normal_table(device: str) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Words:
+class CounterRng:
     """Named streams of random values for a batch of images.
 
-    ``Words(seed, ids, scope)`` holds no state. Each method takes the name of a stream and the shape of one image's
+    ``CounterRng(seed, ids, scope)`` holds no state. Each method takes the name of a stream and the shape of one image's
     share and returns a tensor with the batch in front. Two different names give independent values; the same name
     always gives the same ones.
     """
@@ -193,11 +193,11 @@ class Words:
         """Refuse seeds that are none."""
         check_seed(self.seed)
 
-    def scoped(self, scope: str) -> Words:
+    def scoped(self, scope: str) -> CounterRng:
         """The streams of another scope."""
         return replace(self, scope=scope)
 
-    def on_cpu(self) -> Words:
+    def on_cpu(self) -> CounterRng:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""
         return replace(self, device=_CPU)
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from blemish.core.errors import InputError, brief
-from blemish.core.rng import Words, image_ids
+from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape, check_dense
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, is_truth, severity_text
 from blemish.ops.fused import kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = [
     "MIN_SIDE",
@@ -25,8 +25,8 @@ __all__ = [
     "Files",
     "as_severities",
     "check_images",
-    "column",
     "no_draw",
+    "per_image",
     "quantise",
 ]
 
@@ -43,9 +43,9 @@ _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
 
 
-def column(values: Tensor, images: Tensor) -> Tensor:
+def per_image(values: Tensor, images: Tensor) -> Tensor:
     """One parameter per image as (B, 1, 1, 1) float32 beside the images."""
-    return send(values, images.device, torch.float32).view(-1, 1, 1, 1)
+    return to_device(values, images.device, torch.float32).view(-1, 1, 1, 1)
 
 
 def quantise(images: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def no_draw(shape: Shape, params: Params, words: Words) -> tuple[()]:
+def no_draw(shape: Shape, params: Params, words: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
 
@@ -80,7 +80,7 @@ class Corruption:
 
     ``draw(shape, params, words)`` makes the random part for a batch, ``apply(images, params, draw)`` is deterministic.
     Both see one parameter value per image. ``apply`` takes and returns float32 in [0, 1] (results may leave the range:
-    quantising clips), or uint8 when ``on_levels`` is set; it must not write to its input unless ``on_levels`` is
+    quantising clips), or uint8 when ``uint8_io`` is set; it must not write to its input unless ``uint8_io`` is
     unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call. Where
     lower severities have no meaning, ``only_severity`` names the one there is, besides 0. ``stream`` names the random
     streams if they are another corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption
@@ -92,10 +92,10 @@ class Corruption:
     description: str
     table: SeverityTable
     apply: Callable[[Tensor, Params, Any], Tensor]
-    draw: Callable[[Shape, Params, Words], Any] = no_draw
+    draw: Callable[[Shape, Params, CounterRng], Any] = no_draw
     shared: tuple[str, ...] = ()
     only_severity: float | None = None
-    on_levels: bool = False
+    uint8_io: bool = False
     version: int = 1
     stream: str | None = None
     files: Files | None = None
@@ -128,7 +128,7 @@ class Corruption:
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
-                words = Words(seed, numbers[rows], self.stream or self.name, images.device)
+                words = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, words))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
@@ -151,7 +151,7 @@ class Corruption:
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
         levels = as_levels(images)
-        if self.on_levels:
+        if self.uint8_io:
             return self.apply(levels, params, draw)
         return quantise(self.apply(unit_range(levels), params, draw))
 

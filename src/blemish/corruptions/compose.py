@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words, image_ids
+from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, as_severities, check_images
 from blemish.corruptions.precision import full_precision
@@ -83,7 +83,7 @@ class _Sequence:
 
     links: tuple[_Link, ...]
 
-    def draw(self, shape: Shape, params: Params, words: Words) -> tuple[Any, ...]:
+    def draw(self, shape: Shape, params: Params, words: CounterRng) -> tuple[Any, ...]:
         return tuple(
             link.corruption.draw(shape, _share(params, i), words.scoped(link.stream))
             for i, link in enumerate(self.links)
@@ -124,7 +124,7 @@ def _chain(links: tuple[_Link, ...]) -> Corruption:
         apply=sequence.apply,
         shared=tuple(f"{i} {name}" for i, part in enumerate(parts) for name in part.shared),
         only_severity=MAX_SEVERITY if any(part.only_severity is not None for part in parts) else None,
-        on_levels=True,
+        uint8_io=True,
         version=1 + sum(part.version - 1 for part in parts),
         files=sequence if any(part.files is not None for part in parts) else None,
     )
@@ -149,7 +149,7 @@ class _RandomSeverity(Corruption):
         numbers = image_ids(ids, len(images))
         share = as_severities(severity, len(images)) / MAX_SEVERITY
         with full_precision(images.device):
-            rank = Words(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
+            rank = CounterRng(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
         drawn = self.low + (self.high - self.low) * rank
         return super().__call__(images, severity=drawn * share, seed=seed, ids=numbers, preset=preset)
 
@@ -175,7 +175,7 @@ def random_severity(corruption: Corruption, low: float = 1.0, high: float = floa
         apply=corruption.apply,
         draw=corruption.draw,
         shared=corruption.shared,
-        on_levels=corruption.on_levels,
+        uint8_io=corruption.uint8_io,
         version=corruption.version,
         stream=corruption.stream or corruption.name,
         files=corruption.files,

@@ -73,7 +73,7 @@ def code_digest(corruption: Corruption) -> str:
     What those modules import is not part of it.
     """
     digest = hashlib.blake2b(digest_size=8)
-    settings = (corruption.table, corruption.shared, corruption.only_severity, corruption.on_levels, corruption.stream)
+    settings = (corruption.table, corruption.shared, corruption.only_severity, corruption.uint8_io, corruption.stream)
     digest.update(repr((*settings, corruption.version)).encode())
     for function in (corruption.draw, corruption.apply):
         digest.update(_source(function))

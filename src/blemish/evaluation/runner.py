@@ -66,13 +66,13 @@ def _silent(step: Step) -> None:
 
 
 def evaluate(
-    benchmark: Benchmark | str | os.PathLike[str],
     model: Classifier | nn.Module | str,
     data: Source | Dataset[Any] | str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    benchmark: Benchmark | str | os.PathLike[str],
     *,
+    out: str | os.PathLike[str],
     limit: int | None = None,
-    enough: Enough | None = None,
+    stop_when: Enough | None = None,
     natural: Mapping[str, Source] | None = None,
     stored: StoredSet | None = None,
     batch_size: int | None = None,
@@ -83,7 +83,7 @@ def evaluate(
     executor: Executor | None = None,
     allow_chance: bool = False,
 ) -> Run:
-    """Measure a model on all conditions of a benchmark, and leave one file of records for each below ``out``.
+    """Measure a model on all conditions of a benchmark and leave one file of records for each below ``out``.
 
     A benchmark may be named, a model given as a torch module (as `from_module` takes it) or as a text that `open_model`
     takes, and the data as a path or torch dataset that `open_source` takes. What had to be assumed, of labels or of the
@@ -91,13 +91,13 @@ def evaluate(
     measured further (`NearChanceError`) unless ``allow_chance`` is set.
 
     Finished files are kept and skipped, so that the same call continues a run that was stopped; a folder made with
-    other settings is refused. ``limit`` takes a subset that holds the classes in their proportions. With ``enough``,
-    the run begins with ``limit`` images and doubles them until ``enough(run, look)`` says so for the number of looks,
-    or there are no more. ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is
-    a folder for decoded images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default
-    suits the device. ``report`` is told where the run stands, and ``reading`` how many images are decoded, of how
-    many; nothing is printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the
-    same.
+    other settings is refused. ``limit`` takes a subset that holds the classes in their proportions. With ``stop_when``,
+    the run begins with ``limit`` images and doubles them until ``stop_when(run, look)`` says so for the number of
+    looks, or there are no more. ``natural`` and ``stored`` give the images of conditions that are not made here.
+    ``cache`` is a folder for decoded images that do not fit into memory. ``batch_size`` is halved when memory runs out;
+    its default suits the device. ``report`` is told where the run stands, and ``reading`` how many images are decoded,
+    of how many; nothing is printed. ``executor`` shares the work out to other processes, GPUs or machines; the records
+    are the same.
     """
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
     classifier = from_module(model) if isinstance(model, nn.Module) else model
@@ -120,12 +120,12 @@ def evaluate(
         reading=reading,
         allow_chance=allow_chance,
     )
-    setting.check(staged=enough is not None)
+    setting.check(staged=stop_when is not None)
     folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
     check_no_link(folder, Path(out))
     setting = _fitted(setting, folder)
     with held_folder(folder), setting.executor:
-        return _run(setting, folder, limit, enough)
+        return _run(setting, folder, limit, stop_when)
 
 
 def _fitted(setting: Setting, folder: Path) -> Setting:
@@ -157,14 +157,14 @@ def _stage_rows(source: Source, limit: int | None, staged: bool) -> list[NDArray
     return [np.sort(order[start:stop]) for start, stop in zip([0, *stops], stops, strict=False)]
 
 
-def _run(setting: Setting, folder: Path, limit: int | None, enough: Enough | None) -> Run:
-    rows_of = _stage_rows(setting.source, limit, enough is not None)
+def _run(setting: Setting, folder: Path, limit: int | None, stop_when: Enough | None) -> Run:
+    rows_of = _stage_rows(setting.source, limit, stop_when is not None)
     others = {name: setting.load(source) for name, source in setting.natural.items()}
-    info = _info(setting, folder, staged=enough is not None)
+    info = _info(setting, folder, staged=stop_when is not None)
     run = Run(folder, info)
     images: list[Images] = []
     # A run that has gone further is not cut short by a wider interval.
-    before = stages_present(folder) if enough is not None else 1
+    before = stages_present(folder) if stop_when is not None else 1
     for number, rows in enumerate(rows_of):
         source = setting.source.take(rows)
         images.append(setting.load(source, crop=not setting.benchmark.has_sequences))
@@ -176,7 +176,7 @@ def _run(setting: Setting, folder: Path, limit: int | None, enough: Enough | Non
         if number + 1 >= before:
             save_info(folder, info)
         run_stage(setting, run, Stage(number, source, images[-1], others))
-        if number + 1 >= before and (enough is None or enough(run, number + 1)):
+        if number + 1 >= before and (stop_when is None or stop_when(run, number + 1)):
             break
     save_pictures(run, images)
     return run

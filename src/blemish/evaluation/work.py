@@ -20,7 +20,7 @@ from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join
 from blemish.evaluation.records import Records
 from blemish.models.base import Classifier
 from blemish.ops.jpeg import jpeg_round_trip
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["Progress", "Task", "centre", "measure", "queue"]
 
@@ -74,7 +74,7 @@ def queue(task: Task, header: dict[str, Any], batcher: Batcher, progress: Progre
 
 
 def _labels(task: Task, rows: list[int]) -> Tensor:
-    return send(torch.from_numpy(task.images.labels[rows]), task.model.device)
+    return to_device(torch.from_numpy(task.images.labels[rows]), task.model.device)
 
 
 def _pixels(task: Task, images: Tensor, rows: list[int]) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.files import write_files
 from blemish.core.rng import check_seed
-from blemish.corruptions.imagenet_p import DIFFICULTIES, Sequence, sequences
+from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
 from blemish.data.encoding import ORIENTATION, encode_picture
 from blemish.data.pictures import decode_picture, list_pictures, picture_id, resize_and_crop
 from blemish.evaluation.executors.base import Executor
@@ -34,7 +34,7 @@ __all__ = ["SequenceRecipe", "corrupt_sequences", "make_sequence_recipe"]
 class SequenceRecipe:
     """Which sequences are made of every picture, and how their frames are stored."""
 
-    sequences: tuple[Sequence, ...]
+    sequences: tuple[PerturbationSequence, ...]
     difficulty: int = 1
     seed: int = 0
     preset: str | None = None
@@ -42,7 +42,7 @@ class SequenceRecipe:
     resize: int | None = None
     crop: int | None = None
 
-    def folder(self, sequence: Sequence) -> str:
+    def folder(self, sequence: PerturbationSequence) -> str:
         """The published name: without the namespace, and a noise with the difficulty it has from 2 on.
 
         Temporal sequences have the same frames at every difficulty, and so the same folder.
@@ -50,7 +50,7 @@ class SequenceRecipe:
         name = sequence.name.rpartition(":")[2]
         return f"{name}_{self.difficulty}" if sequence.noise and self.difficulty > 1 else name
 
-    def longest(self, sequence: Sequence) -> int:
+    def longest(self, sequence: PerturbationSequence) -> int:
         """The most frames that a picture can have."""
         return max(sequence.length(name) for name in ([self.preset] if self.preset else sequence.presets))
 
@@ -190,7 +190,7 @@ class _PictureWork:
         sequences = zip(self.recipe.sequences, lengths, strict=True)
         return {key: self.path(name, key) for one, length in sequences for key in self._keys(one, length)}
 
-    def _keys(self, sequence: Sequence, length: int) -> list[str]:
+    def _keys(self, sequence: PerturbationSequence, length: int) -> list[str]:
         return [f"{self.recipe.folder(sequence)}/{index:02d}" for index in range(length)]
 
     def path(self, name: str, key: str) -> Path:
@@ -203,10 +203,10 @@ class _PictureWork:
         folder, _, frame = key.partition("/")
         return folder if frame == "00" else None
 
-    def _preset(self, sequence: Sequence, levels: Tensor) -> str:
+    def _preset(self, sequence: PerturbationSequence, levels: Tensor) -> str:
         return self.recipe.preset or sequence.preset(*levels.shape[-2:])
 
-    def _frames(self, name: str, sequence: Sequence, levels: Tensor) -> Iterator[Tensor]:
+    def _frames(self, name: str, sequence: PerturbationSequence, levels: Tensor) -> Iterator[Tensor]:
         recipe = self.recipe
         return sequence.frames(
             levels,

@@ -113,18 +113,18 @@ def compare(
     level: float = 0.95,
     replicates: int = 1000,
     seed: int = 0,
-    anyway: bool = False,
+    allow_mismatch: bool = False,
     report: ProgressReport = tell_nobody,
 ) -> Comparison:
     """Every metric of two runs, second less first, with a paired interval and test.
 
-    Runs whose protocols differ in a way that changes the numbers are refused, unless ``anyway`` is set: then conditions
-    and images that both have are compared, and the result lists the differences. ``report`` is told how far it
-    has come.
+    Runs whose protocols differ in a way that changes the numbers are refused, unless ``allow_mismatch`` is set: then
+    conditions and images that both have are compared, and the result lists the differences. ``report`` is told how far
+    it has come.
     """
     check_level(level)
     differences = protocol_differences(first, second)
-    if differences and not anyway:
+    if differences and not allow_mismatch:
         raise InputError(
             f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
             "compare them anyway only if this does not matter"
@@ -134,7 +134,7 @@ def compare(
     if not both:
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
     read = [read_tables(run, both, report=report) for run in (first, second)]
-    one, other = _aligned(first, read[0], second, read[1], anyway=anyway)
+    one, other = _aligned(first, read[0], second, read[1], allow_mismatch=allow_mismatch)
     known = set(second.conditions)
     offered = [condition for condition in first.conditions if condition in known]
     keys = [key for table in one for key in table]
@@ -216,13 +216,13 @@ def _shown(value: Any) -> str:
 
 
 def _aligned(
-    first: Run, one: Sequence[Table], second: Run, other: Sequence[Table], *, anyway: bool
+    first: Run, one: Sequence[Table], second: Run, other: Sequence[Table], *, allow_mismatch: bool
 ) -> tuple[list[Table], list[Table]]:
     """Tables of both runs with the same images and columns."""
     pairs = []
     for here, there in zip(one, other, strict=True):  # of the same conditions, so of the same sets
         images = shared_images(here, there)
-        if not anyway:
+        if not allow_mismatch:
             for run, table, absent in ((second, here, first), (first, there, second)):
                 missing = np.setdiff1d(table.images, images, assume_unique=True)
                 if len(missing):

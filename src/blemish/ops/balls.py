@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 
-__all__ = ["Norm", "few_of", "in_ball"]
+__all__ = ["Norm", "exact_k_mask", "in_ball"]
 
 Norm = Literal["l1", "l2", "linf"]
 
 
-def in_ball(words: Words, norm: Norm, *shape: int, name: str = "ball") -> Tensor:
+def in_ball(words: CounterRng, norm: Norm, *shape: int, name: str = "ball") -> Tensor:
     """One point per image, float32 of this shape, uniform in the unit ball of the norm.
 
     L_∞: independent uniforms. L_2: a normal direction at radius u^(1/d). L_1: exponential spacings with random signs,
@@ -37,7 +37,7 @@ def in_ball(words: Words, norm: Norm, *shape: int, name: str = "ball") -> Tensor
     return spacing.copysign_(signed).div_(total.to(torch.float32)).view(-1, *shape)
 
 
-def few_of(words: Words, count: Tensor, *shape: int, name: str = "few") -> Tensor:
+def exact_k_mask(words: CounterRng, count: Tensor, *shape: int, name: str = "few") -> Tensor:
     """A bool mask per image with exactly count[b] places set, all choices equally likely; `count` lives on the CPU."""
     size = math.prod(shape)
     # Distinct keys, so that exactly so many lie below the bound: 32 random bits, then the place.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from blemish.ops.filters import pad
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["box_blur"]
 
@@ -22,7 +22,7 @@ def box_blur(images: Tensor, radius: Tensor, *, largest: float) -> Tensor:
     reach = math.ceil(largest)
     taps = torch.arange(reach + 1, dtype=torch.float64)
     share = (radius[:, None] + 1 - taps).clamp(0, 1) / (2 * radius[:, None] + 1)
-    weights = send(share, images.device, torch.float32).T[..., None, None, None]
+    weights = to_device(share, images.device, torch.float32).T[..., None, None, None]
     padded = pad(images, reach, reach, reach, reach, "reflect101")
     return _along(_along(padded, weights, -2), weights, -1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["grid_positions", "lens_positions", "quadrilateral_map", "shifted", "snapped"]
 
@@ -32,8 +32,8 @@ def shifted(images: Tensor, shift: Tensor) -> Tensor:
         position = snapped(torch.arange(size) - move[:, None])
         below = position.floor()
         view = (-1, 1, 1, size) if dim == -1 else (-1, 1, size, 1)
-        share = send(position - below, images.device, torch.float32).view(view)
-        index = [send(_mirrored(below + i, size), images.device).view(view).expand_as(images) for i in (0, 1)]
+        share = to_device(position - below, images.device, torch.float32).view(view)
+        index = [to_device(_mirrored(below + i, size), images.device).view(view).expand_as(images) for i in (0, 1)]
         images = images.gather(dim, index[0]).mul_(1 - share).add_(images.gather(dim, index[1]).mul_(share))
     return images
 
@@ -53,10 +53,10 @@ def lens_positions(
     """
     # In units of the width, from the centre; made on the CPU, as a GPU would round the division differently.
     x, y = ((torch.arange(size, dtype=torch.float64) - (size - 1) / 2) / width for size in (width, height))
-    x, y = send(x, device, torch.float32), send(y, device, torch.float32)[:, None]
+    x, y = to_device(x, device, torch.float32), to_device(y, device, torch.float32)[:, None]
     square = x * x + y * y
-    gain = send(strength, device, torch.float32).view(-1, 1, 1) * (square * (square + 1)) + 1
-    right, down = send(shift, device, torch.float32)[..., None, None].unbind(1)
+    gain = to_device(strength, device, torch.float32).view(-1, 1, 1) * (square * (square + 1)) + 1
+    right, down = to_device(shift, device, torch.float32)[..., None, None].unbind(1)
     return gain * (x * width) + (right + (width - 1) / 2), gain * (y * width) + (down + (height - 1) / 2)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["disc_counts", "distances", "paint_discs", "polygon_union", "stroke_mask"]
 
@@ -46,7 +46,7 @@ def polygon_union(vertices: Tensor, drawn: Tensor, height: int, width: int, devi
     `vertices` (B, N, K, 2) as (x, y), float64, and `drawn` (B, N), which of the polygons exist, are sent to the device.
     A polygon that crosses itself is filled by the even-odd rule.
     """
-    start, drawn = send(vertices, device), send(drawn, device)
+    start, drawn = to_device(vertices, device), to_device(drawn, device)
     end = start.roll(-1, 2)
     y = torch.arange(height, dtype=torch.float64, device=device)
     meets = (start[..., 1:] <= y) != (end[..., 1:] <= y)

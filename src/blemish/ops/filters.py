@@ -15,7 +15,7 @@ from blemish.ops.fused import kernels_for
 from blemish.ops.groups import in_groups
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "pad"]
 
@@ -49,8 +49,8 @@ def pad(images: Tensor, top: int, bottom: int, left: int, right: int, border: Bo
         return F.pad(images, (left, right, top, bottom), mode="replicate")
     if border == "reflect101" and max(top, bottom) < height and max(left, right) < width:
         return F.pad(images, (left, right, top, bottom), mode="reflect")
-    rows = send(border_index(-top, height + bottom, height, border), images.device)
-    columns = send(border_index(-left, width + right, width, border), images.device)
+    rows = to_device(border_index(-top, height + bottom, height, border), images.device)
+    columns = to_device(border_index(-left, width + right, width, border), images.device)
     return images.index_select(-2, rows).index_select(-1, columns)
 
 
@@ -69,7 +69,7 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
         if bool(near.any()):
             out = torch.empty_like(images)
             for part in (near, ~near):
-                rows = send(part.nonzero().flatten(), images.device)
+                rows = to_device(part.nonzero().flatten(), images.device)
                 out[rows] = gaussian_blur(images[rows], sigma[part], truncate=truncate, border=border)
             return out
     height, width = images.shape[-2:]
@@ -95,7 +95,7 @@ def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> 
     weights = weights / (2 * weights.sum(1, keepdim=True) - weights[:, :1])
     fused = kernels_for(images.device)
     assert fused is not None
-    settings = (send(weights, images.device, torch.float32), send(radii[:, 0], images.device, torch.int32))
+    settings = (to_device(weights, images.device, torch.float32), to_device(radii[:, 0], images.device, torch.int32))
     blurred: Tensor = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
     return blurred
 
@@ -119,12 +119,12 @@ def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, 
     sigma = sigma.clamp(min=1e-6)
     reach = (truncate * sigma + 0.5).floor()
     radius = int(reach.max())
-    sigma, reach = (send(values.view(-1, 1, 1, 1), device) for values in (sigma, reach))
+    sigma, reach = (to_device(values.view(-1, 1, 1, 1), device) for values in (sigma, reach))
     steps = torch.arange(size + 2 * radius, dtype=torch.float64, device=device) - radius
     distance = (steps - torch.arange(size, dtype=torch.float64, device=device)[:, None]).abs()
     band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
     fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
-    return (band / band.sum(-1, keepdim=True)) @ send(fold, device)
+    return (band / band.sum(-1, keepdim=True)) @ to_device(fold, device)
 
 
 def _fast_size(size: int) -> int:
@@ -159,10 +159,10 @@ def convolve(
     with one_thread(images.device):
         spectrum = _transformed(padded, torch.fft.rfft2)
         # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
-        flipped = send(kernels.flip(-2, -1), images.device)
+        flipped = to_device(kernels.flip(-2, -1), images.device)
         mirrored = _transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
         if which is not None and len(kernels) > 1:
-            mirrored = mirrored.index_select(0, send(which, images.device))
+            mirrored = mirrored.index_select(0, to_device(which, images.device))
         spectrum *= mirrored
         result = _transformed(spectrum, partial(torch.fft.irfft2, s=size))
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
@@ -186,15 +186,15 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
     fused = kernels_for(images.device)
     if fused is not None:
         found: Tensor = fused.line_sums(
-            images, send(shifts, images.device, torch.int32), send(weights, images.device, torch.float32)
+            images, to_device(shifts, images.device, torch.int32), to_device(weights, images.device, torch.float32)
         )
         return found
     if images.device.type != "cpu":
         side = 2 * reach + 1
-        flat = send((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)
+        flat = to_device((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)
         kernels = torch.zeros((len(images), side * side), device=images.device, dtype=torch.float32)
         # At most two taps of a line fall on one pixel, and a sum of two does not depend on their order.
-        kernels.scatter_add_(1, flat, send(weights, images.device, torch.float32))
+        kernels.scatter_add_(1, flat, to_device(weights, images.device, torch.float32))
         return convolve(images, kernels.view(-1, side, side), (reach, reach), "replicate")
     height, width = images.shape[-2:]
     padded = pad(images, reach, reach, reach, reach, "replicate")

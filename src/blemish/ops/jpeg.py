@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from blemish.ops.fused import kernels_for
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]
 
@@ -206,9 +206,9 @@ def jpeg_torch(levels: Tensor, quality: Tensor) -> Tensor:
     """Uint8 images (B, C, H, W) after a JPEG round trip at one whole quality (1 … 100) per image, on any device."""
     fused = kernels_for(levels.device)
     if fused is not None and levels.shape[1] == 3:
-        result: Tensor = fused.jpeg(levels, send(quantisation_tables(quality), levels.device, torch.int32))
+        result: Tensor = fused.jpeg(levels, to_device(quantisation_tables(quality), levels.device, torch.int32))
         return result
-    tables = quantisation_tables(send(quality, levels.device, torch.int64))
+    tables = quantisation_tables(to_device(quality, levels.device, torch.int64))
     if levels.shape[1] == 1:
         return _code(levels.to(torch.float32), tables[:, 0]).to(torch.uint8)
     return _code_colour(levels, tables).to(torch.uint8)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.groups import in_groups
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["plasma", "plasma_sizes"]
 
@@ -36,7 +36,7 @@ def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
     """
     device = wobble[0].device
     powers = decay[:, None] ** torch.arange(len(wobble), dtype=torch.float64)
-    noise = send((_WIDTH / powers) ** 2, device, torch.float32)[:, :, None, None, None]
+    noise = to_device((_WIDTH / powers) ** 2, device, torch.float32)[:, :, None, None, None]
     steps = [noise[:, level] * random for level, random in enumerate(wobble)]
     field = torch.zeros((len(decay), 1, 1), device=device, dtype=torch.float32)
     if device.type != "cpu":

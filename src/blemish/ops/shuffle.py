@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused import kernels_for
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["shuffle_sources"]
 
@@ -29,11 +29,11 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     """
     fused = kernels_for(dy.device)
     if fused is not None:
-        found: Tensor = fused.glass_sources(dy, dx, send(max_delta, dy.device, torch.int32))
+        found: Tensor = fused.glass_sources(dy, dx, to_device(max_delta, dy.device, torch.int32))
         return found.to(torch.int64)
     batch, passes, height, width = dy.shape
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
-    delta = send(max_delta, dy.device, torch.int64).view(-1, 1, 1)
+    delta = to_device(max_delta, dy.device, torch.int64).view(-1, 1, 1)
     inside = (rows > delta) & (rows <= height - delta) & (columns > delta) & (columns <= width - delta)
     # One index space for the whole batch.
     here: Any = torch.arange(batch * height * width, device=dy.device)

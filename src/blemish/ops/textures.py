@@ -10,13 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words, as_ids
+from blemish.core.rng import CounterRng, as_ids
 from blemish.ops.cache import cached
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.photographs import Photographs, load
 from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import rescaled
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["Textures", "cut", "frost_textures"]
 
@@ -27,7 +27,7 @@ _COUNT, _SIDE = 5, 512
 def _drawn() -> tuple[Tensor, ...]:
     """Five sheets of ice: fern crystals over a clouded film, in the blues and whites of frost."""
     count = _COUNT
-    words = Words(0, as_ids(range(count)), "frost-texture")
+    words = CounterRng(0, as_ids(range(count)), "frost-texture")
     wobble = [words.coarse_uniforms(f"film {n}", 3, n, n).mul_(2).sub_(1) for n in plasma_sizes(_SIDE)]
     film = plasma(wobble, torch.full((count,), 1.8, dtype=torch.float64))
     ferns = _ferns(words)
@@ -39,7 +39,7 @@ def _drawn() -> tuple[Tensor, ...]:
     return tuple((ice * tint).clamp_(0, 1).mul_(255).to(torch.uint8))
 
 
-def _ferns(words: Words) -> Tensor:
+def _ferns(words: CounterRng) -> Tensor:
     """How densely crystals cover each pixel, 0 … 1: stems with side needles at 60° that shorten towards the tip."""
     count, stems = _COUNT, 460
     heading, turn, size, x, y = words.uniforms("stems", 5, stems, 1, 1).to(torch.float64).unbind(1)
@@ -104,7 +104,7 @@ def cut(textures: Textures, chosen: Tensor, top: Tensor, left: Tensor, height: i
         places = zip(chosen.tolist(), top.tolist(), left.tolist(), strict=True)
         return torch.stack([sheets[i, :, y : y + height, x : x + width] for i, y, x in places])
     # One gather instead of a slice per image.
-    chosen, top, left = send(torch.stack([chosen, top, left]), sheets.device)
+    chosen, top, left = to_device(torch.stack([chosen, top, left]), sheets.device)
     rows = (top[:, None] + torch.arange(height, device=sheets.device))[:, None, :, None]
     columns = (left[:, None] + torch.arange(width, device=sheets.device))[:, None, None, :]
     channels = torch.arange(3, device=sheets.device)[:, None, None]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["send"]
+__all__ = ["to_device"]
 
 # Larger copies from ordinary memory wait until the device has done everything queued before.
 _AT_ONCE = 2**14
 
 
-def send(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
+def to_device(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
     """Copy to a device without waiting for the work already queued there."""
     tensor = tensor.to(dtype or tensor.dtype)
     if device.type == "cuda" and tensor.device.type == "cpu" and tensor.nbytes > _AT_ONCE:

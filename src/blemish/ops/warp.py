@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["Outside", "affine_from_points", "displace", "projected", "sample", "warp_affine"]
 
@@ -39,10 +39,10 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     x, y = (torch.arange(n, dtype=torch.float64) for n in (width, height))
     per_column = (backward[:, :, 0, None] * x * _FINE).round()
     per_row = ((backward[:, :, 1, None] * y + backward[:, :, 2, None]) * _FINE).round()
-    per_column, per_row = (send(part, images.device, torch.int32) for part in (per_column, per_row))
+    per_column, per_row = (to_device(part, images.device, torch.int32) for part in (per_column, per_row))
     fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
     position = (fine >> _SHIFT).to(torch.float32)
-    scale = send(
+    scale = to_device(
         torch.tensor([2 / (_STEPS * (width - 1)), 2 / (_STEPS * (height - 1))], dtype=torch.float32), images.device
     )
     grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
@@ -55,7 +55,7 @@ def projected(backward: Tensor, height: int, width: int, device: torch.device) -
     `backward` lives on the CPU, float64, (B, 2, 3) for affine maps or (B, 3, 3) for perspective ones.
     """
     x, y = torch.arange(width, device=device), torch.arange(height, device=device)[:, None]
-    coefficients = send(backward, device, torch.float32)[..., None, None]
+    coefficients = to_device(backward, device, torch.float32)[..., None, None]
     rows = [c[:, 0] * x + c[:, 1] * y + c[:, 2] for c in coefficients.unbind(1)]
     return (rows[0], rows[1]) if len(rows) == 2 else (rows[0] / rows[2], rows[1] / rows[2])
 

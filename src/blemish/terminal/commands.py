@@ -31,7 +31,7 @@ __all__ = [
     "chosen_catalog",
     "chosen_names",
     "complain",
-    "friendly",
+    "exit_on_input_error",
     "parsed_severities",
     "preset_choice",
     "say",
@@ -56,7 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def friendly(command: Callable[P, R]) -> Callable[P, R]:
+def exit_on_input_error(command: Callable[P, R]) -> Callable[P, R]:
     """Turn bad input into one line on stderr and exit code 2, without a traceback; and notices into lines.
 
     Lost workers give exit code 1. No command leaves by itself with code 0 before its end, so whatever does is someone

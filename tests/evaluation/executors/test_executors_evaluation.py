@@ -46,9 +46,9 @@ def _one_thread() -> object:
 
 def test_processes_write_the_same_files(tmp_path: Path) -> None:
     steps: list[Step] = []
-    evaluate(benchmark(*CONDITIONS), Net(), pictures(), tmp_path / "one", batch_size=4, zipf=True)
+    evaluate(Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
     run = evaluate(
-        benchmark(*CONDITIONS), Net(), pictures(), tmp_path / "two", batch_size=4, zipf=True, executor=TWO,
+        Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=TWO,
         report=steps.append,
     )  # fmt: skip
     assert len(records_of(tmp_path / "one")) == 1 + len(CONDITIONS)
@@ -63,8 +63,8 @@ def test_a_model_opened_from_a_text(tmp_path: Path) -> None:
     wanted = benchmark("fog@2", "shot_noise@4")
     model = replace(open_model("demo:noisy", device="cpu"), name="mine")
     digits = open_source("demo:digits")
-    evaluate(wanted, model, digits, tmp_path / "one", limit=300, batch_size=32)
-    evaluate(wanted, model, digits, tmp_path / "two", limit=300, batch_size=32, executor=TWO)
+    evaluate(model, digits, wanted, out=tmp_path / "one", limit=300, batch_size=32)
+    evaluate(model, digits, wanted, out=tmp_path / "two", limit=300, batch_size=32, executor=TWO)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
 
 
@@ -72,7 +72,7 @@ def test_threads_do_not_change_what_the_demo_net_says(tmp_path: Path) -> None:
     wanted, digits = benchmark("fog@2"), open_source("demo:digits")
     for threads in (1, 2):
         executor = Processes(1, threads=threads)
-        evaluate(wanted, "demo:plain", digits, tmp_path / str(threads), limit=100, executor=executor)
+        evaluate("demo:plain", digits, wanted, out=tmp_path / str(threads), limit=100, executor=executor)
     assert records_of(tmp_path / "1") == records_of(tmp_path / "2")
 
 
@@ -90,14 +90,14 @@ def test_workers_whose_models_have_other_numbers_of_classes(tmp_path: Path) -> N
 
     said = "model Net: 5 classes in fog@2, 4 before; expected as many for all images"
     with pytest.raises(InputError, match=said):
-        evaluate(benchmark("fog@2"), Net(), pictures(8), tmp_path, executor=Differing())
+        evaluate(Net(), pictures(8), benchmark("fog@2"), out=tmp_path, executor=Differing())
 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     wanted = benchmark("gaussian_noise@3", "fog@2")
-    evaluate(wanted, Net(), pictures(), tmp_path / "one", batch_size=4)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=4)
     killer = from_module(Net(kill=tmp_path / "killed"), name="Net")
-    evaluate(wanted, killer, pictures(), tmp_path / "two", batch_size=4, executor=TWO)
+    evaluate(killer, pictures(), wanted, out=tmp_path / "two", batch_size=4, executor=TWO)
     assert (tmp_path / "killed").exists()
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
 
@@ -106,15 +106,15 @@ def test_what_fails_is_told_and_the_rest_is_measured(tmp_path: Path) -> None:
     wanted = benchmark("gaussian_noise@3", "brightness@5", "fog@2")
     model = from_module(Net(refuse_bright=True), name="Net")
     with pytest.raises(InputError, match=f"(?s)failed: brightness@5 .*all others are done.*{FAILURES_FILE}"):
-        evaluate(wanted, model, pictures(), tmp_path / "two", batch_size=4, executor=TWO)
+        evaluate(model, pictures(), wanted, out=tmp_path / "two", batch_size=4, executor=TWO)
     log = tmp_path / "two" / "Net" / FAILURES_FILE
     assert "too bright" in log.read_text()
     assert "Traceback" in log.read_text()
     assert [name.partition("@")[0] for name in records_of(tmp_path / "two")] == [
         "clean.parquet", "fog", "gaussian_noise"
     ]  # fmt: skip
-    evaluate(wanted, Net(), pictures(), tmp_path / "two", batch_size=4)
-    evaluate(wanted, Net(), pictures(), tmp_path / "one", batch_size=4)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=4)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=4)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
     assert not log.exists()
 
@@ -126,7 +126,7 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
         "from execution_jobs import Net, benchmark, evaluate, pictures\n"
         "from blemish.evaluation.executors import Processes\n"
         "if __name__ == '__main__':\n"
-        "    evaluate(benchmark('fog@2', 'snow@1'), Net(seconds=0.1), pictures(), sys.argv[1], batch_size=1,\n"
+        "    evaluate(Net(seconds=0.1), pictures(), benchmark('fog@2', 'snow@1'), out=sys.argv[1], batch_size=1,\n"
         "             executor=Processes(3, threads=1))\n"
     )
     command = [sys.executable, str(script), str(tmp_path / "two"), str(Path(__file__).parents[2])]
@@ -141,9 +141,9 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     measured = sum(len(read_records(path)) for path in parts)
     steps: list[Step] = []
     wanted = benchmark("fog@2", "snow@1")
-    evaluate(wanted, Net(), pictures(), tmp_path / "two", batch_size=1, report=steps.append)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps.append)
     assert steps[0].done >= measured, "parts are not measured again"
-    evaluate(wanted, Net(), pictures(), tmp_path / "one", batch_size=1)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=1)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
     assert not list((tmp_path / "two").glob(f"*/{UNFINISHED}"))
 
@@ -153,7 +153,7 @@ def test_parts_that_are_not_this_runs_are_measured_again(tmp_path: Path, damage:
     wanted = benchmark("fog@2", "brightness@5")
     with pytest.raises(InputError, match="failed"):
         evaluate(
-            wanted, from_module(_DarkFirst(), name="Net"), pictures(), tmp_path / "two", batch_size=4,
+            from_module(_DarkFirst(), name="Net"), pictures(), wanted, out=tmp_path / "two", batch_size=4,
             executor=_Divided(retries=0),
         )  # fmt: skip
     parts = list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet"))
@@ -165,8 +165,8 @@ def test_parts_that_are_not_this_runs_are_measured_again(tmp_path: Path, damage:
         for path in parts:
             path.rename(path.with_name(f"4-90-{path.stem}.parquet"))
     size = 5 if damage == "other batches" else 4
-    evaluate(wanted, from_module(_Dark(), name="Net"), pictures(), tmp_path / "two", batch_size=size)
-    evaluate(wanted, from_module(_Dark(), name="Net"), pictures(), tmp_path / "one", batch_size=size)
+    evaluate(from_module(_Dark(), name="Net"), pictures(), wanted, out=tmp_path / "two", batch_size=size)
+    evaluate(from_module(_Dark(), name="Net"), pictures(), wanted, out=tmp_path / "one", batch_size=size)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
 
 
@@ -202,15 +202,15 @@ def test_stored_sets(tmp_path: Path) -> None:
     corrupt_arrays(tmp_path / "clean.npz", tmp_path / "set", make_recipe(["fog", "contrast"], [1, 2, 3, 4, 5]))
     wanted = benchmark("fog@2", "contrast@5")
     source, stored = open_source(tmp_path / "clean.npz"), open_stored(tmp_path / "set")
-    evaluate(wanted, Net(), source, tmp_path / "one", stored=stored, batch_size=4)
-    evaluate(wanted, Net(), source, tmp_path / "two", stored=stored, batch_size=4, executor=TWO)
+    evaluate(Net(), source, wanted, out=tmp_path / "one", stored=stored, batch_size=4)
+    evaluate(Net(), source, wanted, out=tmp_path / "two", stored=stored, batch_size=4, executor=TWO)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
 
 
 def test_a_model_that_cannot_travel(tmp_path: Path) -> None:
     model = Classifier("local", "function", lambda values: values.flatten(1)[:, :7], "w")
     with pytest.raises(InputError, match="model local cannot be sent to other processes"):
-        evaluate(benchmark("fog@2"), model, pictures(), tmp_path, executor=TWO)
+        evaluate(model, pictures(), benchmark("fog@2"), out=tmp_path, executor=TWO)
 
 
 @given(
@@ -232,7 +232,7 @@ def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest
     """Compiling itself is switched off, which takes a minute on a CPU; the first batch is timed all the same."""
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     model = speed_up(from_module(Net(), name="Net"), compiled=True)
-    evaluate(benchmark("brightness@1"), model, pictures(8), tmp_path, batch_size=4, executor=Processes(2))
+    evaluate(model, pictures(8), benchmark("brightness@1"), out=tmp_path, batch_size=4, executor=Processes(2))
     assert model.forward._run is None, "not used in this process"
     assert compile_seconds(model) > 0
 
@@ -243,6 +243,8 @@ def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
     """One process per GPU is the same code as several on one, which is what a machine with one GPU can test."""
     model = from_module(Net(), name="Net", device="cuda")
     executor = Processes(count, devices=tuple(f"cuda:{number}" for number in range(torch.cuda.device_count())))
-    evaluate(benchmark(*CONDITIONS), model, pictures(), tmp_path / "one", batch_size=4, zipf=True)
-    evaluate(benchmark(*CONDITIONS), model, pictures(), tmp_path / "two", batch_size=4, zipf=True, executor=executor)
+    evaluate(model, pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
+    evaluate(
+        model, pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=executor
+    )
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")

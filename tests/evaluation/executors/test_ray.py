@@ -99,11 +99,18 @@ def test_jobs_that_cannot_be_opened(executor: RayExecutor) -> None:
 
 def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: Path) -> None:
     wanted = benchmark("gaussian_noise@3", "p:gaussian_noise@1", "fog@1-5")
-    evaluate(wanted, Net(), pictures(), tmp_path / "one", batch_size=4, zipf=True)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=4, zipf=True)
     killer = from_module(Net(kill=tmp_path / "killed"), name="Net")
     steps: list[Step] = []
     evaluate(
-        wanted, killer, pictures(), tmp_path / "ray", batch_size=4, zipf=True, executor=executor, report=steps.append
+        killer,
+        pictures(),
+        wanted,
+        out=tmp_path / "ray",
+        batch_size=4,
+        zipf=True,
+        executor=executor,
+        report=steps.append,
     )
     assert (tmp_path / "killed").exists(), "no worker was killed"
     assert records_of(tmp_path / "one") == records_of(tmp_path / "ray")
@@ -139,20 +146,20 @@ def test_a_worker_killed_from_outside(executor: RayExecutor, tmp_path: Path) -> 
 def test_models_and_images_by_name(executor: RayExecutor, tmp_path: Path) -> None:
     digits = open_source("demo:digits")
     wanted = benchmark("fog@2")
-    evaluate(wanted, "demo:plain", digits, tmp_path / "one", limit=200, batch_size=16)
-    evaluate(wanted, "demo:plain", digits, tmp_path / "ray", limit=200, batch_size=16, executor=executor)
+    evaluate("demo:plain", digits, wanted, out=tmp_path / "one", limit=200, batch_size=16)
+    evaluate("demo:plain", digits, wanted, out=tmp_path / "ray", limit=200, batch_size=16, executor=executor)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "ray")
 
 
 def test_images_that_stay_here(executor: RayExecutor, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="pictures: these images cannot be opened on other machines"):
-        evaluate(benchmark("fog@2"), Net(), replace(pictures(), reopen=None), tmp_path, executor=executor)
+        evaluate(Net(), replace(pictures(), reopen=None), benchmark("fog@2"), out=tmp_path, executor=executor)
 
 
 def test_other_images_on_a_worker_are_noticed(executor: RayExecutor, tmp_path: Path) -> None:
     moved = replace(pictures(), reopen=pictures(40, ((32, 32), (24, 40), (32, 32), (32, 32))).reopen)
     with pytest.raises(InputError, match="a worker sees other images"):
-        evaluate(benchmark("fog@2"), Net(), moved, tmp_path, executor=executor, batch_size=4)
+        evaluate(Net(), moved, benchmark("fog@2"), out=tmp_path, executor=executor, batch_size=4)
 
 
 def test_data_sets_do_not_go_to_the_object_store(
@@ -160,7 +167,7 @@ def test_data_sets_do_not_go_to_the_object_store(
 ) -> None:
     monkeypatch.setattr(ray_cluster, "LARGEST_JOB", 1000)
     with pytest.raises(InputError, match="name models and images by a text or a path"):
-        evaluate(benchmark("fog@2"), Net(), pictures(), tmp_path, executor=executor)
+        evaluate(Net(), pictures(), benchmark("fog@2"), out=tmp_path, executor=executor)
 
 
 def test_training(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

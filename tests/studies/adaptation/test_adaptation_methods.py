@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from adapted_nets import FAST, images, small_net
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.models.base import Classifier, Preprocessing
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.base import Optimiser, adaptable, entropy
@@ -256,15 +256,15 @@ class TestCoTTA:
 
     def test_random_views(self) -> None:
         unit = images(count=8).float() / 255
-        views = random_views(unit, Words(0, torch.arange(8)))
+        views = random_views(unit, CounterRng(0, torch.arange(8)))
         assert views.shape == unit.shape
         assert 0 <= float(views.min()) <= float(views.max()) <= 1
-        assert torch.equal(views[3:5], random_views(unit[3:5], Words(0, torch.tensor([3, 4]))))
+        assert torch.equal(views[3:5], random_views(unit[3:5], CounterRng(0, torch.tensor([3, 4]))))
         gray = torch.full((4, 1, 12, 12), 0.5)
-        assert random_views(gray, Words(0, torch.arange(4))).shape == gray.shape
+        assert random_views(gray, CounterRng(0, torch.arange(4))).shape == gray.shape
         # Brightness 0.6 … 1.4 and gamma 0.7 … 1.3 of a mid gray: what is left of it after all of them.
         low, high = 0.3**1.3, 0.7**0.7
-        means = random_views(torch.full((200, 3, 12, 12), 0.5), Words(1, torch.arange(200))).mean((1, 2, 3))
+        means = random_views(torch.full((200, 3, 12, 12), 0.5), CounterRng(1, torch.arange(200))).mean((1, 2, 3))
         assert low - 0.01 < float(means.min()) < float(means.max()) < high + 0.01
 
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.models.base import Classifier, Preprocessing
 from blemish.studies.separation.experiment import experiment
 from blemish.studies.separation.nets import WideResNet
@@ -114,14 +114,14 @@ def test_a_net_that_exists_predicts() -> None:
 
 def test_views_are_mirrored_or_shifted_copies() -> None:
     images = torch.arange(1, 65, dtype=torch.float32).reshape(1, 1, 8, 8).repeat(40, 1, 1, 1)
-    views = _views(images, Words(0, torch.arange(40)), flip=True, crop=True)
+    views = _views(images, CounterRng(0, torch.arange(40)), flip=True, crop=True)
     padded = torch.nn.functional.pad(images[:1], (4,) * 4)
     places = [(top, left) for top in range(9) for left in range(9)]
     possible = [whole[..., y : y + 8, x : x + 8] for whole in (padded, _mirrored(images)) for y, x in places]
     found = [next(k for k, copy in enumerate(possible) if torch.equal(copy[0], view)) for view in views]
     assert len(set(found)) > 25
     assert {k // 81 for k in found} == {0, 1}
-    assert torch.equal(_views(images, Words(0, torch.arange(40)), flip=False, crop=False), images)
+    assert torch.equal(_views(images, CounterRng(0, torch.arange(40)), flip=False, crop=False), images)
 
 
 def _mirrored(images: torch.Tensor) -> torch.Tensor:

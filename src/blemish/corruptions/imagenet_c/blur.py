@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
 from blemish.corruptions.severity import Params, imagenet_c_table
@@ -19,7 +19,7 @@ from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.levels import unit_range
 from blemish.ops.resample import mean_zoom
 from blemish.ops.shuffle import shuffle_sources
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "motion_taps", "zoom_blur"]
 
@@ -68,9 +68,9 @@ class Offsets(NamedTuple):
     dx: Tensor
 
 
-def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
+def _draw_glass(shape: Shape, params: Params, words: CounterRng) -> Offsets:
     passes = max(1, int(params["iterations"].max()))
-    side = 2 * send(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
+    side = 2 * to_device(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
     # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
     ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
     place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
@@ -78,7 +78,7 @@ def _draw_glass(shape: Shape, params: Params, words: Words) -> Offsets:
     right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
     if not bool(active.all()):
-        down, right = (torch.where(send(active, words.device), v, side / 2) for v in (down, right))
+        down, right = (torch.where(to_device(active, words.device), v, side / 2) for v in (down, right))
     return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
 
 
@@ -110,7 +110,7 @@ class Angle(NamedTuple):
     degrees: Tensor
 
 
-def _draw_motion(shape: Shape, params: Params, words: Words) -> Angle:
+def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Angle:
     return Angle(words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
 
 

@@ -7,29 +7,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.resample import pixelated
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, displace, warp_affine
 
 __all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "saturate"]
 
 
 def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    factor = column(params["factor"], images)
+    factor = per_image(params["factor"], images)
     # In double precision, because the order of a sum depends on the number of threads.
     mean = images.mean((2, 3), keepdim=True, dtype=torch.float64).to(torch.float32)
     return images.mul_(factor).add_(mean * (1 - factor))
 
 
 def _saturate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    return scale_saturation(images, column(params["scale"], images), column(params["shift"], images))
+    return scale_saturation(images, per_image(params["scale"], images), per_image(params["shift"], images))
 
 
 def _jpeg(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
@@ -49,7 +49,7 @@ class Distortion(NamedTuple):
     fields: Tensor
 
 
-def _draw_elastic(shape: Shape, params: Params, words: Words) -> Distortion:
+def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Distortion:
     corners = words.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
     return Distortion(corners, words.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
 
@@ -67,14 +67,14 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     if bool(moving.all()):
         return _displaced(warped, params["sigma"], params["alpha"], draw.fields)
     if bool(moving.any()):
-        rows = send(moving.nonzero().flatten(), images.device)
+        rows = to_device(moving.nonzero().flatten(), images.device)
         sigma, alpha = params["sigma"][moving], params["alpha"][moving]
         warped[rows] = _displaced(warped[rows], sigma, alpha, draw.fields[rows])
     return warped
 
 
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
-    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * column(alpha, images)
+    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * per_image(alpha, images)
     return displace(images, fields[:, 0], fields[:, 1])
 
 
@@ -102,7 +102,7 @@ pixelate = Corruption(
     table=imagenet_c_table("pixelate", [1]),
     apply=_pixelate,
     shared=("scale",),
-    on_levels=True,
+    uint8_io=True,
 )
 
 jpeg_compression = Corruption(
@@ -111,7 +111,7 @@ jpeg_compression = Corruption(
     description="JPEG compression at low quality.",
     table=imagenet_c_table("jpeg_compression", [85], rounded=["quality"]),
     apply=_jpeg,
-    on_levels=True,
+    uint8_io=True,
 )
 
 saturate = Corruption(

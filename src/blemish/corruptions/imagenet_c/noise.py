@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params, imagenet_c_table
 from blemish.ops.poisson import poisson_quantile
 
@@ -32,31 +32,31 @@ class Ranks(NamedTuple):
     field: Tensor
 
 
-def _draw_normals(shape: Shape, params: Params, words: Words) -> Normals:
+def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Normals:
     return Normals(words.normals("field", *shape))
 
 
-def _draw_ranks(shape: Shape, params: Params, words: Words) -> Ranks:
+def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
     return Ranks(words.coarse_uniforms("field", *shape))
 
 
 def _gaussian(images: Tensor, params: Params, draw: Normals) -> Tensor:
-    return images.addcmul_(draw.field, column(params["sigma"], images))
+    return images.addcmul_(draw.field, per_image(params["sigma"], images))
 
 
 def _speckle(images: Tensor, params: Params, draw: Normals) -> Tensor:
-    return images.addcmul_(images * draw.field, column(params["sigma"], images))
+    return images.addcmul_(images * draw.field, per_image(params["sigma"], images))
 
 
 def _shot(images: Tensor, params: Params, draw: Normals) -> Tensor:
     """The count is the Poisson quantile at the rank of a normal, so that a draw serves every brightness."""
-    photons = column(params["photons"], images)
+    photons = per_image(params["photons"], images)
     return poisson_quantile(draw.field, images * photons, limit=float(params["photons"].max())).div_(photons)
 
 
 def _impulse(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """Ranks below `amount` are hit, the lower half by 1 and the upper by 0: a stronger impulse hits a superset."""
-    amount = column(params["amount"], images) * _STEEP
+    amount = per_image(params["amount"], images) * _STEEP
     # Steep ramps, cut to 0 and 1, are twice as fast as comparisons and their conversion.
     kept = torch.add(-amount, draw.field, alpha=_STEEP).clamp_(0, 1)
     white = torch.add(amount / 2, draw.field, alpha=-_STEEP).clamp_(0, 1)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["Draw", "spatter"]
 
@@ -33,7 +33,7 @@ class Draw(NamedTuple):
     field: Tensor
 
 
-def _draw(shape: Shape, params: Params, words: Words) -> Draw:
+def _draw(shape: Shape, params: Params, words: CounterRng) -> Draw:
     return Draw(words.normals("field", 1, shape.height, shape.width))
 
 
@@ -45,7 +45,7 @@ def _apply(images: Tensor, params: Params, draw: Draw) -> Tensor:
 
 def _water(images: Tensor, params: Params, field: Tensor) -> Tensor:
     """Adds pale turquoise in proportion to the layer's thickness times a relief seen around the drops' outlines."""
-    colour = _colour(_WATER, images.shape[1], images.device) * column(params["strength"], images)
+    colour = _colour(_WATER, images.shape[1], images.device) * per_image(params["strength"], images)
     layer = _layer(field, params)
     water = relief(equalise(depth(canny(layer)))).mul_(layer)
     # An image without a drop has a maximum of 0 and stays as it is.
@@ -55,8 +55,8 @@ def _water(images: Tensor, params: Params, field: Tensor) -> Tensor:
 
 def _layer(field: Tensor, params: Params) -> Tensor:
     """The liquid's thickness in 8-bit levels, 0 where it is below the threshold, as int16."""
-    levels = torch.addcmul(column(255 * params["mean"], field), field, column(255 * params["std"], field))
-    wet = torch.ge(levels, column(255 * params["threshold"], field), out=torch.empty_like(levels))
+    levels = torch.addcmul(per_image(255 * params["mean"], field), field, per_image(255 * params["std"], field))
+    wet = torch.ge(levels, per_image(255 * params["threshold"], field), out=torch.empty_like(levels))
     # Beyond 255 the reference's 8-bit integers wrap around.
     return levels.mul_(wet).to(torch.int16).bitwise_and_(255)
 
@@ -64,7 +64,7 @@ def _layer(field: Tensor, params: Params) -> Tensor:
 def _mud(images: Tensor, params: Params, field: Tensor) -> Tensor:
     """Blends in brown where the layer exceeds the threshold, softened by a blur of standard deviation `strength`."""
     level = (params["threshold"] - params["mean"]) / params["std"]
-    cover = torch.gt(field, column(level, field), out=torch.empty_like(field))
+    cover = torch.gt(field, per_image(level, field), out=torch.empty_like(field))
     cover = gaussian_blur(cover, params["strength"])
     cover = cover.mul_(torch.ge(cover, _THIN, out=torch.empty_like(cover)))
     return images.addcmul_(cover, _colour(_MUD, images.shape[1], images.device) - images)
@@ -75,7 +75,7 @@ def _colour(rgb: tuple[int, int, int], channels: int, device: torch.device) -> T
     """A colour in [0, 1], (1, C, 1, 1): its luminance for grey images."""
     grey = sum(weight * value for weight, value in zip(_LUMINANCE, rgb, strict=True))
     colour = torch.tensor(rgb if channels == 3 else [grey], dtype=torch.float32) / 255
-    return send(colour.view(1, -1, 1, 1), device)
+    return to_device(colour.view(1, -1, 1, 1), device)
 
 
 def _table() -> SeverityTable:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column, quantise
+from blemish.corruptions.base import Corruption, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
 from blemish.ops.colour import luminance
@@ -36,7 +36,7 @@ class Flakes(NamedTuple):
 _SNOW_REACH = 28
 
 
-def _draw_snow(shape: Shape, params: Params, words: Words) -> Flakes:
+def _draw_snow(shape: Shape, params: Params, words: CounterRng) -> Flakes:
     degrees = words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
     return Flakes(words.normals("field", 1, shape.height, shape.width), degrees)
 
@@ -44,9 +44,9 @@ def _draw_snow(shape: Shape, params: Params, words: Words) -> Flakes:
 def _snow_layer(params: Params, draw: Flakes) -> Tensor:
     """Enlarged specks above a threshold, smeared along the fall."""
     field = draw.field
-    specks = field * column(params["std"], field) + column(params["mean"], field)
+    specks = field * per_image(params["std"], field) + per_image(params["mean"], field)
     specks = centre_zoom(specks, float(params["zoom"][0]))
-    specks = specks * (specks >= column(params["threshold"], specks))
+    specks = specks * (specks >= per_image(params["threshold"], specks))
     taps = motion_taps(params["blur_radius"], params["blur_sigma"], draw.degrees)
     return unit_range(quantise(line_blur(unit_range(quantise(specks)), *taps, reach=_SNOW_REACH)))
 
@@ -54,7 +54,7 @@ def _snow_layer(params: Params, draw: Flakes) -> Tensor:
 def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
     layer = _snow_layer(params, draw)
     layer = layer + layer.flip(-2, -1)
-    weight = column(params["image_weight"], images)
+    weight = per_image(params["image_weight"], images)
     whitened = torch.maximum(images, luminance(images).mul_(1.5).add_(0.5))
     return images.mul_(weight).addcmul_(whitened, 1 - weight).add_(layer)
 
@@ -93,7 +93,7 @@ class _Textured:
 
 
 class _DrawFrost(_Textured):
-    def __call__(self, shape: Shape, params: Params, words: Words) -> Crop:
+    def __call__(self, shape: Shape, params: Params, words: CounterRng) -> Crop:
         words = words.on_cpu()
         textures = self.textures(params, shape.height, shape.width, words.device)
         chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
@@ -109,8 +109,8 @@ class _Frost(_Textured):
         textures = self.textures(params, height, width, images.device)
         crops = unit_range(cut(textures, draw.texture, draw.top, draw.left, height, width))
         crops = crops if images.shape[1] == 3 else luminance(crops)
-        weight = column(params["frost_weight"], images)
-        return images.mul_(column(params["image_weight"], images)).addcmul_(crops, weight)
+        weight = per_image(params["frost_weight"], images)
+        return images.mul_(per_image(params["image_weight"], images)).addcmul_(crops, weight)
 
 
 def _frost(photographs: Photographs) -> Corruption:
@@ -139,7 +139,7 @@ class Wobble(NamedTuple):
     levels: tuple[Tensor, ...]
 
 
-def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
+def _draw_fog(shape: Shape, params: Params, words: CounterRng) -> Wobble:
     sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
     field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
@@ -148,7 +148,7 @@ def _draw_fog(shape: Shape, params: Params, words: Words) -> Wobble:
 
 def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
     height, width = images.shape[-2:]
-    thickness = column(params["thickness"], images)
+    thickness = per_image(params["thickness"], images)
     field = plasma(draw.levels, params["wibble_decay"])[..., :height, :width]
     brightest = images.amax((1, 2, 3), keepdim=True)
     return images.add_(field * thickness).mul_(brightest / (brightest + thickness))
@@ -157,7 +157,7 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
 def _brightness(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Raise HSV's V by `shift`: scale the pixel by clip(V + shift)/V, and turn black into gray."""
     value = images.amax(1, keepdim=True)
-    target = (value + column(params["shift"], images)).clamp_(0, 1)
+    target = (value + per_image(params["shift"], images)).clamp_(0, 1)
     black = value <= 0
     return images.mul_(target / (value + black)).add_(target * black)
 

@@ -7,23 +7,23 @@ from collections.abc import Iterator, Mapping
 
 from blemish.core.errors import InputError
 from blemish.corruptions.imagenet_p import pixels, warps
-from blemish.corruptions.imagenet_p.sequence import DIFFICULTIES, Preset, Scene, Sequence, Window, strides
+from blemish.corruptions.imagenet_p.sequence import DIFFICULTIES, PerturbationSequence, Preset, Scene, Window, strides
 
-__all__ = ["DIFFICULTIES", "Preset", "Scene", "Sequence", "Sequences", "Window", "sequences", "strides"]
+__all__ = ["DIFFICULTIES", "PerturbationSequence", "Preset", "Scene", "Sequences", "Window", "sequences", "strides"]
 
 
-class Sequences(Mapping[str, Sequence]):
+class Sequences(Mapping[str, PerturbationSequence]):
     """An immutable mapping from name to sequence. Unknown names are answered with the nearest known ones."""
 
-    def __init__(self, *members: Sequence) -> None:
-        entries: dict[str, Sequence] = {}
+    def __init__(self, *members: PerturbationSequence) -> None:
+        entries: dict[str, PerturbationSequence] = {}
         for member in members:
             if member.name in entries:
                 raise InputError(f"two sequences are named {member.name!r}; names must be unique")
             entries[member.name] = member
         self._entries = entries
 
-    def __getitem__(self, name: str) -> Sequence:
+    def __getitem__(self, name: str) -> PerturbationSequence:
         try:
             return self._entries[name]
         except KeyError:

@@ -9,20 +9,28 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
 from blemish.corruptions.imagenet_c import digital, noise, weather
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.noise import Normals
-from blemish.corruptions.imagenet_p.sequence import Scene, Sequence, Settings, amount, presets, ramp, settings
+from blemish.corruptions.imagenet_p.sequence import (
+    PerturbationSequence,
+    Scene,
+    Settings,
+    amount,
+    presets,
+    ramp,
+    settings,
+)
 from blemish.ops.colour import luminance
 from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
 from blemish.ops.resample import centre_zoom
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = [
     "brightness",
@@ -39,7 +47,7 @@ __all__ = [
 _WATER = (175, 238, 238)
 
 
-def _draw_noise(shape: Shape, values: Settings, words: Words) -> Normals:
+def _draw_noise(shape: Shape, values: Settings, words: CounterRng) -> Normals:
     return Normals(words.normals("field", *shape))
 
 
@@ -92,7 +100,7 @@ def _changed(corruption: Corruption, scene: Scene, values: Settings) -> Tensor:
     return result
 
 
-def _draw_specks(shape: Shape, values: Settings, words: Words) -> Tensor:
+def _draw_specks(shape: Shape, values: Settings, words: CounterRng) -> Tensor:
     """Enlarged specks of snow above the threshold, uint8 (B, 1, H, W): the same in all frames."""
     field = words.normals("field", 1, shape.height, shape.width).mul_(values["std"]).add_(values["mean"])
     specks = centre_zoom(field, values["zoom"])
@@ -107,7 +115,7 @@ def _snow(scene: Scene, values: Settings, specks: Tensor, index: int) -> Tensor:
     return images.mul_(weight).add_(whitened, alpha=1 - weight).add_(layer + layer.flip(-2, -1))
 
 
-def _draw_drops(shape: Shape, values: Settings, words: Words) -> Tensor:
+def _draw_drops(shape: Shape, values: Settings, words: CounterRng) -> Tensor:
     """The thickness of water in frame 0, 0 below the threshold, float32 (B, 1, H, W)."""
     field = words.normals("field", 1, shape.height, shape.width)
     sigma = torch.full((len(field),), values["sigma"], dtype=torch.float64)
@@ -140,10 +148,10 @@ def _spatter(scene: Scene, values: Settings, thickness: Tensor, index: int) -> T
 def _turquoise(channels: int, device: torch.device) -> Tensor:
     """The colour of water, (1, C, 1, 1): its luminance for gray images."""
     colour = torch.tensor(_WATER, dtype=torch.float32).div_(255).view(1, 3, 1, 1)
-    return send(colour if channels == 3 else luminance(colour), device)
+    return to_device(colour if channels == 3 else luminance(colour), device)
 
 
-gaussian_noise = Sequence(
+gaussian_noise = PerturbationSequence(
     name="p:gaussian_noise",
     description="Faint normal noise, new in every frame.",
     presets=presets(settings(sigma=(0.03, 0.05, 0.08)), settings(sigma=(0.025, 0.05, 0.075))),
@@ -152,7 +160,7 @@ gaussian_noise = Sequence(
     noise=True,
 )
 
-shot_noise = Sequence(
+shot_noise = PerturbationSequence(
     name="p:shot_noise",
     description="Poisson counts of many photons, new in every frame.",
     presets=presets(settings(photons=(300, 120, 60)), settings(photons=(500, 250, 125))),
@@ -161,7 +169,7 @@ shot_noise = Sequence(
     noise=True,
 )
 
-motion_blur = Sequence(
+motion_blur = PerturbationSequence(
     name="p:motion_blur",
     description="A smear along a line that turns.",
     presets=presets(
@@ -171,7 +179,7 @@ motion_blur = Sequence(
     render=_motion_blur,
 )
 
-snow = Sequence(
+snow = PerturbationSequence(
     name="p:snow",
     description="Snow whose direction of fall turns.",
     presets=presets(
@@ -200,14 +208,14 @@ snow = Sequence(
     render=_snow,
 )
 
-brightness = Sequence(
+brightness = PerturbationSequence(
     name="p:brightness",
     description="Brightens the image, from darker than it is to brighter.",
     presets=presets(settings(**ramp(origin=15, step=0.02))),
     render=_brightness,
 )
 
-speckle_noise = Sequence(
+speckle_noise = PerturbationSequence(
     name="p:speckle_noise",
     description="Faint normal noise in proportion to each value, new in every frame.",
     presets=presets(settings(sigma=(0.05, 0.10, 0.15))),
@@ -217,7 +225,7 @@ speckle_noise = Sequence(
     extra=True,
 )
 
-gaussian_blur = Sequence(
+gaussian_blur = PerturbationSequence(
     name="p:gaussian_blur",
     description="A Gaussian blur that widens.",
     presets=presets(
@@ -228,7 +236,7 @@ gaussian_blur = Sequence(
     extra=True,
 )
 
-spatter = Sequence(
+spatter = PerturbationSequence(
     name="p:spatter",
     description="Drops of water that run down the lens.",
     presets=presets(
@@ -261,7 +269,7 @@ spatter = Sequence(
     extra=True,
 )
 
-saturate = Sequence(
+saturate = PerturbationSequence(
     name="p:saturate",
     description="Scales colour saturation from 0.4 to 1.6. Not in the published generator; defined here.",
     presets=presets(settings(**ramp(base=1, origin=15, step=0.04))),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words, image_ids
+from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.base import MIN_SIDE, check_images, quantise
 from blemish.corruptions.precision import full_precision
@@ -20,9 +20,9 @@ from blemish.ops.levels import as_levels, unit_range
 
 __all__ = [
     "DIFFICULTIES",
+    "PerturbationSequence",
     "Preset",
     "Scene",
-    "Sequence",
     "Settings",
     "Window",
     "amount",
@@ -125,12 +125,12 @@ class Scene:
         return {name: torch.full((count,), value, dtype=torch.float64) for name, value in values.items()}
 
 
-def _no_draw(shape: Shape, values: Settings, words: Words) -> Any:
+def _no_draw(shape: Shape, values: Settings, words: CounterRng) -> Any:
     return None
 
 
 @dataclass(frozen=True)
-class Sequence:
+class PerturbationSequence:
     """A named sequence of frames of an image.
 
     ``draw(shape, settings, words)`` makes the random part: anew for every frame of a ``noise`` sequence, once for the
@@ -146,7 +146,7 @@ class Sequence:
     description: str
     presets: Mapping[str, Preset]
     render: Callable[[Scene, Settings, Any, int], Tensor]
-    draw: Callable[[Shape, Settings, Words], Any] = _no_draw
+    draw: Callable[[Shape, Settings, CounterRng], Any] = _no_draw
     advance: Callable[[Scene, Settings, Any, int], Any] | None = None
     noise: bool = False
     extra: bool = False
@@ -232,10 +232,10 @@ class Sequence:
         room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
         size = max(1, room // images[0].numel())
         cuts = [slice(start, start + size) for start in range(0, len(images), size)]
-        parts = [(Scene(levels[cut], window), Words(seed, numbers[cut], self.name, images.device)) for cut in cuts]
+        parts = [(Scene(levels[cut], window), CounterRng(seed, numbers[cut], self.name, images.device)) for cut in cuts]
         return _Plan(parts, row.rows[difficulty - 1], row.length)
 
-    def _film(self, scene: Scene, values: Settings, words: Words, length: int) -> Iterator[Tensor]:
+    def _film(self, scene: Scene, values: Settings, words: CounterRng, length: int) -> Iterator[Tensor]:
         state: Any = None
         for index in range(length):
             # Never around the yield: what the caller does between two frames is not ours to switch off.
@@ -244,17 +244,17 @@ class Sequence:
                 frame = self._rendered(scene, values, state, index)
             yield frame
 
-    def _single(self, scene: Scene, values: Settings, words: Words, index: int) -> Tensor:
+    def _single(self, scene: Scene, values: Settings, words: CounterRng, index: int) -> Tensor:
         with full_precision(words.device):
             state: Any = None
             for step in [index] if self.noise else range(index + 1):
                 state = self._state(scene, values, words, step, state)
             return self._rendered(scene, values, state, index)
 
-    def _state(self, scene: Scene, values: Settings, words: Words, index: int, last: Any) -> Any:
+    def _state(self, scene: Scene, values: Settings, words: CounterRng, index: int, last: Any) -> Any:
         shape = Shape(scene.levels.shape[1], scene.window.height, scene.window.width)
         if self.noise:
-            own = Words(words.seed, words.ids, f"{words.scope}/{index}", words.device)
+            own = CounterRng(words.seed, words.ids, f"{words.scope}/{index}", words.device)
             return self.draw(shape, values, own) if index else None
         if index == 0:
             return self.draw(shape, values, words)
@@ -270,7 +270,7 @@ class Sequence:
 class _Plan(NamedTuple):
     """What remains of a call after it was checked."""
 
-    parts: list[tuple[Scene, Words]]
+    parts: list[tuple[Scene, CounterRng]]
     settings: Settings
     length: int
 

@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.corruptions.imagenet_p.sequence import Scene, Sequence, Settings, Window, amount, presets, ramp, settings
+from blemish.corruptions.imagenet_p.sequence import (
+    PerturbationSequence,
+    Scene,
+    Settings,
+    Window,
+    amount,
+    presets,
+    ramp,
+    settings,
+)
 from blemish.ops.cache import cached
 from blemish.ops.levels import truncated, unit_range
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample
 
 __all__ = ["rotate", "scale", "shear", "tilt", "translate", "zoom_blur"]
@@ -45,8 +54,8 @@ def _positions(
     depth = g * columns + h * rows + i
     x, y = (a * columns + b * rows + c) / depth, (d * columns + e * rows + f) / depth
     inside = (x >= -0.5) & (x < width - 0.5) & (y >= -0.5) & (y < height - 0.5)
-    mask = None if bool(inside.all()) else send(inside, device, torch.float32)
-    return send(x[None], device, torch.float32), send(y[None], device, torch.float32), mask
+    mask = None if bool(inside.all()) else to_device(inside, device, torch.float32)
+    return to_device(x[None], device, torch.float32), to_device(y[None], device, torch.float32), mask
 
 
 def _warped(scene: Scene, linear: Matrix) -> Tensor:
@@ -129,35 +138,35 @@ def _mean_zoom(scene: Scene, values: Settings, total: Tensor | None, index: int)
     return torch.div(total, index + 1, rounding_mode="floor").to(torch.uint8)
 
 
-translate = Sequence(
+translate = PerturbationSequence(
     name="p:translate",
     description="Moves the image to the right, one pixel per frame.",
     presets=presets(settings(**ramp(origin=20, step=1)), settings(**ramp(origin=15, step=1)), lengths=(41, 31)),
     render=_translate,
 )
 
-rotate = Sequence(
+rotate = PerturbationSequence(
     name="p:rotate",
     description="Turns the image clockwise, one degree per frame.",
     presets=presets(settings(**ramp(origin=15, step=1))),
     render=_rotate,
 )
 
-tilt = Sequence(
+tilt = PerturbationSequence(
     name="p:tilt",
     description="Turns the image in space about both of its axes, one degree per frame.",
     presets=presets(settings(**ramp(origin=15, step=1))),
     render=_tilt,
 )
 
-scale = Sequence(
+scale = PerturbationSequence(
     name="p:scale",
     description="Scales the image from 40 % to 115 %.",
     presets=presets(settings(**ramp(base=1, origin=24, step=0.025))),
     render=_scale,
 )
 
-shear = Sequence(
+shear = PerturbationSequence(
     name="p:shear",
     description="Shears the image, one degree per frame.",
     presets=presets(settings(**ramp(origin=15, step=1))),
@@ -165,7 +174,7 @@ shear = Sequence(
     extra=True,
 )
 
-zoom_blur = Sequence(
+zoom_blur = PerturbationSequence(
     name="p:zoom_blur",
     description="Averages more and more slight enlargements.",
     presets=presets(settings(**ramp(base=1, origin=0, step=0.004))),

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.balls import Norm, few_of, in_ball
+from blemish.ops.balls import Norm, exact_k_mask, in_ball
 
 __all__ = ["LP", "radius"]
 
@@ -52,13 +52,13 @@ def _table(parameter: str, step: float) -> SeverityTable:
     return SeverityTable((parameter,), {"any": tuple((step * s,) for s in range(6))}, {"any": 224})
 
 
-def _draw_ball(norm: Norm, shape: Shape, params: Params, words: Words) -> Noise:
+def _draw_ball(norm: Norm, shape: Shape, params: Params, words: CounterRng) -> Noise:
     return Noise(in_ball(words, norm, *shape))
 
 
 def _add_ball(norm: Norm, images: Tensor, params: Params, draw: Noise) -> Tensor:
     per_epsilon = radius(norm, 1.0, images[0].numel())
-    return images.addcmul_(draw.field, column(params["epsilon"] * per_epsilon, images))
+    return images.addcmul_(draw.field, per_image(params["epsilon"] * per_epsilon, images))
 
 
 def _ball(norm: Norm, description: str) -> Corruption:
@@ -73,20 +73,20 @@ def _ball(norm: Norm, description: str) -> Corruption:
 
 
 def _gaussian(images: Tensor, params: Params, draw: Noise) -> Tensor:
-    return images.addcmul_(draw.field, column(params["sigma"], images))
+    return images.addcmul_(draw.field, per_image(params["sigma"], images))
 
 
 def _replace(images: Tensor, params: Params, draw: Replacement) -> Tensor:
     return draw.value.where(draw.where, images)
 
 
-def _draw_normal(shape: Shape, params: Params, words: Words) -> Noise:
+def _draw_normal(shape: Shape, params: Params, words: CounterRng) -> Noise:
     return Noise(words.normals("field", *shape))
 
 
-def _draw_replacement(shape: Shape, params: Params, words: Words) -> Replacement:
+def _draw_replacement(shape: Shape, params: Params, words: CounterRng) -> Replacement:
     count = (params["fraction"] * math.prod(shape)).round()
-    return Replacement(few_of(words, count, *shape), words.coarse_uniforms("value", *shape))
+    return Replacement(exact_k_mask(words, count, *shape), words.coarse_uniforms("value", *shape))
 
 
 LP: tuple[Corruption, ...] = (

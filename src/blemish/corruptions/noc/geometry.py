@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.noc.ranges import PUBLISHED_SIDE, table
@@ -23,15 +23,15 @@ class Signs(NamedTuple):
     signs: Tensor
 
 
-def _draw_sign(shape: Shape, params: Params, words: Words) -> Signs:
+def _draw_sign(shape: Shape, params: Params, words: CounterRng) -> Signs:
     return Signs(_signs(words, 1))
 
 
-def _draw_signs(shape: Shape, params: Params, words: Words) -> Signs:
+def _draw_signs(shape: Shape, params: Params, words: CounterRng) -> Signs:
     return Signs(_signs(words, 2))
 
 
-def _signs(words: Words, count: int) -> Tensor:
+def _signs(words: CounterRng, count: int) -> Tensor:
     return words.on_cpu().integers("signs", count, high=2).mul_(2).sub_(1).to(torch.float64)
 
 
@@ -80,7 +80,7 @@ class Cut(NamedTuple):
     first: Tensor
 
 
-def _draw_cut(shape: Shape, params: Params, words: Words) -> Cut:
+def _draw_cut(shape: Shape, params: Params, words: CounterRng) -> Cut:
     choices = words.on_cpu().integers("cut", 2, high=2) == 1
     return Cut(choices[:, 0], choices[:, 1])
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.noc.ranges import table
 from blemish.corruptions.severity import Params
 from blemish.ops.colour import luminance
@@ -29,16 +29,16 @@ class Sign(NamedTuple):
     sign: Tensor
 
 
-def _signs(words: Words) -> Tensor:
+def _signs(words: CounterRng) -> Tensor:
     return words.integers("sign", 1, 1, 1, high=2).mul_(2).sub_(1).to(torch.float32)
 
 
-def _draw_sign(shape: Shape, params: Params, words: Words) -> Sign:
+def _draw_sign(shape: Shape, params: Params, words: CounterRng) -> Sign:
     return Sign(_signs(words))
 
 
 def _brightness(images: Tensor, params: Params, draw: Sign) -> Tensor:
-    return images.add_(draw.sign * column(params["shift"], images))
+    return images.add_(draw.sign * per_image(params["shift"], images))
 
 
 class Split(NamedTuple):
@@ -52,7 +52,7 @@ class Split(NamedTuple):
     sign: Tensor
 
 
-def _draw_split(shape: Shape, params: Params, words: Words) -> Split:
+def _draw_split(shape: Shape, params: Params, words: CounterRng) -> Split:
     place = words.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
     return Split(words.integers("upright", 1, 1, 1, high=2) == 1, place, _signs(words))
 
@@ -66,13 +66,13 @@ def _backlight(images: Tensor, params: Params, draw: Split) -> Tensor:
     height, width = images.shape[-2:]
     across, down = _middles(width, images.device), _middles(height, images.device)[:, None]
     first = torch.where(draw.upright, across, down) < draw.place
-    shift = draw.sign * column(params["shift"], images)
+    shift = draw.sign * per_image(params["shift"], images)
     return images.add_(torch.where(first, shift, -shift))
 
 
 def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """All values approach one mean, over all channels."""
-    kept = 1 - column(params["reduction"], images)
+    kept = 1 - per_image(params["reduction"], images)
     mean = images.mean((2, 3), keepdim=True).mean(1, keepdim=True)
     return images.mul_(kept).add_(mean * (1 - kept))
 
@@ -83,13 +83,13 @@ class Channel(NamedTuple):
     number: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: Words) -> Channel:
+def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
     return Channel(words.integers("channel", 1, 1, 1, high=3))
 
 
 def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
     """A grey image becomes what the luminance of its colour version would be."""
-    shift = column(params["shift"], images)
+    shift = per_image(params["shift"], images)
     chosen = draw.number == torch.arange(3, device=images.device).view(1, 3, 1, 1)
     if images.shape[1] == 3:
         return images.add_(shift * chosen)
@@ -101,13 +101,13 @@ def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
 def _gray_scale(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     if images.shape[1] == 1:
         return images
-    weight = column(params["weight"], images)
+    weight = per_image(params["weight"], images)
     gray = luminance(images)
     return images.mul_(1 - weight).add_(gray.mul_(weight))
 
 
 def _hue(images: Tensor, params: Params, draw: Sign) -> Tensor:
-    return turn_hue(images, draw.sign * column(params["turns"], images))
+    return turn_hue(images, draw.sign * per_image(params["turns"], images))
 
 
 backlight = Corruption(

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.noc.ranges import side_scale, table
 from blemish.corruptions.severity import Params
 from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["artifacts", "border", "circles", "obstruction", "rain", "rhombus", "vertical_artifacts"]
 
@@ -40,7 +40,7 @@ class Shapes(NamedTuple):
     grays: Tensor
 
 
-def _draw_shapes(shape: Shape, params: Params, words: Words) -> Shapes:
+def _draw_shapes(shape: Shape, params: Params, words: CounterRng) -> Shapes:
     return Shapes(words.uniforms("places", _MOST_SHAPES, 2), words.uniforms("grays", _MOST_SHAPES))
 
 
@@ -50,9 +50,9 @@ def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: 
     most = int(params["count"].max())
     margin = _MARGIN * side_scale(height, width) if reach[0] == reach[1] else 0.0
     room = torch.tensor([height - 2 * margin, width - 2 * margin], dtype=torch.float32)
-    centres = draw.places[:, :most] * send(room, images.device) + (margin - 0.5)
+    centres = draw.places[:, :most] * to_device(room, images.device) + (margin - 0.5)
     shown = torch.arange(most) < params["count"][:, None]
-    return covered_index(centres, send(shown, images.device), inside, reach, height, width)
+    return covered_index(centres, to_device(shown, images.device), inside, reach, height, width)
 
 
 def _line(along: Tensor, aside: Tensor, scale: float) -> Tensor:
@@ -110,7 +110,7 @@ def _circles(images: Tensor, params: Params, draw: Shapes) -> Tensor:
 def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     """Each drop moves the pixels under it half the way to white."""
     drops = times_covered(_disk_index(images, params, draw), *images.shape[-2:]).clamp_(max=_MOST_DROPS)
-    halves = send(torch.tensor([0.5**i for i in range(_MOST_DROPS + 1)], dtype=torch.float32), images.device)
+    halves = to_device(torch.tensor([0.5**i for i in range(_MOST_DROPS + 1)], dtype=torch.float32), images.device)
     kept = halves.index_select(0, drops.flatten()).view(drops.shape)
     return images.sub_(1).mul_(kept).add_(1)
 
@@ -122,7 +122,7 @@ class Square(NamedTuple):
     gray: Tensor
 
 
-def _draw_square(shape: Shape, params: Params, words: Words) -> Square:
+def _draw_square(shape: Shape, params: Params, words: CounterRng) -> Square:
     return Square(words.on_cpu().uniforms("place", 2).to(torch.float64), words.uniforms("gray", 1, 1, 1))
 
 
@@ -134,7 +134,7 @@ def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
 def _between(start: Tensor, stop: Tensor, count: int, device: torch.device) -> Tensor:
     """Which of `count` pixels lie in start[b] … stop[b] − 1, (B, count)."""
     pixels = torch.arange(count)
-    return send((pixels >= start[:, None]) & (pixels < stop[:, None]), device)
+    return to_device((pixels >= start[:, None]) & (pixels < stop[:, None]), device)
 
 
 def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
@@ -152,7 +152,7 @@ class Gray(NamedTuple):
     gray: Tensor
 
 
-def _draw_gray(shape: Shape, params: Params, words: Words) -> Gray:
+def _draw_gray(shape: Shape, params: Params, words: CounterRng) -> Gray:
     return Gray(words.uniforms("gray", 1, 1, 1))
 
 

@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.noc.ranges import side_scale, table
 from blemish.corruptions.severity import Params
 from blemish.ops.cache import cached
 from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["blur", "gaussian_noise", "pixelate", "quantization", "salt_pepper", "thumbnail_resize"]
 
@@ -28,7 +28,7 @@ _BLUR_VARIANCE = 2 / 3
 
 
 def _quantization(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    steps = column(params["levels"] - 1, images)
+    steps = per_image(params["levels"] - 1, images)
     return images.mul_(steps).round_().div_(steps)
 
 
@@ -38,12 +38,12 @@ class Normals(NamedTuple):
     field: Tensor
 
 
-def _draw_normals(shape: Shape, params: Params, words: Words) -> Normals:
+def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Normals:
     return Normals(words.normals("field", *shape))
 
 
 def _gaussian_noise(images: Tensor, params: Params, draw: Normals) -> Tensor:
-    return images.addcmul_(draw.field, column(params["sigma"], images))
+    return images.addcmul_(draw.field, per_image(params["sigma"], images))
 
 
 class Ranks(NamedTuple):
@@ -52,14 +52,14 @@ class Ranks(NamedTuple):
     field: Tensor
 
 
-def _draw_ranks(shape: Shape, params: Params, words: Words) -> Ranks:
+def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
     # One rank for all channels: the paper counts pixels.
     return Ranks(words.coarse_uniforms("field", 1, shape.height, shape.width))
 
 
 def _salt_pepper(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """The lowest ranks become white, the highest black."""
-    half = column(params["amount"] / 2, images)
+    half = per_image(params["amount"] / 2, images)
     # A whole range up or down ends beyond the extremes, where the result is clipped to them.
     return images.add_(draw.field < half).add_(draw.field > 1 - half, alpha=-1)
 
@@ -94,7 +94,7 @@ def _blur(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     height, width = images.shape[-2:]
     scale = side_scale(height, width)
     down, across = (_blur_map(size, scale, images.device) for size in (height, width))
-    weight = column(params["weight"], images)
+    weight = per_image(params["weight"], images)
     blurred = across.across(down.down(images))
     return images.mul_(1 - weight).add_(blurred.mul_(weight))
 
@@ -113,7 +113,7 @@ def _thumbnail_resize(images: Tensor, params: Params, draw: tuple[()]) -> Tensor
     if len(sizes) == 1:
         return _thumbnail(images, *next(iter(sizes)))
     for size, members in sizes.items():
-        rows = send(torch.tensor(members), images.device)
+        rows = to_device(torch.tensor(members), images.device)
         images.index_copy_(0, rows, _thumbnail(images.index_select(0, rows), *size))
     return images
 
@@ -121,7 +121,7 @@ def _thumbnail_resize(images: Tensor, params: Params, draw: tuple[()]) -> Tensor
 def _block_means(count: int, size: Tensor, device: torch.device) -> Tensor:
     """For `count` pixels in blocks of size[b], the matrices (B, 1, count, count) that average over the blocks."""
     block = ((torch.arange(count, dtype=torch.float64) + 0.5) / size[:, None]).floor()
-    block = send(block, device, torch.float32)
+    block = to_device(block, device, torch.float32)
     same = (block[:, :, None] == block[:, None, :]).to(torch.float32)
     return (same / same.sum(-1, keepdim=True))[:, None]
 

@@ -13,17 +13,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, towards
+from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table
 from blemish.corruptions.syn2nat.warp import relative_size
 from blemish.ops.box import box_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur, pad
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.rank import median_filter
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["BLURS"]
 
@@ -47,14 +47,14 @@ class Kernel(NamedTuple):
     radius: Tensor
 
 
-def _draw_radius(sides: tuple[int, ...], shape: Shape, params: Params, words: Words) -> Kernel:
+def _draw_radius(sides: tuple[int, ...], shape: Shape, params: Params, words: CounterRng) -> Kernel:
     """A radius among those of the sides, which shrinks with severity and grows with the image."""
     chosen = words.on_cpu().integers("side", 1, high=len(sides))[:, 0]
     radii = (torch.tensor(sides, dtype=torch.float64) - 1) / 2
     return Kernel(radii[chosen] * params["size"] * relative_size(shape.height, shape.width))
 
 
-def _draw_box(shape: Shape, params: Params, words: Words) -> Kernel:
+def _draw_box(shape: Shape, params: Params, words: CounterRng) -> Kernel:
     return _draw_radius(_BOX_SIDES, shape, params, words)
 
 
@@ -69,7 +69,7 @@ class Spread(NamedTuple):
     sigma: Tensor
 
 
-def _draw_gaussian(shape: Shape, params: Params, words: Words) -> Spread:
+def _draw_gaussian(shape: Shape, params: Params, words: CounterRng) -> Spread:
     """OpenCV's sigma for a kernel of side k is 0.15 · k + 0.35."""
     chosen = words.on_cpu().integers("side", 1, high=len(_GAUSSIAN_SIDES))[:, 0]
     sigmas = 0.15 * torch.tensor(_GAUSSIAN_SIDES, dtype=torch.float64) + 0.35
@@ -80,7 +80,7 @@ def _gaussian(images: Tensor, params: Params, draw: Spread) -> Tensor:
     return blur_gaussian(images, draw.sigma, truncate=_GAUSSIAN_CUT, border="reflect101").add_(HALF_LEVEL)
 
 
-def _draw_median(shape: Shape, params: Params, words: Words) -> Kernel:
+def _draw_median(shape: Shape, params: Params, words: CounterRng) -> Kernel:
     return _draw_radius(_MEDIAN_SIDES, shape, params, words)
 
 
@@ -88,7 +88,7 @@ def _median(levels: Tensor, params: Params, draw: Kernel) -> Tensor:
     radii = draw.radius.round().to(torch.int64)
     out = levels.clone()
     for radius in set(radii.tolist()):
-        members = send((radii == radius).nonzero()[:, 0], levels.device)
+        members = to_device((radii == radius).nonzero()[:, 0], levels.device)
         out[members] = median_filter(levels[members], radius)
     return out
 
@@ -99,7 +99,7 @@ class Line(NamedTuple):
     ends: Tensor
 
 
-def _draw_motion(shape: Shape, params: Params, words: Words) -> Line:
+def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Line:
     """Two different places of a square kernel."""
     words = words.on_cpu()
     chosen = words.integers("side", 1, high=len(_MOTION_SIDES))[:, 0]
@@ -134,7 +134,7 @@ class Quality(NamedTuple):
     quality: Tensor
 
 
-def _draw_quality(shape: Shape, params: Params, words: Words) -> Quality:
+def _draw_quality(shape: Shape, params: Params, words: CounterRng) -> Quality:
     """A whole number between the two bounds, each as likely."""
     low, high = params["quality_low"].round(), params["quality_high"].round()
     rank = words.on_cpu().uniforms("quality", 1)[:, 0].to(torch.float64)
@@ -156,14 +156,14 @@ def _source(size: int, scale: float) -> Tensor:
 def _downscale(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     height, width = levels.shape[-2:]
     scale = float(params["scale"][0])
-    rows, columns = (send(_source(size, scale), levels.device) for size in (height, width))
+    rows, columns = (to_device(_source(size, scale), levels.device) for size in (height, width))
     return levels.index_select(-2, rows).index_select(-1, columns)
 
 
 blur = candidate(
     "blur",
     "The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
-    towards(size=(0, 1)),
+    linear_table(size=(0, 1)),
     _blur,
     _draw_box,
 )
@@ -171,7 +171,7 @@ blur = candidate(
 gaussian_blur = candidate(
     "gaussian_blur",
     "A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); lower severities have smaller ones.",
-    towards(size=(0, 1)),
+    linear_table(size=(0, 1)),
     _gaussian,
     _draw_gaussian,
 )
@@ -179,16 +179,16 @@ gaussian_blur = candidate(
 median_blur = candidate(
     "median_blur",
     "The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
-    towards(size=(0, 1)),
+    linear_table(size=(0, 1)),
     _median,
     _draw_median,
-    on_levels=True,
+    uint8_io=True,
 )
 
 motion_blur = candidate(
     "motion_blur",
     "The mean along a random line in a square of 11 to 17 of 224 pixels; lower severities have shorter lines.",
-    towards(size=(0, 1)),
+    linear_table(size=(0, 1)),
     _motion,
     _draw_motion,
 )
@@ -196,10 +196,10 @@ motion_blur = candidate(
 image_compression = candidate(
     "image_compression",
     "JPEG compression at quality 5–15; lower severities approach quality 100. The same law as jpeg_compression.",
-    towards(quality_low=(100, 5), quality_high=(100, 15)),
+    linear_table(quality_low=(100, 5), quality_high=(100, 15)),
     _jpeg,
     _draw_quality,
-    on_levels=True,
+    uint8_io=True,
 )
 
 jpeg_compression = replace(
@@ -212,9 +212,9 @@ downscale = replace(
     candidate(
         "downscale",
         "Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
-        towards(scale=(1, 0.45)),
+        linear_table(scale=(1, 0.45)),
         _downscale,
-        on_levels=True,
+        uint8_io=True,
     ),
     shared=("scale",),
 )

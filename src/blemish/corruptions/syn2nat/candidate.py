@@ -7,18 +7,18 @@ from typing import Any
 
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, no_draw
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable
 
-__all__ = ["HALF_LEVEL", "candidate", "span", "towards"]
+__all__ = ["HALF_LEVEL", "candidate", "linear_table", "span"]
 
 # The reference rounds where the base truncates.
 HALF_LEVEL = 0.5 / 255
 
 
-def towards(**parameters: tuple[float, float]) -> SeverityTable:
+def linear_table(**parameters: tuple[float, float]) -> SeverityTable:
     """A table from the identity's value of each parameter at severity 0 to the published one at 5, linearly."""
     shares = [severity / MAX_SEVERITY for severity in range(MAX_SEVERITY + 1)]
     rows = tuple(tuple((1 - share) * a + share * b for a, b in parameters.values()) for share in shares)
@@ -35,10 +35,10 @@ def candidate(
     description: str,
     table: SeverityTable,
     apply: Callable[[Tensor, Params, Any], Tensor],
-    draw: Callable[[Shape, Params, Words], Any] = no_draw,
+    draw: Callable[[Shape, Params, CounterRng], Any] = no_draw,
     *,
     only_severity: float | None = None,
-    on_levels: bool = False,
+    uint8_io: bool = False,
 ) -> Corruption:
     """A Syn2Nat candidate."""
     return Corruption(
@@ -49,5 +49,5 @@ def candidate(
         apply=apply,
         draw=draw,
         only_severity=only_severity,
-        on_levels=on_levels,
+        uint8_io=uint8_io,
     )

@@ -15,17 +15,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, span, towards
+from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
 from blemish.ops.colour import luminance
 from blemish.ops.filters import pad
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room, shift_hsv
 from blemish.ops.hue import turn_hue
 from blemish.ops.poisson import poisson_quantile
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["COLOUR_CANDIDATES"]
 
@@ -42,7 +42,7 @@ class Ranks(NamedTuple):
     def within(self, index: int, params: Params, name: str) -> Tensor:
         """One of them as a value between the parameters `name_low` and `name_high`."""
         rank = self.ranks[:, index : index + 1]
-        return span(rank, column(params[f"{name}_low"], rank), column(params[f"{name}_high"], rank))
+        return span(rank, per_image(params[f"{name}_low"], rank), per_image(params[f"{name}_high"], rank))
 
 
 class Grain(NamedTuple):
@@ -52,16 +52,16 @@ class Grain(NamedTuple):
     field: Tensor
 
 
-def _draw_ranks(shape: Shape, params: Params, words: Words) -> Ranks:
+def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
     return Ranks(words.uniforms("ranks", 3, 1, 1))
 
 
 def _brightness(images: Tensor, params: Params, draw: Ranks) -> Tensor:
-    return images.add_(draw.signed(0) * column(params["limit"], images))
+    return images.add_(draw.signed(0) * per_image(params["limit"], images))
 
 
 def _contrast(images: Tensor, params: Params, draw: Ranks) -> Tensor:
-    return images.mul_(draw.signed(0) * column(params["limit"], images) + 1)
+    return images.mul_(draw.signed(0) * per_image(params["limit"], images) + 1)
 
 
 def _gamma(images: Tensor, params: Params, draw: Ranks) -> Tensor:
@@ -70,14 +70,14 @@ def _gamma(images: Tensor, params: Params, draw: Ranks) -> Tensor:
 
 def _rgb_shift(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     shifts = draw.ranks[:, : images.shape[1]] * 2 - 1
-    return images.add_(shifts * (column(params["limit"], images) / 255))
+    return images.add_(shifts * (per_image(params["limit"], images) / 255))
 
 
 def _shift_hsv(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """The published limits count hue in 2° and the rest in levels."""
-    turn = draw.signed(0) * column(params["hue_limit"], images) / 30
-    saturation = draw.signed(1) * column(params["saturation_limit"], images) / 255
-    return shift_hsv(images, turn, saturation, draw.signed(2) * column(params["value_limit"], images) / 255)
+    turn = draw.signed(0) * per_image(params["hue_limit"], images) / 30
+    saturation = draw.signed(1) * per_image(params["saturation_limit"], images) / 255
+    return shift_hsv(images, turn, saturation, draw.signed(2) * per_image(params["value_limit"], images) / 255)
 
 
 class Jitter(NamedTuple):
@@ -90,7 +90,7 @@ class Jitter(NamedTuple):
     order: Tensor
 
 
-def _draw_jitter(shape: Shape, params: Params, words: Words) -> Jitter:
+def _draw_jitter(shape: Shape, params: Params, words: CounterRng) -> Jitter:
     words = words.on_cpu()
     return Jitter(words.uniforms("strength", 4).to(torch.float64).mul(2).sub(1), words.permutations("order", 4))
 
@@ -101,20 +101,20 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
         images = _blended(images, 1 + strength.gather(1, step[:, None])[:, 0], step)
         turned = (step == 3).nonzero().flatten()
         if images.shape[1] == 3 and len(turned):
-            place = send(turned, images.device)
+            place = to_device(turned, images.device)
             some = images.index_select(0, place)
-            images.index_copy_(0, place, turn_hue(some, column(strength[turned, 3], images)))
+            images.index_copy_(0, place, turn_hue(some, per_image(strength[turned, 3], images)))
     return images
 
 
 def _blended(images: Tensor, factor: Tensor, step: Tensor) -> Tensor:
     """Move away from black, the mean gray or each pixel's own gray, as `step` says; hue's turn moves nothing."""
-    factor = column(torch.where(step == 3, 1.0, factor), images)
+    factor = per_image(torch.where(step == 3, 1.0, factor), images)
     gray = luminance(images)
     # Rows first: a sum over a whole image may be split between threads.
     mean = gray.mean(3, keepdim=True).mean(2, keepdim=True)
-    anchor = gray.mul_(column((step == 2).to(torch.float64), images))
-    anchor = anchor.add_(mean * column((step == 1).to(torch.float64), images)).mul_(1 - factor)
+    anchor = gray.mul_(per_image((step == 2).to(torch.float64), images))
+    anchor = anchor.add_(mean * per_image((step == 1).to(torch.float64), images)).mul_(1 - factor)
     return images.mul_(factor).add_(anchor).clamp_(0, 1)
 
 
@@ -127,7 +127,7 @@ def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     sides += around[..., 1:-1, 2:]
     sides -= around[..., 1:-1, :-2]
     slope = corners.mul_(1 + strength).add_(sides.mul_(strength))
-    return images.addcmul_(slope, column(params["alpha"], images)).add_(HALF_LEVEL)
+    return images.addcmul_(slope, per_image(params["alpha"], images)).add_(HALF_LEVEL)
 
 
 def _sharpen(images: Tensor, params: Params, draw: Ranks) -> Tensor:
@@ -140,26 +140,26 @@ def _sharpen(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     return images.mul_(gain).sub_(block.mul_(alpha)).add_(HALF_LEVEL)
 
 
-def _draw_normals(shape: Shape, params: Params, words: Words) -> Grain:
+def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Grain:
     return Grain(_draw_ranks(shape, params, words), words.normals("field", *shape))
 
 
 def _gauss_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
     """The variance is uniform, between the squares of the parameters."""
-    low, high = (column(params[name].square(), images) for name in ("sigma_low", "sigma_high"))
+    low, high = (per_image(params[name].square(), images) for name in ("sigma_low", "sigma_high"))
     return images.addcmul_(draw.field, span(draw.at.ranks[:, :1], low, high).sqrt_().div_(255))
 
 
-def _draw_multipliers(shape: Shape, params: Params, words: Words) -> Grain:
+def _draw_multipliers(shape: Shape, params: Params, words: CounterRng) -> Grain:
     field = words.coarse_uniforms("field", 1, shape.height, shape.width)
     return Grain(_draw_ranks(shape, params, words), field.mul_(2).sub_(1))
 
 
 def _multiplicative_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
-    return images.mul_(draw.field * column(params["limit"], images) + 1)
+    return images.mul_(draw.field * per_image(params["limit"], images) + 1)
 
 
-def _draw_iso(shape: Shape, params: Params, words: Words) -> Grain:
+def _draw_iso(shape: Shape, params: Params, words: CounterRng) -> Grain:
     return Grain(_draw_ranks(shape, params, words), words.normals("field", 2, shape.height, shape.width))
 
 
@@ -187,12 +187,12 @@ def _invert(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 def _posterize(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    step = column(2 ** (8 - params["bits"]), levels)
+    step = per_image(2 ** (8 - params["bits"]), levels)
     return (levels / step).floor_().mul_(step).to(torch.uint8)
 
 
 def _solarize(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    return torch.where(levels >= column(params["threshold"], levels), 255 - levels, levels)
+    return torch.where(levels >= per_image(params["threshold"], levels), 255 - levels, levels)
 
 
 # Microsoft's sepia tone in 1/1024, to which the reference's arithmetic rounds it: a row per new channel.
@@ -200,7 +200,7 @@ _SEPIA = ((402, 787, 194), (357, 702, 172), (279, 547, 134))
 
 
 def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    weight = column(params["weight"], images)
+    weight = per_image(params["weight"], images)
     red, green, blue = images.expand(-1, 3, -1, -1).unsqueeze(2).unbind(1)
     toned = torch.cat([red * r + green * g + blue * b for r, g, b in _SEPIA], dim=1)
     toned = toned.mul_(1 / 1024).clamp_(max=1)
@@ -213,100 +213,104 @@ COLOUR_CANDIDATES: tuple[Corruption, ...] = (
         "color_jitter",
         "Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a circle, in any "
         "order; gray images keep to brightness and contrast.",
-        towards(limit=(0, 0.7)),
+        linear_table(limit=(0, 0.7)),
         _jitter,
         _draw_jitter,
     ),
     candidate(
         "emboss",
         "Adds relief lit from one corner, a 3×3 filter at every image size; lower severities blend it with the image.",
-        towards(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
+        linear_table(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
         _emboss,
         _draw_ranks,
     ),
     candidate(
         "gauss_noise",
         "Adds normal noise of variance 500 to 1000 in squared levels; its standard deviation grows with severity.",
-        towards(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
+        linear_table(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
         _gauss_noise,
         _draw_normals,
     ),
     candidate(
         "hue_saturation_value",
         "Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; gray images have only a value.",
-        towards(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
+        linear_table(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
         _shift_hsv,
         _draw_ranks,
     ),
     candidate(
         "invert",
         "The negative; severity 5 only, because a blend with the image would lose it halfway.",
-        towards(weight=(0, 1)),
+        linear_table(weight=(0, 1)),
         _invert,
         only_severity=5.0,
-        on_levels=True,
+        uint8_io=True,
     ),
     candidate(
         "iso_noise",
         "Sensor noise at high ISO: photons over dark parts and random hues; gray images get the photons only.",
-        towards(colour_shift_low=(0, 0.2), colour_shift_high=(0, 0.5), intensity_low=(0, 0.5), intensity_high=(0, 1)),
+        linear_table(
+            colour_shift_low=(0, 0.2), colour_shift_high=(0, 0.5), intensity_low=(0, 0.5), intensity_high=(0, 1)
+        ),
         _iso_noise,
         _draw_iso,
     ),
     candidate(
         "multiplicative_noise",
         "Multiplies every pixel by 0.7 to 1.3, all its channels alike.",
-        towards(limit=(0, 0.3)),
+        linear_table(limit=(0, 0.3)),
         _multiplicative_noise,
         _draw_multipliers,
     ),
     candidate(
         "posterize",
         "Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
-        towards(bits=(8, 2)),
+        linear_table(bits=(8, 2)),
         _posterize,
-        on_levels=True,
+        uint8_io=True,
     ),
-    candidate("random_brightness", "Adds up to ±90 % of white.", towards(limit=(0, 0.9)), _brightness, _draw_ranks),
+    candidate(
+        "random_brightness", "Adds up to ±90 % of white.", linear_table(limit=(0, 0.9)), _brightness, _draw_ranks
+    ),
     candidate(
         "random_contrast",
         "Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
-        towards(limit=(0, 1.5)),
+        linear_table(limit=(0, 1.5)),
         _contrast,
         _draw_ranks,
     ),
     candidate(
         "random_gamma",
         "Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
-        towards(gamma_low=(1, 3), gamma_high=(1, 10)),
+        linear_table(gamma_low=(1, 3), gamma_high=(1, 10)),
         _gamma,
         _draw_ranks,
     ),
     candidate(
         "rgb_shift",
         "Adds up to ±200 levels to each channel; a gray image gets one shift.",
-        towards(limit=(0, 200)),
+        linear_table(limit=(0, 200)),
         _rgb_shift,
         _draw_ranks,
     ),
     candidate(
         "sharpen",
         "Sharpens by a 3×3 filter, at every image size, which also darkens; lower severities blend it with the image.",
-        towards(alpha_low=(0, 0.3), alpha_high=(0, 0.6), lightness_low=(0.6, 0.6), lightness_high=(1, 1)),
+        linear_table(alpha_low=(0, 0.3), alpha_high=(0, 0.6), lightness_low=(0.6, 0.6), lightness_high=(1, 1)),
         _sharpen,
         _draw_ranks,
     ),
     candidate(
         "solarize",
         "Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
-        towards(threshold=(256, 200)),
+        linear_table(threshold=(256, 200)),
         _solarize,
-        on_levels=True,
+        uint8_io=True,
     ),
     candidate(
         "to_sepia",
         "Sepia toning; lower severities blend it with the image. A gray image gets the toned image's luminance.",
-        towards(weight=(0, 1)),
+        linear_table(weight=(0, 1)),
         _sepia,
     ),
 )

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import MAX_SEVERITY, Params
 from blemish.corruptions.syn2nat.blur import BLURS
-from blemish.corruptions.syn2nat.candidate import candidate, towards
+from blemish.corruptions.syn2nat.candidate import candidate, linear_table
 from blemish.corruptions.syn2nat.warp import WARPS, relative_size
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["SHAPE_CANDIDATES"]
 
@@ -47,7 +47,7 @@ def _border(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 def _between(start: Tensor, stop: Tensor, size: int, device: torch.device) -> Tensor:
     """Which of `size` places lie in start … stop − 1: (B, n, size) for bounds (B, n) on the CPU."""
     place = torch.arange(size, device=device)
-    first, last = (send(bound, device, torch.float32)[..., None] for bound in (start, stop))
+    first, last = (to_device(bound, device, torch.float32)[..., None] for bound in (start, stop))
     return (place >= first) & (place < last)
 
 
@@ -69,7 +69,7 @@ def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
     return levels * (holes == 0)[:, None]
 
 
-def _draw_coarse_dropout(shape: Shape, params: Params, words: Words) -> Holes:
+def _draw_coarse_dropout(shape: Shape, params: Params, words: CounterRng) -> Holes:
     """Squares anywhere inside the image, which may overlap."""
     words = words.on_cpu()
     side = max(1, round(_HOLE_SIDE * relative_size(shape.height, shape.width)))
@@ -81,7 +81,7 @@ def _draw_coarse_dropout(shape: Shape, params: Params, words: Words) -> Holes:
     return Holes(top, top + side * used, left, left + side)
 
 
-def _draw_cutout(shape: Shape, params: Params, words: Words) -> Holes:
+def _draw_cutout(shape: Shape, params: Params, words: CounterRng) -> Holes:
     """A square about a point anywhere in the image: pushed in at the left and top, cut off at the right and bottom."""
     side = (params["side"] * relative_size(shape.height, shape.width)).round()[:, None]
     size = torch.tensor([shape.height, shape.width], dtype=torch.float64)
@@ -97,7 +97,7 @@ class Channel(NamedTuple):
     dropped: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: Words) -> Channel:
+def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
     return Channel(words.on_cpu().integers("channel", 1, high=3)[:, 0])
 
 
@@ -105,8 +105,8 @@ def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
     """A gray image loses the channel's share of its luminance, as if it had been coloured and gray again."""
     if levels.shape[1] == 3:
         kept = draw.dropped[:, None] != torch.arange(3)
-        return levels * send(kept, levels.device).view(-1, 3, 1, 1)
-    share = send(1 - torch.tensor(_LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
+        return levels * to_device(kept, levels.device).view(-1, 3, 1, 1)
+    share = to_device(1 - torch.tensor(_LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
     return (levels * share).add_(0.5).to(torch.uint8)
 
 
@@ -117,13 +117,13 @@ class Flips(NamedTuple):
     horizontal: Tensor
 
 
-def _draw_flips(shape: Shape, params: Params, words: Words) -> Flips:
+def _draw_flips(shape: Shape, params: Params, words: CounterRng) -> Flips:
     way = words.on_cpu().integers("way", 1, high=3)[:, 0]
     return Flips(way != 0, way != 1)
 
 
 def _flip(levels: Tensor, params: Params, draw: Flips) -> Tensor:
-    vertical, horizontal = (send(choice, levels.device).view(-1, 1, 1, 1) for choice in draw)
+    vertical, horizontal = (to_device(choice, levels.device).view(-1, 1, 1, 1) for choice in draw)
     levels = torch.where(vertical, levels.flip(-2), levels)
     return torch.where(horizontal, levels.flip(-1), levels)
 
@@ -134,7 +134,7 @@ class Tiles(NamedTuple):
     source: Tensor
 
 
-def _draw_tiles(shape: Shape, params: Params, words: Words) -> Tiles:
+def _draw_tiles(shape: Shape, params: Params, words: CounterRng) -> Tiles:
     """A share of the tiles, in a random order among themselves."""
     words = words.on_cpu()
     count = _TILES * _TILES
@@ -148,7 +148,7 @@ def _draw_tiles(shape: Shape, params: Params, words: Words) -> Tiles:
 def _shuffle(levels: Tensor, params: Params, draw: Tiles) -> Tensor:
     """Where sides are not multiples of four, tiles differ by a pixel: one too small shows some of its neighbour."""
     height, width = levels.shape[-2:]
-    row, column = (send(part, levels.device) for part in (draw.source // _TILES, draw.source % _TILES))
+    row, column = (to_device(part, levels.device) for part in (draw.source // _TILES, draw.source % _TILES))
     tile_y, inside_y, start_y = _tiling(height, levels.device)
     tile_x, inside_x, start_x = _tiling(width, levels.device)
     here = tile_y[:, None] * _TILES + tile_x
@@ -169,56 +169,56 @@ def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
 border = candidate(
     "border",
     "Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
-    towards(kept=(1, 130 / 224)),
+    linear_table(kept=(1, 130 / 224)),
     _border,
-    on_levels=True,
+    uint8_io=True,
 )
 
 coarse_dropout = candidate(
     "coarse_dropout",
     "Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
-    towards(share=(0, 1)),
+    linear_table(share=(0, 1)),
     _cut,
     _draw_coarse_dropout,
-    on_levels=True,
+    uint8_io=True,
 )
 
 cutout = candidate(
     "cutout",
     "Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
-    towards(side=(0, _CUTOUT_SIDE)),
+    linear_table(side=(0, _CUTOUT_SIDE)),
     _cut,
     _draw_cutout,
-    on_levels=True,
+    uint8_io=True,
 )
 
 channel_dropout = candidate(
     "channel_dropout",
     "Sets one of the three channels to 0; there is no less of it.",
-    towards(),
+    linear_table(),
     _drop_channel,
     _draw_channel,
     only_severity=MAX_SEVERITY,
-    on_levels=True,
+    uint8_io=True,
 )
 
 flip = candidate(
     "flip",
     "Flips left to right, upside down, or both; there is no less of it.",
-    towards(),
+    linear_table(),
     _flip,
     _draw_flips,
     only_severity=MAX_SEVERITY,
-    on_levels=True,
+    uint8_io=True,
 )
 
 random_grid_shuffle = candidate(
     "random_grid_shuffle",
     "Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
-    towards(share=(0, 1)),
+    linear_table(share=(0, 1)),
     _shuffle,
     _draw_tiles,
-    on_levels=True,
+    uint8_io=True,
 )
 
 SHAPE_CANDIDATES: tuple[Corruption, ...] = tuple(

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, span, towards
+from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
 from blemish.ops.distort import grid_positions, lens_positions, quadrilateral_map, shifted, snapped
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, projected, sample, warp_affine
 
 __all__ = ["WARPS", "relative_size"]
@@ -25,13 +25,13 @@ def relative_size(height: int, width: int) -> float:
     return min(height, width) / 224
 
 
-def _between(params: Params, words: Words, name: str) -> Tensor:
+def _between(params: Params, words: CounterRng, name: str) -> Tensor:
     """A value per image, uniform between the parameters `name_low` and `name_high`; (B,) float64 on the CPU."""
     rank = words.on_cpu().uniforms(name, 1)[:, 0].to(torch.float64)
     return span(rank, params[f"{name}_low"], params[f"{name}_high"])
 
 
-def _symmetric(words: Words, name: str, *shape: int) -> Tensor:
+def _symmetric(words: CounterRng, name: str, *shape: int) -> Tensor:
     """Float64 in (−1, 1) on the CPU."""
     return words.on_cpu().uniforms(name, *shape).to(torch.float64) * 2 - 1
 
@@ -52,7 +52,7 @@ class Zoom(NamedTuple):
     scale: Tensor
 
 
-def _draw_affine(shape: Shape, params: Params, words: Words) -> Zoom:
+def _draw_affine(shape: Shape, params: Params, words: CounterRng) -> Zoom:
     return Zoom(_between(params, words, "scale"))
 
 
@@ -67,7 +67,7 @@ class Turn(NamedTuple):
     degrees: Tensor
 
 
-def _draw_rotate(shape: Shape, params: Params, words: Words) -> Turn:
+def _draw_rotate(shape: Shape, params: Params, words: CounterRng) -> Turn:
     return Turn(_symmetric(words, "angle", 1)[:, 0] * params["degrees"])
 
 
@@ -83,7 +83,7 @@ class Shift(NamedTuple):
     share: Tensor
 
 
-def _draw_translate(shape: Shape, params: Params, words: Words) -> Shift:
+def _draw_translate(shape: Shape, params: Params, words: CounterRng) -> Shift:
     return Shift(_symmetric(words, "shift", 2) * params["share"][:, None])
 
 
@@ -98,7 +98,7 @@ class Moves(NamedTuple):
     pixels: Tensor
 
 
-def _draw_elastic(shape: Shape, params: Params, words: Words) -> Moves:
+def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Moves:
     reach = params["affine"] * relative_size(shape.height, shape.width)
     return Moves(_symmetric(words, "corners", 3, 2) * reach.view(-1, 1, 1))
 
@@ -124,7 +124,7 @@ class Corners(NamedTuple):
     share: Tensor
 
 
-def _draw_perspective(shape: Shape, params: Params, words: Words) -> Corners:
+def _draw_perspective(shape: Shape, params: Params, words: CounterRng) -> Corners:
     std = _between(params, words, "std")
     normals = words.on_cpu().normals("corners", 4, 2).to(torch.float64)
     return Corners((normals * std.view(-1, 1, 1)).abs() % 1)
@@ -186,7 +186,7 @@ class Lens(NamedTuple):
     shift: Tensor
 
 
-def _draw_optical(shape: Shape, params: Params, words: Words) -> Lens:
+def _draw_optical(shape: Shape, params: Params, words: CounterRng) -> Lens:
     shift = _symmetric(words, "shift", 2) * params["shift"][:, None] * relative_size(shape.height, shape.width)
     return Lens(_symmetric(words, "strength", 1)[:, 0] * params["strength"], shift)
 
@@ -204,7 +204,7 @@ class Stretch(NamedTuple):
     rows: Tensor
 
 
-def _draw_grid(shape: Shape, params: Params, words: Words) -> Stretch:
+def _draw_grid(shape: Shape, params: Params, words: CounterRng) -> Stretch:
     moves = _symmetric(words, "stretch", 2, _GRID_CELLS) * params["limit"].view(-1, 1, 1)
     columns, rows = (moves + 1).unbind(1)
     return Stretch(columns, rows)
@@ -213,7 +213,7 @@ def _draw_grid(shape: Shape, params: Params, words: Words) -> Stretch:
 def _grid(images: Tensor, params: Params, draw: Stretch) -> Tensor:
     height, width = images.shape[-2:]
     x, y = grid_positions(draw.columns, width), grid_positions(draw.rows, height)
-    x, y = (send(snapped(position), images.device, torch.float32) for position in (x, y))
+    x, y = (to_device(snapped(position), images.device, torch.float32) for position in (x, y))
     shape = (len(images), height, width)
     return _rounded(sample(images, x[:, None, :].expand(shape), y[:, :, None].expand(shape), outside="reflect101"))
 
@@ -221,7 +221,7 @@ def _grid(images: Tensor, params: Params, draw: Stretch) -> Tensor:
 affine = candidate(
     "affine",
     "Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
-    towards(scale_low=(1, 0.6), scale_high=(1, 0.8)),
+    linear_table(scale_low=(1, 0.6), scale_high=(1, 0.8)),
     _affine,
     _draw_affine,
 )
@@ -229,7 +229,7 @@ affine = candidate(
 rotate = candidate(
     "rotate",
     "Turns the image by up to ±180°; lower severities by a smaller angle.",
-    towards(degrees=(0, 180)),
+    linear_table(degrees=(0, 180)),
     _rotate,
     _draw_rotate,
 )
@@ -237,7 +237,7 @@ rotate = candidate(
 translate = candidate(
     "translate",
     "Shifts the image by up to ±70 % of each side; lower severities by less.",
-    towards(share=(0, 0.7)),
+    linear_table(share=(0, 0.7)),
     _translate,
     _draw_translate,
 )
@@ -245,7 +245,7 @@ translate = candidate(
 elastic_transform = candidate(
     "elastic_transform",
     "Shears and stretches the image by moving three points up to 50 of 224 pixels; lower severities by less.",
-    towards(affine=(0, 50)),
+    linear_table(affine=(0, 50)),
     _elastic,
     _draw_elastic,
 )
@@ -253,7 +253,7 @@ elastic_transform = candidate(
 perspective = candidate(
     "perspective",
     "Looks at a part of the image askew: corners move inwards by 10–30 % (std); lower severities by less.",
-    towards(std_low=(0, 0.1), std_high=(0, 0.3)),
+    linear_table(std_low=(0, 0.1), std_high=(0, 0.3)),
     _perspective,
     _draw_perspective,
 )
@@ -261,7 +261,7 @@ perspective = candidate(
 optical_distortion = candidate(
     "optical_distortion",
     "A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; lower severities less.",
-    towards(strength=(0, 4), shift=(0, 4)),
+    linear_table(strength=(0, 4), shift=(0, 4)),
     _optical,
     _draw_optical,
 )
@@ -269,7 +269,7 @@ optical_distortion = candidate(
 grid_distortion = candidate(
     "grid_distortion",
     "Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
-    towards(limit=(0, 1)),
+    linear_table(limit=(0, 1)),
     _grid,
     _draw_grid,
 )

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, column
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, span, towards
+from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
 from blemish.ops.hsv import lightness, with_lightness
-from blemish.ops.transfer import send
+from blemish.ops.transfer import to_device
 
 __all__ = ["WEATHER_CANDIDATES"]
 
@@ -62,7 +62,7 @@ _MOST = _DIAMETER // 10
 _NEAR, _FAR = (1.5, 0.5), (3.0, 2.0)
 
 
-def _draw_fog(shape: Shape, params: Params, words: Words) -> Haze:
+def _draw_fog(shape: Shape, params: Params, words: CounterRng) -> Haze:
     words = words.on_cpu()
     offsets = words.uniforms("offsets", 3 * _MOST, 2).to(torch.float64).mul(2).sub(1)
     return Haze(words.uniforms("density", 1)[:, 0].to(torch.float64), offsets)
@@ -80,8 +80,10 @@ def _fog(images: Tensor, params: Params, draw: Haze) -> Tensor:
     rank = torch.cat([torch.arange(_MOST), torch.arange(2 * _MOST, dtype=torch.float32) / 2])
     radii = torch.where(rank < count[:, None], (diameter / 2).floor()[:, None] * scale, -1.0)
     device = images.device
-    covers = disc_counts(send(centres, device, torch.float32), send(radii, device, torch.float32), height, width)
-    clear = torch.pow(1 - column(params["opacity"] * density, images), covers)
+    covers = disc_counts(
+        to_device(centres, device, torch.float32), to_device(radii, device, torch.float32), height, width
+    )
+    clear = torch.pow(1 - per_image(params["opacity"] * density, images), covers)
     images = images.sub_(1).mul_(clear).add_(1)
     radius = (count * scale - 1).clamp(min=0) / 2 * params["blur"]
     return box_blur(images, radius, largest=max(0.0, _MOST * scale - 1) / 2).add_(HALF_LEVEL)
@@ -106,7 +108,7 @@ def _drop_shape(height: int, width: int) -> tuple[int, int, int]:
     return max(1, round(_DROP_ROWS * scale)), thickness, max(1, int(height * width / (_DROP_AREA * scale * thickness)))
 
 
-def _draw_rain(shape: Shape, params: Params, words: Words) -> Drops:
+def _draw_rain(shape: Shape, params: Params, words: CounterRng) -> Drops:
     count = _drop_shape(shape.height, shape.width)[2]
     return Drops(words.uniforms("start", count, 2), words.uniforms("room", 1))
 
@@ -119,12 +121,12 @@ def _rain(images: Tensor, params: Params, draw: Drops) -> Tensor:
     room = (draw.room * 2 - 1).mul_(_DROP_SLANT).trunc_().mul_(scale).round_()
     x = (draw.start[..., 0] * (width + 1 - room.abs())).floor_().add_(room.clamp(max=0))
     y = (draw.start[..., 1] * max(1, height - length + 2)).floor_()
-    drawn = torch.arange(count, device=images.device) < column(params["drops"] * count, images).view(-1, 1)
+    drawn = torch.arange(count, device=images.device) < per_image(params["drops"] * count, images).view(-1, 1)
     mask = stroke_mask(torch.stack([x, y], dim=-1), _DROP_SLANT * scale, drawn, length, thickness, (height, width))
     images = images.sub_(_DROP_LEVEL).mul_(1 - mask).add_(_DROP_LEVEL)
     largest = max(0.0, _DROP_BLUR * scale - 1) / 2
     images = box_blur(images, largest * params["blur"], largest=largest)
-    return _relit(_on_levels(images), column(params["light"], images)).add_(HALF_LEVEL)
+    return _relit(_on_levels(images), per_image(params["light"], images)).add_(HALF_LEVEL)
 
 
 class Shadows(NamedTuple):
@@ -137,7 +139,7 @@ class Shadows(NamedTuple):
 _FEWEST_SHADOWS, _MOST_SHADOWS, _VERTICES = 2, 4, 8
 
 
-def _draw_shadow(shape: Shape, params: Params, words: Words) -> Shadows:
+def _draw_shadow(shape: Shape, params: Params, words: CounterRng) -> Shadows:
     words = words.on_cpu()
     vertices = words.uniforms("vertices", _MOST_SHADOWS, _VERTICES, 2).to(torch.float64)
     return Shadows(vertices, words.integers("count", 1, high=_MOST_SHADOWS - _FEWEST_SHADOWS + 1) + _FEWEST_SHADOWS)
@@ -149,7 +151,7 @@ def _shadow(images: Tensor, params: Params, draw: Shadows) -> Tensor:
     drawn = torch.arange(_MOST_SHADOWS) < draw.number
     mask = polygon_union(vertices, drawn, height, width, images.device)
     images = _on_levels(images)
-    return torch.where(mask, _relit(images, column(params["light"], images)), images).add_(HALF_LEVEL)
+    return torch.where(mask, _relit(images, per_image(params["light"], images)), images).add_(HALF_LEVEL)
 
 
 class SnowPoint(NamedTuple):
@@ -158,16 +160,16 @@ class SnowPoint(NamedTuple):
     rank: Tensor
 
 
-def _draw_snow(shape: Shape, params: Params, words: Words) -> SnowPoint:
+def _draw_snow(shape: Shape, params: Params, words: CounterRng) -> SnowPoint:
     return SnowPoint(words.uniforms("point", 1, 1, 1))
 
 
 def _snow(images: Tensor, params: Params, draw: SnowPoint) -> Tensor:
-    point = span(draw.rank, column(params["point_low"], images), column(params["point_high"], images))
+    point = span(draw.rank, per_image(params["point_low"], images), per_image(params["point_high"], images))
     images = _on_levels(images)
     # A snow point of 0 is a third of white, and 1 five sixths.
     dark = lightness(images) < point / 2 + 1 / 3
-    return torch.where(dark, _relit(images, column(params["gain"], images)), images).add_(HALF_LEVEL)
+    return torch.where(dark, _relit(images, per_image(params["gain"], images)), images).add_(HALF_LEVEL)
 
 
 class Flare(NamedTuple):
@@ -191,7 +193,7 @@ _REFLECTION_STEP = 10
 _COLOUR_RANGE = 50
 
 
-def _draw_flare(shape: Shape, params: Params, words: Words) -> Flare:
+def _draw_flare(shape: Shape, params: Params, words: CounterRng) -> Flare:
     words = words.on_cpu()
     many = _MOST_REFLECTIONS
     return Flare(
@@ -235,7 +237,7 @@ def _reflections(images: Tensor, params: Params, draw: Flare, sun: Tensor) -> Te
     kept = (1 - opacity).flip(1).cumprod(1).flip(1)
     opacity = (1 - kept) * exists * params["reflections"][:, None]
     colours = 1 - draw.colour[..., : images.shape[1]] * (_COLOUR_RANGE / 255)
-    centres, radii, colours, opacity = (send(x, device, torch.float32) for x in (centres, radii, colours, opacity))
+    centres, radii, colours, opacity = (to_device(x, device, torch.float32) for x in (centres, radii, colours, opacity))
     return paint_discs(images, centres, radii, colours, opacity, reach=math.ceil(_LARGE_RADIUS * scale))
 
 
@@ -243,10 +245,10 @@ def _flare(images: Tensor, params: Params, draw: Flare) -> Tensor:
     height, width = images.shape[-2:]
     sun = (draw.sun * torch.tensor([width, height / 2], dtype=torch.float32)).floor()
     images = _reflections(images, params, draw, sun)
-    radius = column(params["radius"] / _RADIUS * _scale(height, width), images)
-    apart = distances(send(sun, images.device, torch.float32), height, width).div_(radius)
+    radius = per_image(params["radius"] / _RADIUS * _scale(height, width), images)
+    apart = distances(to_device(sun, images.device, torch.float32), height, width).div_(radius)
     rims = torch.linspace(1, _RADIUS, _RINGS, dtype=torch.float64).floor().to(torch.float32)
-    ring = torch.bucketize(apart, send(rims, images.device), out_int32=True)
+    ring = torch.bucketize(apart, to_device(rims, images.device), out_int32=True)
     entries = images.mul_(255).add_(0.5).to(torch.int32).add_(ring, alpha=256)
     return _glare(images.device).index_select(0, entries.flatten()).view_as(images).mul_(1 / 255)
 
@@ -256,28 +258,28 @@ WEATHER_CANDIDATES: tuple[Corruption, ...] = (
         "random_fog",
         "White discs all over a blurred image, a fog coefficient of 0.8 to 1; lower severities thin them out and blur "
         "less.",
-        towards(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
+        linear_table(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
         _fog,
         _draw_fog,
     ),
     candidate(
         "random_rain",
         "Gray strokes over a blurred and darkened image; lower severities draw fewer, blur less and darken less.",
-        towards(drops=(0, 1), blur=(0, 1), light=(1, 0.7)),
+        linear_table(drops=(0, 1), blur=(0, 1), light=(1, 0.7)),
         _rain,
         _draw_rain,
     ),
     candidate(
         "random_shadow",
         "Two to four polygons of eight random corners at half the lightness; lower severities darken less.",
-        towards(light=(1, 0.5)),
+        linear_table(light=(1, 0.5)),
         _shadow,
         _draw_shadow,
     ),
     candidate(
         "random_snow",
         "Multiplies the lightness of all that is darker than a random bound by 2.5; lower severities by less.",
-        towards(point_low=(0.1, 0.1), point_high=(0.3, 0.3), gain=(1, 2.5)),
+        linear_table(point_low=(0.1, 0.1), point_high=(0.3, 0.3), gain=(1, 2.5)),
         _snow,
         _draw_snow,
     ),
@@ -285,7 +287,7 @@ WEATHER_CANDIDATES: tuple[Corruption, ...] = (
         "random_sun_flare",
         "A white sun with a halo of 200 pixels in the upper half and faint reflections on a line through it; lower "
         "severities have a smaller halo and fainter reflections.",
-        towards(radius=(0, 200), reflections=(0, 1)),
+        linear_table(radius=(0, 200), reflections=(0, 1)),
         _flare,
         _draw_flare,
     ),

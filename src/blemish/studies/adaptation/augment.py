@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.rng import Words
-from blemish.corruptions.base import column
+from blemish.core.rng import CounterRng
+from blemish.corruptions.base import per_image
 from blemish.ops.hue import turn_hue
 
 __all__ = ["random_views"]
@@ -17,7 +17,7 @@ __all__ = ["random_views"]
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def random_views(images: Tensor, words: Words) -> Tensor:
+def random_views(images: Tensor, words: CounterRng) -> Tensor:
     """Each image (float, in [0, 1]) changed at random, by draws of its own.
 
     The ranges are those of Wang et al., CVPR 2022, as released: brightness 0.6 … 1.4, contrast 0.7 … 1.3, saturation
@@ -38,12 +38,12 @@ def _between(low: float, high: float, rank: Tensor) -> Tensor:
 
 
 def _coloured(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
-    x = (images * column(_between(0.6, 1.4, draw["brightness"]), images)).clamp_(0, 1)
+    x = (images * per_image(_between(0.6, 1.4, draw["brightness"]), images)).clamp_(0, 1)
     middle = _gray(x).mean((1, 2, 3), keepdim=True)
-    x = torch.lerp(middle, x, column(_between(0.7, 1.3, draw["contrast"]), x)).clamp_(0, 1)
-    x = torch.lerp(_gray(x), x, column(_between(0.5, 1.5, draw["saturation"]), x)).clamp_(0, 1)
-    x = turn_hue(x, column(_between(-0.06, 0.06, draw["hue"]), x)).clamp(1e-8, 1)
-    return x ** column(_between(0.7, 1.3, draw["gamma"]), x)
+    x = torch.lerp(middle, x, per_image(_between(0.7, 1.3, draw["contrast"]), x)).clamp_(0, 1)
+    x = torch.lerp(_gray(x), x, per_image(_between(0.5, 1.5, draw["saturation"]), x)).clamp_(0, 1)
+    x = turn_hue(x, per_image(_between(-0.06, 0.06, draw["hue"]), x)).clamp(1e-8, 1)
+    return x ** per_image(_between(0.7, 1.3, draw["gamma"]), x)
 
 
 def _gray(images: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ def _moved(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
 def _blurred(images: Tensor, sigma: Tensor) -> Tensor:
     """A Gaussian of three taps: at σ = 0.5 the next ones would weigh less than a thousandth."""
     side = torch.exp(-0.5 / sigma**2)
-    centre, side = column(1 / (1 + 2 * side), images), column(side / (1 + 2 * side), images)
+    centre, side = per_image(1 / (1 + 2 * side), images), per_image(side / (1 + 2 * side), images)
     padded = F.pad(images, (1, 1, 1, 1), mode="replicate")
     rows = padded[..., 1:-1, :] * centre + (padded[..., :-2, :] + padded[..., 2:, :]) * side
     return rows[..., 1:-1] * centre + (rows[..., :-2] + rows[..., 2:]) * side

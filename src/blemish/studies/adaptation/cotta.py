@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.base import Gradient, Optimiser
 from blemish.studies.adaptation.norm import grouped, with_batch_statistics
@@ -95,7 +95,7 @@ class CoTTA(Gradient):
             count = min(at_once, self.views - first)
             # Image i of view v stands at place i · count + v: views are the groups of `BatchStatistics`.
             number = torch.arange(len(batch))[:, None] * self.views + torch.arange(first, first + count)
-            words = Words(self.seed, number.flatten(), f"cotta {self.steps}", batch.device)
+            words = CounterRng(self.seed, number.flatten(), f"cotta {self.steps}", batch.device)
             views = random_views(unit.repeat_interleave(count, 0), words)
             with grouped(self.teacher, count):
                 logits: Tensor = self.teacher(views * self.white)
@@ -111,7 +111,7 @@ class CoTTA(Gradient):
         sizes = [value.numel() for value in self.adapted.values()]
         device = next(iter(self.adapted.values())).device
         # One draw for all weights: on a GPU, many small ones would take longer than all the rest.
-        rank = Words(self.seed, torch.tensor([self.steps]), "cotta", device).uniforms("restore", sum(sizes))[0]
+        rank = CounterRng(self.seed, torch.tensor([self.steps]), "cotta", device).uniforms("restore", sum(sizes))[0]
         for (name, value), part in zip(self.adapted.items(), torch.split(rank < self.restore, sizes), strict=True):
             value.copy_(torch.where(part.view(value.shape), self._source[name], value))
 

@@ -30,7 +30,7 @@ from blemish.studies.equivalence.tables import (
     equivalence_json,
     summary_table,
 )
-from blemish.terminal.commands import AllowCode, Frost, chosen_catalog, complain, friendly
+from blemish.terminal.commands import AllowCode, Frost, chosen_catalog, complain, exit_on_input_error
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import AsCsv, AsJson, AsMarkdown, Format, Level, chosen_format, deliver, numbers
@@ -42,7 +42,7 @@ _IMAGES = "Images"
 _NUMBERS = (".csv", ".json", ".md")
 
 
-@friendly
+@exit_on_input_error
 def equivalence_command(
     data: Annotated[
         str,

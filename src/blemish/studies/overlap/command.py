@@ -34,7 +34,7 @@ from blemish.studies.construction.tables import write_table
 from blemish.studies.overlap.harness import ARCHITECTURES, Plan, Trained, train_all
 from blemish.studies.overlap.measure import measure_all
 from blemish.studies.overlap.training import Schedule
-from blemish.terminal.commands import check_frost, chosen_names, friendly, say
+from blemish.terminal.commands import check_frost, chosen_names, exit_on_input_error, say
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.progress import Report, with_progress
 
@@ -46,7 +46,7 @@ _WIDE = 0.5
 _TRAINING = "Training (defaults of the ImageNet-NOC paper)"
 
 
-@friendly
+@exit_on_input_error
 def overlap_command(
     corruptions: Annotated[str, typer.Option("--corruptions", "-c", help="Names or families, separated by commas.")],
     data: Annotated[str, typer.Option("--data", "-d", help="Training images: what blemish run takes.")],

@@ -61,10 +61,10 @@ def measure_all(
 
         runs.append(
             evaluate(
-                benchmark,
                 classifier,
                 source,
-                folder,
+                benchmark,
+                out=folder,
                 batch_size=batch_size,
                 report=tell,
                 executor=executor,

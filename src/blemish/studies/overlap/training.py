@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words, hash_id
+from blemish.core.rng import CounterRng, hash_id
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.compose import random_severity
 from blemish.corruptions.severity import MAX_SEVERITY
@@ -85,7 +85,7 @@ class Corruptor:
             return images
         choice = np.zeros(len(images), dtype=np.int64)
         if len(self.corruptions) > 1:
-            ranks = Words(seed, ids, "training choice").uniforms("which", 1)[:, 0].double().numpy()
+            ranks = CounterRng(seed, ids, "training choice").uniforms("which", 1)[:, 0].double().numpy()
             choice = np.minimum((ranks * len(self.corruptions)).astype(np.int64), len(self.corruptions) - 1)
         out = images.clone()
         for number, corruption in enumerate(self.corruptions):
@@ -169,7 +169,7 @@ class Trainer:
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Normalised batches (B, copies · 3, H, W), made a block of batches at a time."""
         size = self.schedule.batch
-        order = Words(self._epoch_seed("order"), torch.zeros(1, dtype=torch.int64)).permutations(
+        order = CounterRng(self._epoch_seed("order"), torch.zeros(1, dtype=torch.int64)).permutations(
             "order", len(self.images)
         )[0]
         # A batch of one cannot be normalised over the batch.
@@ -191,7 +191,7 @@ class Trainer:
         """Images of some batches for every copy, uint8 (B, copies, 3, H, W); the first part of each batch is clean."""
         images = self.images[rows.to(self.images.device)].to(self.device, non_blocking=True)
         if self.schedule.flip:
-            ranks = Words(self._epoch_seed("flip"), rows, "training flip").uniforms("flip", 1)[:, 0]
+            ranks = CounterRng(self._epoch_seed("flip"), rows, "training flip").uniforms("flip", 1)[:, 0]
             flipped = (ranks < 0.5).to(self.device).view(-1, 1, 1, 1)
             images = torch.where(flipped, images.flip(-1), images)
         place = torch.arange(len(rows)) % size

@@ -26,7 +26,7 @@ from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.optional import optional_import
 from blemish.core.reading import read_json
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.evaluation.executors import Calls, Failed, Processes
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import checked_points
@@ -76,7 +76,7 @@ class Protocol:
 
     def split(self, run: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions of the training and of the test points: uniform at random, not stratified."""
-        order = Words(self.seed, torch.tensor([run]), "mscr/split").permutations("split", count)[0].numpy()
+        order = CounterRng(self.seed, torch.tensor([run]), "mscr/split").permutations("split", count)[0].numpy()
         tested = math.ceil(count * self.test_share)
         if not 0 < tested < count:
             raise InputError(f"test_share={self.test_share} of {count} points leaves nothing to train or to test with")

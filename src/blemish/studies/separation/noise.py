@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.ops.balls import Norm, in_ball
 from blemish.studies.separation.exact import check_norm
 
@@ -59,10 +59,10 @@ class Noise:
         if self.epsilon == 0:
             return points
         if self.draws == "shared":
-            words = Words(self.seed, torch.tensor([self.run]), "mscr/shared")
+            words = CounterRng(self.seed, torch.tensor([self.run]), "mscr/shared")
         else:
             numbers = np.arange(len(points)) if ids is None else ids
-            words = Words(self.seed, torch.from_numpy(numbers), f"mscr/{self.run}/{self.role}")
+            words = CounterRng(self.seed, torch.from_numpy(numbers), f"mscr/{self.run}/{self.role}")
         unit = in_ball(words, self.norm, *points.shape[1:], name=str(copy)).numpy()
         noisy = points + (unit * np.float64(self.epsilon)).astype(points.dtype)
         return np.asarray(noisy.clip(0, 1) if self.clip else noisy)

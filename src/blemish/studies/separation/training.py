@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.studies.separation.experiment import Predict, Trainer
 from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
@@ -95,14 +95,14 @@ def _epoch(
     device: torch.device,
 ) -> None:
     net.train()
-    words = Words(noise.seed, torch.tensor([noise.run]), "mscr/order")
+    words = CounterRng(noise.seed, torch.tensor([noise.run]), "mscr/order")
     order = words.permutations(str(epoch), len(images))[0].numpy()
     fresh = replace(noise, role=f"train {epoch}")
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
         if len(rows) == 1 and len(order) > 1:
             continue  # batch normalisation needs two
-        draws = Words(noise.seed, torch.from_numpy(rows), f"mscr/{noise.run}/views {epoch}")
+        draws = CounterRng(noise.seed, torch.from_numpy(rows), f"mscr/{noise.run}/views {epoch}")
         views = _views(torch.from_numpy(images[rows]), draws, flip=flip, crop=crop)
         noisy = fresh.around(views.numpy(), ids=rows)
         loss = F.cross_entropy(net(torch.from_numpy(noisy).to(device)), torch.from_numpy(labels[rows]).to(device))
@@ -113,7 +113,7 @@ def _epoch(
             raise InputError(f"training diverged in epoch {epoch + 1}; expected a smaller learning rate")
 
 
-def _views(images: Tensor, draws: Words, *, flip: bool, crop: bool) -> Tensor:
+def _views(images: Tensor, draws: CounterRng, *, flip: bool, crop: bool) -> Tensor:
     if flip:
         mirrored = draws.uniforms("flip", 1)[:, :, None, None] < 0.5
         images = torch.where(mirrored, images.flip(3), images)

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.corruptions.base import check_images
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -135,7 +135,7 @@ def randomly_cropped(
     A crop holds 8 to 100 % of the area and has an aspect ratio of 3:4 to 4:3, uniform on a logarithmic scale (Szegedy
     et al., 2015), with torchvision's ten tries and its centre crop when all of them fail.
     """
-    words = Words(seed, torch.from_numpy(np.ascontiguousarray(positions)), "ccc crop")
+    words = CounterRng(seed, torch.from_numpy(np.ascontiguousarray(positions)), "ccc crop")
     mirrored = words.uniforms("mirror", 1)[:, 0].lt(0.5).tolist()
     draws = words.uniforms("crop", 4, _TRIES).to(torch.float64).numpy()
     result = []

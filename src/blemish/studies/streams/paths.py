@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["OBJECTIVES", "Objective", "Path", "find_path"]
+__all__ = ["OBJECTIVES", "Objective", "SeverityPath", "find_path"]
 
 Objective = Literal["mean", "reference", "pointwise"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
@@ -36,7 +36,7 @@ _FINEST = 10_000
 
 
 @dataclass(frozen=True)
-class Path:
+class SeverityPath:
     """Cells of a surface from the first corruption alone to the second alone.
 
     ``mean`` is the mean accuracy along it and ``deviation`` the mean absolute deviation from the target.
@@ -61,14 +61,14 @@ class Path:
         return float(np.mean(np.abs(np.array(self.accuracies) - self.target)))
 
 
-def find_path(surface: Surface, target: float, *, objective: Objective = "pointwise") -> Path:
+def find_path(surface: Surface, target: float, *, objective: Objective = "pointwise") -> SeverityPath:
     """The path that holds the accuracy nearest to the target, by the rule that is asked for."""
     if not 0 <= target <= 1:
         raise InputError(f"target accuracy {target:g}; expected a share in 0 … 1, such as 0.4 for 40 %")
     if objective not in _RULES:
         raise InputError(f"unknown path objective {objective!r}; expected one of {', '.join(OBJECTIVES)}")
     cells = _RULES[objective](surface, target)
-    return Path(
+    return SeverityPath(
         surface.first,
         surface.second,
         tuple(cells),

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
 from blemish.core.errors import InputError
-from blemish.core.rng import Words
+from blemish.core.rng import CounterRng
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.studies.streams.images import ImageSet
@@ -185,6 +185,6 @@ class Stream(IterableDataset[Batch]):
 @lru_cache(maxsize=8)
 def _order(seed: int, step: int, turn: int, count: int) -> NDArray[np.int64]:
     order: NDArray[np.int64] = (
-        Words(seed, torch.tensor([step]), f"ccc order {turn}").permutations("rows", count)[0].numpy()
+        CounterRng(seed, torch.tensor([step]), f"ccc order {turn}").permutations("rows", count)[0].numpy()
     )
     return order

@@ -18,7 +18,7 @@ from blemish.core.reading import parse_json, read_text
 from blemish.core.rng import check_seed
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
-from blemish.studies.streams.paths import Objective, Path, find_path
+from blemish.studies.streams.paths import Objective, SeverityPath, find_path
 from blemish.studies.streams.surface import Surface
 
 __all__ = ["Step", "Walk", "find_paths", "make_walk", "read_walk", "usable_corruptions"]
@@ -133,7 +133,7 @@ def read_walk(path: str | os.PathLike[str]) -> Walk:
 
 def find_paths(
     surfaces: Mapping[Pair, Surface], target: float, *, objective: Objective = "pointwise", names: Sequence[str] = ()
-) -> dict[Pair, Path]:
+) -> dict[Pair, SeverityPath]:
     """The path of every ordered pair, of all corruptions or of those named."""
     wanted = _checked_names(names or tuple(dict.fromkeys(first for first, _ in surfaces)))
     pairs = [(first, second) for first in wanted for second in wanted if first != second]
@@ -176,7 +176,7 @@ def usable_corruptions(
 
 
 def make_walk(
-    paths: Mapping[Pair, Path],
+    paths: Mapping[Pair, SeverityPath],
     *,
     images: int,
     speed: int,

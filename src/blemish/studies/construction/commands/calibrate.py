@@ -27,7 +27,15 @@ from blemish.studies.construction.benchmark_files import write_benchmark
 from blemish.studies.construction.commands.common import Figure, check_output, draw, shown, write_rows
 from blemish.studies.construction.figures import severity_figure
 from blemish.studies.construction.severities import SeverityRange, calibrate_range
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, chosen_names, friendly, say
+from blemish.terminal.commands import (
+    AllowCode,
+    Frost,
+    check_frost,
+    chosen_catalog,
+    chosen_names,
+    exit_on_input_error,
+    say,
+)
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.progress import Report, with_progress
 
@@ -36,7 +44,7 @@ __all__ = ["severities_command"]
 _HEADER = ("corruption", "end", "target", "severity", "low", "high", "robustness", "reached")
 
 
-@friendly
+@exit_on_input_error
 def severities_command(
     corruptions: Annotated[str, typer.Option("--corruptions", "-c", help="Names or families, separated by commas.")],
     model: Annotated[str, typer.Option("--model", "-m", help="What blemish run takes.")],

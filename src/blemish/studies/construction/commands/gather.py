@@ -11,13 +11,13 @@ from blemish.evaluation.runs import find_runs
 from blemish.studies.construction.commands.common import check_output
 from blemish.studies.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.studies.construction.tables import write_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite
 
 __all__ = ["gather_command"]
 
 
-@friendly
+@exit_on_input_error
 def gather_command(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made.")],
     out: Annotated[

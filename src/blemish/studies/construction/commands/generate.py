@@ -24,7 +24,7 @@ from blemish.studies.construction.generation import count_benchmarks, generate_b
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.substitution import group_by_std, unbalanced
 from blemish.studies.construction.tables import read_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite
 
 __all__ = ["categories_command", "generate_command", "syn2nat_command", "unbalance_command"]
@@ -47,7 +47,7 @@ def _mean(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-@friendly
+@exit_on_input_error
 def categories_command(
     source: Matrix,
     out: Annotated[Path, typer.Argument(metavar="OUT.json", help="The category file to write.")],
@@ -110,7 +110,7 @@ def _benchmarks(prefix: str, found: Sequence[Sequence[str]], severities: str | N
     ]
 
 
-@friendly
+@exit_on_input_error
 def generate_command(
     source: CategoryFile,
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the benchmark files.")],
@@ -134,7 +134,7 @@ def generate_command(
     say(f"wrote {len(found):,} benchmarks to {out}, of {count_benchmarks(categories, n=n, k=k):,} that there are")
 
 
-@friendly
+@exit_on_input_error
 def unbalance_command(
     source: CategoryFile,
     group: Annotated[
@@ -170,7 +170,7 @@ def unbalance_command(
     say(f"wrote {len(groups)} groups to {out}")
 
 
-@friendly
+@exit_on_input_error
 def syn2nat_command(
     matrix: Matrix,
     source: CategoryFile,

@@ -18,13 +18,13 @@ from blemish.studies.construction.natural import (
     natural_residuals,
 )
 from blemish.studies.construction.tables import CLEAN, read_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite
 
 __all__ = ["natural_command"]
 
 
-@friendly
+@exit_on_input_error
 def natural_command(
     source: Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies of many models.")],
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write.")],

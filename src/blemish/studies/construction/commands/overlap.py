@@ -26,7 +26,7 @@ from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, wr
 from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
 from blemish.studies.construction.published import PUBLISHED, published_table
 from blemish.studies.construction.tables import read_table, write_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite
 
 __all__ = ["compare_command", "overlap_command", "table_command", "write_intervals"]
@@ -34,7 +34,7 @@ __all__ = ["compare_command", "overlap_command", "table_command", "write_interva
 _ARRAYS = ("correct", "models", "settings")
 
 
-@friendly
+@exit_on_input_error
 def table_command(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(PUBLISHED)}.")],
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="Where to write the table.")],
@@ -55,7 +55,7 @@ def table_command(
     say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
 
 
-@friendly
+@exit_on_input_error
 def overlap_command(
     source: Annotated[
         Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies, or .npz of correctness.")
@@ -156,7 +156,7 @@ def _score(matrix: OverlapMatrix, key: tuple[str, str]) -> float:
     return float(matrix.scores[matrix.index(key[0]), matrix.index(key[1])])
 
 
-@friendly
+@exit_on_input_error
 def compare_command(
     first: Annotated[Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json.")],
     second: Annotated[Path, typer.Argument(metavar="MATRIX", help="Another, for example of another architecture.")],

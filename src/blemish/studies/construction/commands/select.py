@@ -35,7 +35,7 @@ from blemish.studies.construction.figures import balance_figure, overlap_figure,
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.selection import APPENDIX_B, DEFAULT_LIMIT, select_non_overlapping, sweep_thresholds
 from blemish.studies.construction.tables import STANDARD, read_table
-from blemish.terminal.commands import friendly, say
+from blemish.terminal.commands import exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite
 
 __all__ = ["balance_command", "coverage_command", "select_command", "sweep_command"]
@@ -46,7 +46,7 @@ Matrix = Annotated[
 Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
 
 
-@friendly
+@exit_on_input_error
 def select_command(
     source: Matrix,
     out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="The benchmark file to write.")],
@@ -93,7 +93,7 @@ def select_command(
     draw(figure, lambda: overlap_figure(ordered, chosen=found.members, title=title))
 
 
-@friendly
+@exit_on_input_error
 def sweep_command(
     source: Matrix,
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: a row for each threshold.")],
@@ -131,7 +131,7 @@ def sweep_command(
     draw(figure, lambda: sweep_figure(swept))
 
 
-@friendly
+@exit_on_input_error
 def coverage_command(
     source: Annotated[
         Path, typer.Argument(metavar="SOURCE", help="An overlap matrix; with --model, an accuracy table.")
@@ -190,7 +190,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-@friendly
+@exit_on_input_error
 def balance_command(
     source: Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies.")],
     out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: the mCE of each model.")],

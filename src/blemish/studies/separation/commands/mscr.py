@@ -44,7 +44,7 @@ from blemish.studies.separation.scores import Estimate, Matrix, ModelScore, mscr
 from blemish.studies.separation.sources import LabelledPoints, read_points
 from blemish.studies.separation.trained import classes_of, from_classifier
 from blemish.studies.separation.training import wide_resnet
-from blemish.terminal.commands import AllowCode, complain, friendly
+from blemish.terminal.commands import AllowCode, complain, exit_on_input_error
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import emit, show
 from blemish.terminal.progress import Report, with_progress
@@ -54,7 +54,7 @@ __all__ = ["mscr_command"]
 _Trained = tuple[str, Classifier, NDArray[np.int64]]
 
 
-@friendly
+@exit_on_input_error
 def mscr_command(
     data: Data,
     models: Annotated[

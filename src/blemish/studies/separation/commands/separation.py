@@ -18,7 +18,7 @@ from blemish.core.marks import MADE_WITH
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.studies.separation.sources import LabelledPoints, read_points
-from blemish.terminal.commands import complain, friendly, say
+from blemish.terminal.commands import complain, exit_on_input_error, say
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import emit, show
 from blemish.terminal.progress import Report, with_progress
@@ -61,7 +61,7 @@ _QUERIES = 1000
 _FIGURES = ("distances", "class-pairs", "closest-pairs")
 
 
-@friendly
+@exit_on_input_error
 def separation_command(
     data: Data,
     labels: Labels = None,

@@ -45,10 +45,10 @@ from blemish.studies.streams.commands.run import materialise_command, run_comman
 from blemish.studies.streams.figures import surface_figure, walk_figure
 from blemish.studies.streams.images import from_source
 from blemish.studies.streams.levels import SETS, find_set
-from blemish.studies.streams.paths import Path as StreamPath
+from blemish.studies.streams.paths import SeverityPath
 from blemish.studies.streams.surface import Surface, monotonicity, repaired
 from blemish.studies.streams.walks import Walk, find_paths, make_walk, usable_corruptions
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
+from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, exit_on_input_error, say
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.progress import Report, with_progress
@@ -72,7 +72,7 @@ def _corruptions(names: str | None, published: str | None) -> tuple[str, ...]:
     return tuple(catalog[name].name for name in names_of(names))
 
 
-@friendly
+@exit_on_input_error
 def calibrate_command(
     model: Model,
     data: Data,
@@ -181,7 +181,7 @@ def _describe_certainty(surfaces: Sequence[Surface]) -> None:
     )
 
 
-@friendly
+@exit_on_input_error
 def walk_command(
     calibration: Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The walk, a .json file.")],
@@ -290,7 +290,7 @@ def _note_guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> None:
         )
 
 
-def _describe(walk: Walk, paths: Sequence[StreamPath], out: Path, mean: Estimate | None) -> None:
+def _describe(walk: Walk, paths: Sequence[SeverityPath], out: Path, mean: Estimate | None) -> None:
     kind = "closed" if walk.closed else "open"
     say(f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {walk.protocol['objective']} paths")
     target = float(walk.protocol["target"])

@@ -45,7 +45,7 @@ from blemish.studies.streams.scores import default_window, find_collapse, held_a
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, read_walk
 from blemish.studies.streams.webdataset import SHARD_IMAGES, materialise
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, friendly, say
+from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, exit_on_input_error, say
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import show
@@ -61,7 +61,7 @@ WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blem
 Length = Annotated[int | None, typer.Option(min=1, help="Images to show. Default: the walk, once.")]
 
 
-@friendly
+@exit_on_input_error
 def run_command(
     walk: WalkFile,
     model: Model,
@@ -254,7 +254,7 @@ def _show(scores: dict[str, Any]) -> None:
         )
 
 
-@friendly
+@exit_on_input_error
 def materialise_command(
     walk: WalkFile,
     data: Data,
