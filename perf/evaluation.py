@@ -19,8 +19,8 @@ import torch
 import blemish
 from blemish.data.cache import load
 from blemish.data.source import stratified_order
-from blemish.evaluation.predict import Batcher
-from blemish.evaluation.work import Task, measure
+from blemish.evaluation.measure import measure
+from blemish.evaluation.plan import plan_for
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
             bare = min(bare, _seconds(lambda: _forward(model, ready), model.device))
             for storage in times:
                 protocol = blemish.Protocol(preset="imagenet", storage=storage)
-                task = Task(model, condition, images, protocol)
-                work = _seconds(lambda task=task: measure(task, {}, Batcher(options.batch), _nobody), model.device)
+                plan = plan_for(model, images, [condition], protocol=protocol, batch_size=options.batch)
+                work = _seconds(lambda plan=plan: list(measure(plan)), model.device)
                 times[storage] = min(times[storage], work)
         for storage, seconds in times.items():
             ratios[storage].append(seconds / bare)
@@ -63,10 +63,6 @@ def _batches(count: int, size: int) -> list[range]:
 def _forward(model: blemish.Classifier, ready: list[torch.Tensor]) -> None:
     for batch in ready:
         model.forward(batch)
-
-
-def _nobody(count: int) -> None:
-    pass
 
 
 def _seconds(work: object, device: torch.device) -> float:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 import blemish
 from blemish.data.array_source import array_source
-from blemish.evaluation.stage import Step, fitting_batcher
+from blemish.evaluation.plan import fitting_batch_size
+from blemish.evaluation.run import Step
 from blemish.models.resnet import resnet50
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
@@ -127,7 +128,7 @@ def main() -> None:
             f"{options.images} images of {options.side} pixels made in {time.perf_counter() - start:.0f} s", flush=True
         )
         shape = argparse.Namespace(shapes=np.array([[3, options.side, options.side]]))
-        batch = options.batch or fitting_batcher(shape, model.device).size
+        batch = options.batch or fitting_batch_size(shape, model.device)
         warm = warm_up(benchmark, options.side)
         before = bare_rate(model, batch, options.bare, options.side)
         clock = Clock()

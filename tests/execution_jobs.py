@@ -22,13 +22,13 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.core.folders import held_folder
 from blemish.data.source import Source
-from blemish.evaluation import runner
+from blemish.evaluation import run as evaluation_run
 from blemish.evaluation.executors.base import PendingResult, Tell
 from blemish.models.base import Preprocessing
 
 Work = Callable[[Any, Tell], Any]
 
-evaluate = partial(runner.evaluate, allow_chance=True)
+evaluate = partial(evaluation_run.evaluate, allow_chance=True)
 """What `Net` says of `pictures` is chance."""
 
 

@@ -25,7 +25,7 @@ from blemish.data.folders import folder_source
 from blemish.data.open import open_source, open_stored
 from blemish.data.pictures import picture_id
 from blemish.data.webdataset import shard_source
-from blemish.evaluation.runner import evaluate
+from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import find_runs, open_run, record_path
 from blemish.models.open import open_model
 from blemish.studies.streams.walks import read_walk

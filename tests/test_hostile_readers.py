@@ -28,7 +28,7 @@ from blemish.data.frost_download import fetch_frost
 from blemish.data.open import open_source, open_stored
 from blemish.data.pictures import read_picture
 from blemish.data.webdataset import shard_source
-from blemish.evaluation.header import check_same, stages_present
+from blemish.evaluation.header import read_info
 from blemish.evaluation.pictures import _mark
 from blemish.evaluation.records import read_correct, read_header, read_records
 from blemish.evaluation.runs import find_runs, open_run
@@ -225,12 +225,11 @@ READERS = {
     "run": Reader(lambda path: open_run(path.parent), "run.json", run_file),
     "runs": Reader(lambda path: find_runs([path.parent]), "run.json", run_file),
     "run to go on with": Reader(
-        lambda path: check_same(path.parent, json.loads(run_file())),
+        lambda path: read_info(path.parent),
         "run.json",
         run_file,
         parquet_beside,
     ),
-    "stages": Reader(lambda path: stages_present(path.parent), "run.json", run_file, missing_is_fine=True),
     "mark of pictures": Reader(_mark, "pictures.npz", lambda: npz(data=np.asarray("x")), missing_is_fine=True),
     "walk": Reader(read_walk, "w.json", lambda: WALK.encode()),
     "calibration": Reader(lambda path: read_calibration(path.parent), "calibration.json", lambda: b"{}"),

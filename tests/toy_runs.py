@@ -12,12 +12,12 @@ from torch import Tensor
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
-from blemish.evaluation import runner
+from blemish.evaluation import run as evaluation_run
 from blemish.models.base import Classifier, Training
 
 CLASSES = 7
 
-evaluate = partial(runner.evaluate, allow_chance=True)
+evaluate = partial(evaluation_run.evaluate, allow_chance=True)
 """What these models say of these pictures is chance."""
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from blemish.data.source import Source
     from blemish.evaluation.chance import NearChanceError
     from blemish.evaluation.records import Records, read_records
-    from blemish.evaluation.runner import evaluate
+    from blemish.evaluation.run import evaluate
     from blemish.evaluation.runs import Run, find_runs, open_run
     from blemish.metrics.compare import compare
     from blemish.metrics.scores import score
@@ -102,7 +102,7 @@ _MODULES = {
     "chain": "corruptions.compose",
     "compare": "metrics.compare",
     "corrupt": "corruptions.transform",
-    "evaluate": "evaluation.runner",
+    "evaluate": "evaluation.run",
     "find_runs": "evaluation.runs",
     "from_module": "models.torch_module",
     "hash_id": "core.rng",

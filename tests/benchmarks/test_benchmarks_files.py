@@ -139,7 +139,7 @@ def test_only_takes_names_and_patterns() -> None:
     part = only(benchmark, ["fog@3", "clean"])
     assert [str(c) for c in part.conditions] == ["clean", "fog@3"]
     assert part.name == "imagenet-c (1 of 75 conditions)"
-    assert part.part_of == ("imagenet-c", 75)
+    assert part.part_of == benchmark
     assert only(benchmark, ["*"]) == benchmark
     assert len(only(benchmark, ["*_noise"]).conditions) == 16
     with pytest.raises(InputError, match="did you mean fog"):

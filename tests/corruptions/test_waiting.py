@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,8 +13,8 @@ import torch
 import blemish
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.cache import load
-from blemish.evaluation.predict import Batcher
-from blemish.evaluation.work import Task, queue
+from blemish.evaluation.measure import Measurer
+from blemish.evaluation.plan import plan_for
 from blemish.models.speed import Precision, speed_up
 from blemish.ops.fused import kernels_for
 from execution_jobs import Net, benchmark
@@ -76,11 +77,13 @@ def test_evaluation(condition: str, precision: Precision, device: torch.device) 
     """All batches of a condition are queued before anything is waited for."""
     model = speed_up(blemish.from_module(Net(), name="net", device="cuda"), precision=precision)
     chosen = benchmark("snow@3")
-    task = Task(model, parse_condition(condition), load(source(sizes=((32, 32),))), chosen.protocol, zipf=True)
+    images = load(source(sizes=((32, 32),)))
+    plan = plan_for(model, images, [parse_condition(condition)], protocol=chosen.protocol, batch_size=16)
+    measurer = Measurer(replace(plan, zipf=True))
     counts: list[int] = []
-    expected = queue(task, {}, Batcher(16), counts.append)()
+    expected = measurer._queue(plan.conditions[0], images, {}, counts.append)()
     with no_waiting():
-        records = queue(task, {}, Batcher(16), counts.append)
+        records = measurer._queue(plan.conditions[0], images, {}, counts.append)
     found = records()
     assert found.top5.tolist() == expected.top5.tolist()
     assert found.confidence.tolist() == expected.confidence.tolist()

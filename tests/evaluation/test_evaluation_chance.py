@@ -15,7 +15,7 @@ from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError
 from blemish.evaluation.chance import NearChanceError, against_chance, wilson_ends
 from blemish.evaluation.executors import Processes
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.run import Step, evaluate
 from blemish.evaluation.runs import Run, open_run
 from execution_jobs import Net, pictures
 from execution_jobs import benchmark as for_workers

@@ -14,7 +14,8 @@ from torch import Tensor
 import blemish
 from blemish.core.errors import InputError, Notice
 from blemish.data.classes import imagenet_wnids
-from blemish.evaluation.fitting import count_outputs, fit
+from blemish.evaluation.fitting import fit
+from blemish.evaluation.measure import count_outputs
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import record_path
 from blemish.models.base import Classifier, Preprocessing

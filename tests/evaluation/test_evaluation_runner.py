@@ -13,7 +13,7 @@ from torch import Tensor
 import blemish
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
-from blemish.evaluation.header import differences
+from blemish.core.settings import differences
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import Run, find_runs, open_run, record_path
 from toy_runs import CLASSES, benchmark, evaluate, forward, model, picture, source

@@ -20,7 +20,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.data.cache import load
-from blemish.evaluation.runner import Step
+from blemish.evaluation.run import Step
 from blemish.export import Recipe, corrupt_arrays, corrupt_tree
 from blemish.export.sequences import SequenceRecipe, corrupt_sequences, make_sequence_recipe
 from stored_sets import contents

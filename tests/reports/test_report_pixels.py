@@ -12,7 +12,7 @@ import torch
 from blemish.benchmarks.benchmark import only
 from blemish.benchmarks.files import load_benchmark
 from blemish.data.digits import digits_source
-from blemish.evaluation.runner import evaluate
+from blemish.evaluation.run import evaluate
 from blemish.models.demo import demo_model
 from blemish.reports.answers import gather, read_pictures
 from blemish.reports.html_pictures import Subject, condition_pixels, shown_conditions

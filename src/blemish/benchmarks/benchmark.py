@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -14,7 +14,7 @@ from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.severity import preset_sizes
 
-__all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only"]
+__all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
 
 STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
@@ -66,7 +66,7 @@ class Protocol:
 class Benchmark:
     """A named list of conditions; clean images always come first.
 
-    ``part_of`` names the benchmark of which it is only a part, and the number of that one's conditions besides clean.
+    ``part_of`` is the benchmark of which it is only a part.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Benchmark:
     protocol: Protocol = Protocol()
     baseline: str | None = None
     paper: str = ""
-    part_of: tuple[str, int] | None = None
+    part_of: Benchmark | None = None
 
     def __post_init__(self) -> None:
         """Refuse doubled conditions and unknown metrics; put the clean images first."""
@@ -100,8 +100,8 @@ class Benchmark:
 
     @property
     def has_sequences(self) -> bool:
-        """Whether some images become many frames."""
-        return any(condition.is_sequence for condition in self.conditions)
+        """Whether some images become many frames, in it or in the benchmark of which it is a part."""
+        return any(condition.is_sequence for condition in (self.part_of or self).conditions)
 
 
 def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
@@ -122,11 +122,14 @@ def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
             raise InputError(f"nothing in {benchmark.name} is called {pattern!r}; {hint(pattern, [*benchmark.groups])}")
         chosen |= dict.fromkeys(found)
     conditions = tuple(condition for condition in benchmark.conditions if condition in chosen)
-    kept, whole = len({*conditions} - {CLEAN}), len(benchmark.conditions) - 1
-    if kept == whole:
-        return benchmark
-    part = f"({kept} of {whole} conditions)"
-    title = f"{benchmark.title} {part}" if benchmark.title else ""
-    return replace(
-        benchmark, name=f"{benchmark.name} {part}", title=title, conditions=conditions, part_of=(benchmark.name, whole)
-    )
+    return only_conditions(benchmark.part_of or benchmark, conditions)
+
+
+def only_conditions(whole: Benchmark, conditions: Sequence[Condition]) -> Benchmark:
+    """The part of a benchmark with these of its conditions; its name says that it is a part."""
+    kept, total = len({*conditions} - {CLEAN}), len(whole.conditions) - 1
+    if kept == total:
+        return whole
+    part = f"({kept} of {total} conditions)"
+    title = f"{whole.title} {part}" if whole.title else ""
+    return replace(whole, name=f"{whole.name} {part}", title=title, conditions=tuple(conditions), part_of=whole)

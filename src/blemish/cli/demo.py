@@ -15,7 +15,7 @@ from blemish.cli.run import run_with_progress
 from blemish.core.errors import InputError
 from blemish.core.marks import is_ours
 from blemish.data.digits import digits_source
-from blemish.evaluation.runner import evaluate
+from blemish.evaluation.run import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import Reading, read_all

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 
-__all__ = ["DIGEST_BYTES", "Images", "image_digest"]
+__all__ = ["DIGEST_BYTES", "Images", "image_digest", "joined_fingerprint"]
 
 DIGEST_BYTES = 16
 
@@ -45,14 +45,7 @@ class Images:
     @cached_property
     def fingerprint(self) -> str:
         """Names, ids, labels, shapes and pixels in short: two sets with the same one give the same results."""
-        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-        for name in self.names:
-            raw = name.encode("utf-8", "surrogateescape")
-            digest.update(len(raw).to_bytes(8, "little") + raw)
-        for values in (self.ids, self.labels, self.shapes):
-            digest.update(np.ascontiguousarray(values, dtype="<i8").tobytes())
-        digest.update(np.ascontiguousarray(self.digests).tobytes())
-        return digest.hexdigest()
+        return joined_fingerprint([self], range(len(self)))
 
     def image(self, row: int) -> NDArray[np.uint8]:
         """One image as (C, H, W); a view that is not to be changed."""
@@ -92,6 +85,21 @@ class Images:
             shapes=self.shapes[index],
             digests=self.digests[index],
         )
+
+
+def joined_fingerprint(parts: Sequence[Images], order: Sequence[int] | NDArray[np.int64]) -> str:
+    """The fingerprint of several sets as one; ``order`` numbers the images of all of them, one set after the other."""
+    index = np.asarray(order, dtype=np.int64)
+    names = [name for part in parts for name in part.names]
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for row in index.tolist():
+        raw = names[row].encode("utf-8", "surrogateescape")
+        digest.update(len(raw).to_bytes(8, "little") + raw)
+    for field in ("ids", "labels", "shapes"):
+        values = np.concatenate([getattr(part, field) for part in parts])[index]
+        digest.update(np.ascontiguousarray(values, dtype="<i8").tobytes())
+    digest.update(np.ascontiguousarray(np.concatenate([part.digests for part in parts])[index]).tobytes())
+    return digest.hexdigest()
 
 
 def image_digest(levels: NDArray[np.uint8]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +12,31 @@ import numpy as np
 import PIL
 import torch
 
-from blemish.benchmarks.benchmark import Benchmark
-from blemish.benchmarks.condition import Step
+from blemish.benchmarks.benchmark import Benchmark, only_conditions
+from blemish.benchmarks.condition import Step, read_condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
+from blemish.core.settings import differences
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
-from blemish.evaluation.runs import RUN_FILE
+from blemish.evaluation.runs import RUN_FILE, check_info, condition_protocol
 from blemish.version import VERSION
 
 __all__ = [
     "benchmark_entry",
-    "chance_allowed",
-    "check_same",
     "data_entry",
-    "differences",
+    "extended",
     "joined_data",
     "made_with",
+    "merged",
     "protocol_entry",
+    "read_info",
     "save_info",
-    "stages_present",
 ]
 
-_SHOWN = 80
+_LISTED = 3
 
 
 def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
@@ -48,10 +48,12 @@ def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
         "baseline": benchmark.baseline,
         "conditions": [str(condition) for condition in benchmark.conditions],
         "families": {s.name: s.unit.family for s in _steps(benchmark) if isinstance(s.unit, Corruption)},
-        "part_of": None
-        if benchmark.part_of is None
-        else {"name": benchmark.part_of[0], "conditions": benchmark.part_of[1]},
+        "part_of": None if (whole := benchmark.part_of) is None else _whole_entry(whole),
     }
+
+
+def _whole_entry(whole: Benchmark) -> dict[str, Any]:
+    return {"name": whole.name, "conditions": len(whole.conditions) - 1}
 
 
 def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", labels: str = "as given") -> dict[str, Any]:
@@ -130,72 +132,71 @@ def made_with() -> dict[str, str]:
     return {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
 
 
-def differences(before: Any, after: Any, name: str = "") -> list[str]:
-    """What differs between two entries, each as "field was …, now …"."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        fields = dict.fromkeys([*before, *after])
-        return [
-            line
-            for field in fields
-            for line in differences(before.get(field), after.get(field), f"{name}.{field}" if name else str(field))
-        ]
-    if before == after:
-        return []
-    texts = ["not set" if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
-    same = next((i for i, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), min(map(len, texts)))
-    was, now = (_shown(text, same) for text in texts)
-    return [f"{name} was {was}, now {now}"]
-
-
-def _shown(text: str, same: int) -> str:
-    """A long text around the place where it begins to differ from the other."""
-    if len(text) <= _SHOWN:
-        return text
-    start = max(0, min(same - _SHOWN // 4, len(text) - _SHOWN))
-    end = "…" if start + _SHOWN < len(text) else ""
-    return f"{'…' if start else ''}{text[start : start + _SHOWN]}{end}"
-
-
-def check_same(folder: Path, info: dict[str, Any]) -> None:
-    """Refuse to go on in a folder whose results were made in another way, and say what differs."""
+def read_info(folder: Path) -> dict[str, Any] | None:
+    """The run file of a folder that holds records; None where there are none yet: a failed attempt binds nobody."""
     path = folder / RUN_FILE
     if not any(folder.rglob("*.parquet")):
-        return  # a first attempt that failed binds nobody
+        return None
     if not path.exists():
-        if folder.is_dir():
-            raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
-        return
+        raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
     try:
-        present = dict(read_json(path))
+        info = dict(read_json(path))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
-    parts = ("benchmark", "protocol", "model", "until")
-    if missing := [part for part in (*parts, "stages") if part not in present]:
-        raise InputError(f"{path}: not a readable run file (no {missing[0]} in it); choose another folder")
-    found = [line for part in parts for line in differences(present.get(part), info[part], part)]
-    stages = zip(present.get("stages") or [None], info["stages"], strict=False)
-    found += [line for before, after in stages for line in differences(before, after, "data")]
-    if found:
-        raise InputError(
-            f"{folder} holds results of another run ({'; '.join(found[:6])}); "
-            "repeat its settings, or choose another --out or --name"
-        )
-
-
-def stages_present(folder: Path) -> int:
-    """How many stages a run in this folder has reached."""
     try:
-        return max(1, len(read_json(folder / RUN_FILE)["stages"]))
-    except (ValueError, KeyError, TypeError):
-        return 1
+        check_info(info)
+    except InputError as error:
+        raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
+    return info
 
 
-def chance_allowed(folder: Path) -> bool:
-    """Whether the run in this folder was once told to go on with a model that is near chance."""
-    try:
-        return read_json(folder / RUN_FILE).get("allow_chance") is True
-    except (ValueError, AttributeError):
-        return False
+def extended(benchmark: Benchmark, present: Mapping[str, Any] | None, folder: Path) -> Benchmark:
+    """The benchmark with the conditions that a folder holds already: conditions are independent, so that runs grow."""
+    if present is None:
+        return benchmark
+    whole = benchmark.part_of or benchmark
+    texts = [str(condition) for condition in whole.conditions]
+    there = present["benchmark"]["conditions"]
+    if strange := [text for text in there if text not in texts]:
+        raise other_run(folder, [f"its benchmark has {strange[0]}, which {whole.name} has not"])
+    wanted = {*there, *map(str, benchmark.conditions)}
+    conditions = tuple(condition for condition in whole.conditions if str(condition) in wanted)
+    return only_conditions(whole, conditions)
+
+
+def merged(folder: Path, present: Mapping[str, Any] | None, info: dict[str, Any]) -> dict[str, Any]:
+    """The run file of a run that goes on in a folder; raise if the results there were made in another way."""
+    if present is None:
+        return info
+    old, new = present["protocol"], info["protocol"]
+    texts = [text for text in present["benchmark"]["conditions"] if text in info["benchmark"]["conditions"]]
+    both = [read_condition(text) for text in texts]
+    pairs = [(condition_protocol(old, condition), condition_protocol(new, condition)) for condition in both]
+    lines = [line for pair in pairs for line in differences(*pair, "protocol")]
+    lines += differences(present["model"], info["model"], "model")
+    for entry in ("metric", "baseline"):
+        lines += differences(present["benchmark"].get(entry), info["benchmark"][entry], f"benchmark.{entry}")
+    for before, after in zip(present["stages"], info["stages"], strict=False):
+        lines += differences(before, after, "data")
+    if lines:
+        raise other_run(folder, list(dict.fromkeys(lines)))
+    # What conditions that were measured before need, and those of now.
+    protocol = {
+        **new,
+        "corruptions": {**old.get("corruptions", {}), **new["corruptions"]},
+        "stored": None if new["stored"] is None else {**old["stored"], **new["stored"]},
+        "frost": new["frost"] or old.get("frost"),
+    }
+    return {**info, "protocol": protocol, "until": info["until"] or bool(present.get("until"))}
+
+
+def other_run(folder: Path, lines: Sequence[str]) -> InputError:
+    """The refusal to go on in a folder whose results were made in another way."""
+    more = f"; and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
+    return InputError(
+        f"{folder} holds results of another run ({'; '.join(lines[:_LISTED])}{more}); "
+        "repeat its settings, or choose another --out or --name"
+    )
 
 
 def save_info(folder: Path, info: dict[str, Any]) -> None:

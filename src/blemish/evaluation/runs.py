@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,17 @@ from blemish.core.errors import InputError
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
-__all__ = ["PICTURES", "RECORDS", "RUN_FILE", "Run", "find_runs", "open_run", "record_path"]
+__all__ = [
+    "PICTURES",
+    "RECORDS",
+    "RUN_FILE",
+    "Run",
+    "check_info",
+    "condition_protocol",
+    "find_runs",
+    "open_run",
+    "record_path",
+]
 
 RUN_FILE = "run.json"
 
@@ -40,6 +50,18 @@ PICTURES = "pictures.npz"
 def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
     """Where the records of a condition stand; later stages hold further images."""
     return folder / RECORDS / (f"{condition.slug}.parquet" if stage == 0 else f"{condition.slug}.{stage}.parquet")
+
+
+def condition_protocol(protocol: Mapping[str, Any], condition: Condition) -> dict[str, Any]:
+    """The part of a run's protocol that decides the records of one condition; runs grow by further conditions."""
+    names = condition.names()
+    stored = protocol.get("stored")
+    return {
+        **protocol,
+        "corruptions": {name: entry for name, entry in protocol.get("corruptions", {}).items() if name in names},
+        "frost": protocol.get("frost") if "frost" in names else None,
+        "stored": stored.get(str(condition)) if isinstance(stored, Mapping) else stored,
+    }
 
 
 @dataclass(frozen=True)
@@ -121,7 +143,10 @@ class Run:
             raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
         expected = {"protocol": self.info["protocol"], "model": self.info["model"], "data": self.info["stages"][stage]}
         for part, entry in expected.items():
-            if header.get(part) != entry:
+            found = header.get(part)
+            if part == "protocol":
+                found, entry = (condition_protocol(all_of_it or {}, condition) for all_of_it in (found, entry))
+            if found != entry:
                 raise InputError(f"{path}: its {part} is not that of {self.folder / RUN_FILE}; was it copied here?")
 
 
@@ -137,7 +162,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
                 f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
                 "folder that blemish run made"
             )
-        _check_info(info)
+        check_info(info)
         run = Run(Path(folder), info)
         if not run.conditions:
             raise InputError("no conditions in it")
@@ -180,7 +205,7 @@ _MAY_LACK = ("benchmark.title", "benchmark.baseline", "benchmark.part_of", "data
 _MEMBERS: dict[str, type] = {"benchmark.conditions": str, "benchmark.families": str, "stages": dict, "classes": str}
 
 
-def _check_info(info: Any) -> None:
+def check_info(info: Any) -> None:
     """Refuse a run file that lacks what the readers of a run rely on."""
     if not isinstance(info, dict):
         raise InputError("it is not an object")

@@ -21,10 +21,10 @@ from blemish.core.errors import InputError
 from blemish.data.open import open_source, open_stored
 from blemish.evaluation.executors import Executor, InProcess, Processes
 from blemish.evaluation.executors.failures import FAILURES_FILE
+from blemish.evaluation.measure import Outputs
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.records import read_records
-from blemish.evaluation.runner import Step
-from blemish.evaluation.shards import Outputs
+from blemish.evaluation.run import Step
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
 from blemish.models.open import open_model

@@ -20,7 +20,7 @@ from blemish.core.errors import InputError, WorkerError
 from blemish.data.demo import demo_picture
 from blemish.data.open import open_source
 from blemish.evaluation.executors import Done, Failed, RayExecutor, pool, ray_cluster
-from blemish.evaluation.runner import Step
+from blemish.evaluation.run import Step
 from blemish.models.torch_module import from_module
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of

@@ -6,22 +6,22 @@ Every number is of one image, so that sets can be compared image by image.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.benchmarks.benchmark import STORAGES
+from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.data.images import Images
-from blemish.evaluation.predict import Grouping, rank
-from blemish.evaluation.stage import fitting_batcher
+from blemish.evaluation.frames import as_stored
+from blemish.evaluation.measure import measure
+from blemish.evaluation.plan import fitting_batch_size, plan_for
+from blemish.evaluation.predict import Batcher
 from blemish.metrics.formulas import Array
 from blemish.models.base import Classifier
-from blemish.ops.jpeg import jpeg_round_trip
 
 __all__ = ["STATISTICS", "Copies", "Measured", "Pixels", "measure_cell", "statistics"]
 
@@ -31,8 +31,6 @@ STATISTICS = ("level", "contrast", "sharpness", "change")
 Its mean, the standard deviation of its values, the mean difference of neighbours, and the mean distance from the clean
 image.
 """
-
-_JPEG_QUALITY = 85.0
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,6 @@ def _distance(first: Tensor, second: Tensor) -> Tensor:
     return (first.to(torch.int16) - second).abs().flatten(1).mean(1, dtype=torch.float64)
 
 
-def _stored(images: Tensor, storage: str) -> Tensor:
-    if storage == "raw":
-        return images
-    return jpeg_round_trip(images, torch.full((len(images),), _JPEG_QUALITY, dtype=torch.float64))
-
-
 def measure_cell(
     condition: Condition,
     clean: Images,
@@ -113,43 +105,38 @@ def measure_cell(
     """Both sets' copies of the same clean images, in the order of ``clean``; ``shown`` is kept as an example."""
     _check_alike(condition, clean, theirs)
     device = torch.device("cpu") if model is None else model.device
-    labels = torch.from_numpy(clean.labels).to(device)
-    top, grouping = int(clean.labels.max()), Grouping(clean.groups)
-
-    def known(images: Tensor, rows: list[int]) -> dict[str, Tensor]:
-        if model is None:
-            return {}
-        columns = rank(grouping(model(images)), labels[rows], top)
-        if not bool(columns.confidence.isfinite().all()):  # on a GPU, a model looks at its first batch only
-            raise InputError(f"model {model.name}: scores that are not numbers; expected finite ones")
-        return {"correct": columns.top5[:, 0] == labels[rows]}
 
     def work(rows: list[int]) -> dict[tuple[str, str], Tensor]:
         before, other = (images.batch(rows).to(device) for images in (clean, theirs))
         ids = torch.from_numpy(clean.ids[rows])
         draws = [condition.apply(before.clone(), seed=number, ids=ids, preset=preset) for number in (seed, seed + 1)]
-        found = {("theirs", key): value for key, value in _described(other, before, known(other, rows)).items()}
+        columns = {("theirs", key): value for key, value in statistics(other, before).items()}
         for storage in STORAGES:
-            mine, again = (_stored(draw, storage) for draw in draws)
-            columns = _described(mine, before, known(mine, rows))
-            columns["distance"], columns["spread"] = _distance(other, mine), _distance(again, mine)
+            mine, again = (as_stored(draw, storage) for draw in draws)
+            own = statistics(mine, before)
+            own["distance"], own["spread"] = _distance(other, mine), _distance(again, mine)
             apart = (other.to(torch.int16) - mine).abs().flatten(1)
-            columns["close"] = (apart <= 1).to(torch.float32).mean(1, dtype=torch.float64)
-            found |= {(storage, key): value for key, value in columns.items()}
-        return found
+            own["close"] = (apart <= 1).to(torch.float32).mean(1, dtype=torch.float64)
+            columns |= {(storage, key): value for key, value in own.items()}
+        return columns
 
     order: list[int] = []
     parts: list[dict[tuple[str, str], Tensor]] = []
     for shape_rows in clean.by_shape():
-        for rows, columns in fitting_batcher(clean, device, batch_size).map(work, shape_rows):
+        for rows, columns in Batcher(batch_size or fitting_batch_size(clean, device)).map(work, shape_rows):
             order += rows
             parts.append({key: value.cpu() for key, value in columns.items()})
     back = np.argsort(np.array(order))
     joined = {key: torch.cat([part[key] for part in parts]).numpy()[back] for key in parts[0]}
+    correct = {} if model is None else _correct(model, condition, clean, theirs, seed, preset, batch_size)
+    copies = {
+        whose: Copies({name: joined[whose, name] for name in STATISTICS}, correct.get(whose))
+        for whose in ("theirs", *STORAGES)
+    }
     return Measured(
         condition=condition,
-        theirs=_copies(joined, "theirs"),
-        ours={storage: _copies(joined, storage) for storage in STORAGES},
+        theirs=copies["theirs"],
+        ours={storage: copies[storage] for storage in STORAGES},
         distance={storage: joined[storage, "distance"] for storage in STORAGES},
         spread={storage: joined[storage, "spread"] for storage in STORAGES},
         close={storage: float(joined[storage, "close"].mean()) for storage in STORAGES},
@@ -158,12 +145,21 @@ def measure_cell(
     )
 
 
-def _described(images: Tensor, clean: Tensor, more: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {**statistics(images, clean), **more}
-
-
-def _copies(joined: dict[tuple[str, str], NDArray[Any]], whose: str) -> Copies:
-    return Copies({name: joined[whose, name] for name in STATISTICS}, joined.get((whose, "correct")))
+def _correct(
+    model: Classifier,
+    condition: Condition,
+    clean: Images,
+    theirs: Images,
+    seed: int,
+    preset: str | None,
+    batch_size: int | None,
+) -> dict[str, NDArray[np.bool_]]:
+    """Which images the model knows: of their copies, and of ours by storage."""
+    plans = {"theirs": plan_for(model, theirs, batch_size=batch_size)}
+    for storage in STORAGES:
+        protocol = Protocol(preset=preset, seed=seed, storage=storage)
+        plans[storage] = plan_for(model, clean, [condition], protocol=protocol, batch_size=batch_size)
+    return {whose: records.correct for whose, plan in plans.items() for _, records in measure(plan)}
 
 
 def _check_alike(condition: Condition, clean: Images, theirs: Images) -> None:
@@ -187,7 +183,7 @@ def _example(condition: Condition, clean: Images, theirs: Images, row: int, *, s
         name=clean.names[row],
         clean=_picture(before),
         theirs=_picture(theirs.batch([row])),
-        ours={storage: _picture(_stored(mine, storage)) for storage in STORAGES},
+        ours={storage: _picture(as_stored(mine, storage)) for storage in STORAGES},
     )
 
 

@@ -17,13 +17,13 @@ from blemish.core.errors import InputError
 from blemish.core.files import staging_path, write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.reading import read_json
+from blemish.core.settings import differences
 from blemish.core.states import DamagedFileError, read_state
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.tensors import shared_tensor
-from blemish.evaluation.header import differences
 from blemish.export.workers import stop_at_bad_input
 from blemish.studies.overlap.pace import faster_size
 from blemish.studies.overlap.plan import ALL, ARCHITECTURES, STANDARD, Plan, build_net, conditions

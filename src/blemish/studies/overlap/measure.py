@@ -11,7 +11,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor
-from blemish.evaluation.runner import Step, evaluate
+from blemish.evaluation.run import Step, evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.base import Preprocessing, Training
 from blemish.models.torch_module import from_module

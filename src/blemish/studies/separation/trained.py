@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.errors import InputError
-from blemish.evaluation.fitting import count_outputs
+from blemish.evaluation.measure import classify, count_outputs
 from blemish.models.base import Classifier
 from blemish.studies.separation.experiment import Predict
 from blemish.studies.separation.noise import as_unit_floats
@@ -28,13 +28,7 @@ def from_classifier(classifier: Classifier, *, clip: bool, batch: int = 256) -> 
 
     def predict(points: NDArray[Any]) -> NDArray[Any]:
         images = _as_images(points, classifier)
-        answers = []
-        for start in range(0, len(images), batch):
-            probabilities = classifier(_values(images[start : start + batch]))
-            if not bool(probabilities.isfinite().all()):  # on a GPU, only the first batch was looked at before
-                raise InputError(f"model {classifier.name}: scores that are not numbers; expected finite ones")
-            answers.append(probabilities.argmax(1).cpu())
-        return torch.cat(answers).numpy()
+        return classify(classifier, (_values(images[i : i + batch]) for i in range(0, len(images), batch)))
 
     return predict
 

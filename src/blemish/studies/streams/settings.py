@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from blemish.evaluation.header import differences
+from blemish.core.settings import differences
 
 __all__ = ["differing"]
 

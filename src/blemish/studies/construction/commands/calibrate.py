@@ -19,8 +19,8 @@ from blemish.data.cache import Images, load
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
-from blemish.evaluation.stage import fitting_batcher
-from blemish.evaluation.work import Task, measure
+from blemish.evaluation.measure import measure
+from blemish.evaluation.plan import plan_for
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.studies.construction.benchmark_files import write_benchmark
@@ -123,10 +123,9 @@ def _images(model: Classifier, source: Source, limit: int, protocol: Protocol) -
 
 
 def _measuring(model: Classifier, images: Images, protocol: Protocol) -> Callable[[Condition], NDArray[np.bool_]]:
-    batcher = fitting_batcher(images, model.device)
-
     def correct(condition: Condition) -> NDArray[np.bool_]:
-        return measure(Task(model, condition, images, protocol), {}, batcher, lambda _: None).correct
+        ((_, records),) = measure(plan_for(model, images, [condition], protocol=protocol))
+        return records.correct
 
     return correct
 

@@ -1,0 +1,333 @@
+"""The one place where a model sees pixels. Everything else makes plans before it, and reads records after it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.errors import InputError
+from blemish.core.settings import differences
+from blemish.data.cache import load
+from blemish.data.images import Images
+from blemish.data.stored import StoredSet
+from blemish.evaluation.executors.base import PendingResult, Tell, wait_for
+from blemish.evaluation.feed import Feed
+from blemish.evaluation.frames import as_stored, compared_with, frame_probabilities, ranks_of, zipf_distance
+from blemish.evaluation.header import made_with
+from blemish.evaluation.plan import STORED, Part, Plan, Reopened
+from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
+from blemish.evaluation.prefixes import Prefixes
+from blemish.evaluation.records import Records, records_bytes
+from blemish.models.base import Classifier
+from blemish.models.portable import Portable
+from blemish.models.speed import compile_seconds, fill_batches, slowly
+from blemish.ops.transfer import to_device
+
+__all__ = ["Compiled", "Measurer", "Outputs", "PlanJob", "centre", "classify", "count_outputs", "measure"]
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+
+Progress = Callable[[int], None]
+"""Told, now and then, how many further images were classified."""
+
+# Sets of images that a worker keeps: of its own part, and of one that it has taken over from another worker.
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Told by a worker with a compiled model: how long compiling took so far."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Told by a worker: how many outputs its model has, which has to be the same for all workers."""
+
+    count: int
+
+
+def measure(plan: Plan) -> Iterator[tuple[Condition, Records]]:
+    """Show the images of a plan to its model, condition by condition; the records are in the order of the images."""
+    return Measurer(plan).measure(plan.conditions)
+
+
+def classify(model: Classifier, batches: Iterable[Tensor]) -> NDArray[np.int64]:
+    """The classes of values that are no images of a source, such as noisy points: (B, C, H, W) from 0 to 255 each."""
+    answers = []
+    for batch in batches:
+        probabilities = model(batch)
+        if not bool(probabilities.isfinite().all()):  # on a GPU, a model looks at its first batch only
+            raise InputError(f"model {model.name}: scores that are not numbers; expected finite ones")
+        answers.append(probabilities.argmax(1).cpu())
+    return torch.cat(answers).numpy()
+
+
+def count_outputs(model: Classifier, images: Tensor) -> int:
+    """How many classes a model tells apart, without those that are skipped; found out with the first of some images."""
+    plain, seen = slowly(model), list[int]()
+
+    def forward(values: Tensor) -> Tensor:
+        scores = plain.forward(values)
+        if isinstance(scores, Tensor) and scores.ndim == 2:
+            seen.append(scores.shape[1] - plain.skip_classes)
+        return scores
+
+    # A copy, because the first batch that a model on a GPU is shown is looked at more closely than later ones.
+    once = dataclasses.replace(plain, forward=forward)
+    try:
+        # Twice, because some models drop the axis of a single image.
+        list(Batcher(2).map(lambda rows: once(images[rows]), [0, 0]))
+    except InputError:
+        # What is odd about one image alone need not be odd about many, and is found again if it is.
+        if not seen or seen[0] < 1:
+            raise
+    except Exception as error:  # a model may raise anything
+        raise InputError(f"model {model.name} fails at the first image ({type(error).__name__}: {error})") from error
+    return seen[0]
+
+
+def centre(images: Tensor, side: int) -> Tensor:
+    """The centre square, placed as torchvision's CenterCrop does."""
+    height, width = images.shape[-2:]
+    if side > min(height, width):
+        raise InputError(f"images of {height}×{width} pixels are too small for a crop of {side}×{side}")
+    top, left = round((height - side) / 2), round((width - side) / 2)
+    return images[..., top : top + side, left : left + side]
+
+
+@dataclass(frozen=True)
+class PlanJob(Generic[Unit, Result]):
+    """A job for executors: a worker opens the plan once, then calls the function for one unit after the other."""
+
+    plan: Plan
+    function: Callable[[Measurer, Unit, Tell], Result]
+
+    def open(self, device: torch.device | None) -> Callable[[Unit, Tell], Result]:
+        """Open the model on the device; other versions of the libraries than the coordinator's are refused."""
+        if different := differences(self.plan.header.get("made_with", made_with()), made_with()):
+            raise InputError(f"a worker differs from the coordinator: {'; '.join(different)}; expected the same")
+        measurer = Measurer(self.plan, device)
+        return lambda unit, tell: self.function(measurer, unit, tell)
+
+
+class Measurer:
+    """A plan that is being carried out: its model is open, and the images of its last parts are at hand."""
+
+    def __init__(self, plan: Plan, device: torch.device | None = None) -> None:
+        if plan.stored is None:
+            for condition in plan.conditions:
+                condition.check_files()
+        self.plan = plan
+        model = plan.model
+        self.model: Classifier = model.open(device or torch.device("cpu")) if isinstance(model, Portable) else model
+        # As many as the fullest batch has, whoever measures it: see `fill_batches`.
+        most = max(len(rows) for images in plan.images.values() for rows in images.images.by_shape())
+        fill_batches(self.model, min(plan.batch_size, most))
+        stored = plan.stored
+        self.stored = stored if stored is None or isinstance(stored, StoredSet) else stored()
+        self.batcher = Batcher(plan.batch_size)
+        self._conditions = {str(condition): condition for condition in plan.conditions}
+        self._kept: OrderedDict[tuple[str, int, int | None], Images] = OrderedDict()
+        # Mapped once: a GPU keeps pixels for as long as the array that they came from lives.
+        self._whole: dict[str, Images] = {}
+        self._prefixes = Prefixes(plan.conditions)
+        self._compiling: float | None = None
+
+    def measure(self, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, Records]]:
+        """The records of conditions; a GPU begins with the next one before those of the last have arrived."""
+        before: tuple[Condition, Callable[[], Records]] | None = None
+        self._prefixes = Prefixes(conditions)
+        for condition in conditions:
+            records = self._queue(condition, self._images(condition, Part(str(condition))), {}, lambda _: None)
+            if before is not None:
+                yield before[0], before[1]()
+            before = condition, records
+        if before is not None:
+            yield before[0], before[1]()
+
+    def measure_part(self, part: Part, tell: Tell) -> bytes | PendingResult:
+        """The file of records of a part; a GPU begins with the next part before the host has written it."""
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            tell(done)
+
+        tell(0)
+        condition = self._conditions[part.condition]
+        images = self._images(condition, part)
+        stored = self.plan.set_of(condition) == STORED
+        whole = images if stored else self.plan.images_of(condition)
+        header = self.plan.header_of(condition, whole.fingerprint)
+        if part.last is not None:
+            header["part"] = [self.plan.batch_size, part.first, part.last]
+        records = self._queue(condition, images, header, advance)
+        if (seconds := compile_seconds(self.model)) not in (None, self._compiling):
+            self._compiling = seconds
+            tell(Compiled(seconds or 0.0))
+        if (outputs := self.model.outputs_seen) is not None:
+            tell(Outputs(outputs))
+        later = PendingResult(lambda: records_bytes(records()))
+        return later if self.model.device.type == "cuda" else wait_for(later)
+
+    def _images(self, condition: Condition, part: Part) -> Images:
+        name = self.plan.set_of(condition)
+        if name == STORED:
+            assert self.stored is not None
+            # Stored images have their size already, and are needed once: no cache is worth their space on the disk.
+            return load(self.stored.source(str(condition), like=self.plan.images_of(condition)))
+        key = (name, part.first, part.last)
+        if key not in self._kept:
+            while len(self._kept) >= _KEPT:
+                self._kept.popitem(last=False)
+            self._kept[key] = self._read(condition, part)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _read(self, condition: Condition, part: Part) -> Images:
+        name = self.plan.set_of(condition)
+        images, pixels = self.plan.images[name].images, self.plan.images[name].pixels
+        if part.last is None and pixels is None:
+            return images
+        rows = range(len(images))
+        if part.last is not None:
+            batches = self.plan.batches_of(condition)[part.first : part.last]
+            rows = [row for batch in batches for row in batch]  # type: ignore[assignment]
+        if isinstance(pixels, Reopened):
+            decoded = pixels.read(images, rows)
+            if decoded.fingerprint != part.fingerprint:
+                raise InputError(f"{images.name}: a worker sees other images than this run; expected the same files")
+            return decoded
+        if name not in self._whole:
+            self._whole[name] = images if pixels is None else pixels.read(images)
+        whole = self._whole[name]
+        return whole if part.last is None else whole.take(rows)
+
+    def _queue(
+        self, condition: Condition, images: Images, header: dict[str, Any], progress: Progress
+    ) -> Callable[[], Records]:
+        """Give all work on a condition to the device; calling the result, in any thread, waits for the records."""
+        if self.plan.set_of(condition) == STORED:
+            condition, crop = CLEAN, None
+        else:
+            crop = None if str(condition.other).startswith("natural:") else self.plan.crop
+        if condition.is_sequence:
+            return self._queue_frames(condition, images, header, progress, crop)
+        self._prefixes.begin(condition, images)
+        top = int(images.labels.max())
+        grouping = Grouping(images.groups)
+        order: list[int] = []
+        parts: list[Columns] = []
+        for shape_rows in images.by_shape():
+            with Feed(images, shape_rows, self.model.device) as feed:
+
+                def work(rows: list[int], feed: Feed = feed) -> Columns:
+                    pixels = self._pixels(condition, images, feed.batch(rows), rows, crop)
+                    return rank(grouping(self.model(pixels)), self._labels(images, rows), top)
+
+                for rows, columns in self.batcher.map(work, shape_rows):
+                    order += rows
+                    parts.append(columns)
+                    progress(len(rows))
+        columns_of = join_columns(parts)
+        return lambda: _records(images, header, np.array(order), columns_of())
+
+    def _queue_frames(
+        self, condition: Condition, images: Images, header: dict[str, Any], progress: Progress, crop: int | None
+    ) -> Callable[[], Records]:
+        order: list[int] = []
+        numbers: list[int] = []
+        parts: list[Columns] = []
+        distances: list[Tensor] = []
+        for shape_rows in images.by_shape():
+            with Feed(images, shape_rows, self.model.device) as feed:
+
+                def work(rows: list[int], feed: Feed = feed) -> list[tuple[Columns, Tensor]]:
+                    return self._film(condition, images, feed.batch(rows), rows, crop)
+
+                for rows, film in self.batcher.map(work, shape_rows):
+                    for index, (columns, distance) in enumerate(film):
+                        order += rows
+                        numbers += [index] * len(rows)
+                        parts.append(columns)
+                        distances.append(distance)
+                    progress(len(rows) * len(film))
+        columns_of, distances_of = join_columns(parts), fetched(distances)
+
+        def finish() -> Records:
+            more: dict[str, Any] = {"frames": np.array(numbers, dtype=np.int16)}
+            if self.plan.zipf:
+                more["zipf"] = distances_of().numpy()
+            return _records(images, header, np.array(order), columns_of(), **more)
+
+        return finish
+
+    def _film(
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+    ) -> list[tuple[Columns, Tensor]]:
+        """For each frame of some images, what is kept of it, and its distance from the frame it is compared with."""
+        labels, top = self._labels(images, rows), int(images.labels.max())
+        grouping = Grouping(images.groups)
+        film = []
+        ranks: list[Tensor] = []
+        ids = torch.from_numpy(images.ids[rows])
+        for output in frame_probabilities(
+            self.model, condition, pixels, ids, protocol=self.plan.protocol, crop=crop, size=self.batcher.size
+        ):
+            probabilities = grouping(output)
+            distance = torch.full((len(rows),), torch.nan, device=probabilities.device)
+            if self.plan.zipf:
+                ranks.append(ranks_of(probabilities))
+                against = compared_with(condition, len(ranks) - 1)
+                if against is not None:
+                    distance = zipf_distance(ranks[against], ranks[-1])
+            film.append((rank(probabilities, labels, top), distance))
+        return film
+
+    def _labels(self, images: Images, rows: list[int]) -> Tensor:
+        return to_device(torch.from_numpy(images.labels[rows]), self.model.device)
+
+    def _pixels(
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+    ) -> Tensor:
+        if crop is not None:
+            pixels = centre(pixels, crop)
+        if not condition.steps:
+            return pixels
+        protocol = self.plan.protocol
+        ids = torch.from_numpy(images.ids[rows])
+
+        def apply(what: Condition, images: Tensor) -> Tensor:
+            return what.apply(images, seed=protocol.seed, ids=ids, preset=protocol.preset)
+
+        return as_stored(self._prefixes.applied(condition, rows, apply, pixels), protocol.storage)
+
+
+def _records(
+    images: Images, header: dict[str, Any], order: NDArray[np.int64], columns: Columns, **more: Any
+) -> Records:
+    """Records in the order of the images, whatever the order in which they were classified."""
+    records = Records(
+        header=header,
+        images=np.asarray(images.names, dtype=np.str_)[order],
+        labels=images.labels[order].astype(np.int32),
+        top5=columns.top5.numpy(),
+        confidence=columns.confidence.numpy(),
+        label_confidence=columns.label_confidence.numpy(),
+        **more,
+    )
+    frames = more.get("frames")
+    return records.take(np.argsort(order, kind="stable") if frames is None else np.lexsort((frames, order)))

@@ -1,0 +1,398 @@
+"""`evaluate`: a model on a benchmark, condition by condition, into a folder that grows and is never measured twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import Dataset
+
+from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.benchmarks.files import load_benchmark
+from blemish.core.errors import InputError, notify
+from blemish.core.folders import held_folder
+from blemish.core.links import check_no_link
+from blemish.data.cache import Progress, load
+from blemish.data.images import Images, joined_fingerprint
+from blemish.data.labels import fit_labels, labels_entry
+from blemish.data.open import open_source
+from blemish.data.source import Source, stratified_order
+from blemish.data.stored import StoredSet
+from blemish.evaluation.chance import LOOK_AT, NearChanceError, chance_of
+from blemish.evaluation.executors.base import Executor, Failed
+from blemish.evaluation.executors.failures import raise_failures
+from blemish.evaluation.executors.in_process import InProcess
+from blemish.evaluation.fitting import fit
+from blemish.evaluation.header import (
+    benchmark_entry,
+    data_entry,
+    extended,
+    made_with,
+    merged,
+    protocol_entry,
+    read_info,
+    save_info,
+)
+from blemish.evaluation.measure import measure
+from blemish.evaluation.parts import remove_parts
+from blemish.evaluation.pictures import save_pictures
+from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
+from blemish.evaluation.recording import Recording, Report, Step, frames_of
+from blemish.evaluation.records import join, read_header
+from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
+from blemish.models.base import Classifier
+from blemish.models.open import open_model
+from blemish.models.portable import portable
+from blemish.models.torch_module import from_module
+
+__all__ = ["FIRST_STAGE", "Step", "evaluate"]
+
+FIRST_STAGE = 256
+"""How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
+
+# File systems end names at 255 bytes, and a letter may take four.
+_LONGEST_NAME = 60
+
+# How many images are classified again when a run is continued, and how far their confidence may be off.
+_AGAIN = 8
+_CONFIDENCE = 0.02
+
+StopWhen = Callable[[Run, int], bool]
+
+
+def _silent(step: Step) -> None:
+    """Report to nobody."""
+
+
+def evaluate(
+    model: Classifier | nn.Module | str,
+    data: Source | Dataset[Any] | str | os.PathLike[str],
+    benchmark: Benchmark | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    limit: int | None = None,
+    stop_when: StopWhen | None = None,
+    natural: Mapping[str, Source] | None = None,
+    stored: StoredSet | None = None,
+    batch_size: int | None = None,
+    zipf: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+    report: Report = _silent,
+    reading: Progress | None = None,
+    executor: Executor | None = None,
+    allow_chance: bool = False,
+) -> Run:
+    """Measure a model on all conditions of a benchmark and leave one file of records for each below ``out``.
+
+    A benchmark may be named, a model given as a torch module (as `from_module` takes it) or as a text that `open_model`
+    takes, and the data as a path or torch dataset that `open_source` takes. What had to be assumed, of labels or of the
+    model's input, is told by a `Notice`, a warning. A model that is not better than chance on the clean images is not
+    measured further (`NearChanceError`) unless ``allow_chance`` is set.
+
+    Finished files are kept and skipped, so that the same call continues a run that was stopped. A run grows: with
+    further conditions of the same benchmark, or a larger ``limit``, the same folder gets what is missing; anything else
+    that decides numbers has to be the same. ``limit`` takes a subset that holds the classes in their proportions, and a
+    larger one holds the smaller. With ``stop_when``, the run begins with ``limit`` images and doubles them until
+    ``stop_when(run, look)`` says so for the number of looks, or there are no more.
+
+    ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is a folder for decoded
+    images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default suits the device.
+    ``report`` is told where the run stands, and ``reading`` how many images are decoded, of how many; nothing is
+    printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
+    """
+    chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
+    classifier = from_module(model) if isinstance(model, nn.Module) else model
+    classifier = open_model(classifier) if isinstance(classifier, str) else classifier
+    if not isinstance(classifier, Classifier):
+        kind = type(model).__name__
+        raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
+    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
+    evaluation = _Evaluation(
+        chosen,
+        classifier,
+        open_source(data),
+        folder,
+        natural=natural or {},
+        stored=stored,
+        zipf=zipf,
+        cache=cache,
+        batch_size=batch_size,
+        report=report,
+        reading=reading,
+        executor=executor or InProcess(),
+        allow_chance=allow_chance,
+    )
+    evaluation.check_conditions(chosen.conditions, grows=stop_when is not None)
+    check_no_link(folder, Path(out))
+    evaluation.fit()
+    with held_folder(folder), evaluation.executor:
+        return evaluation.run(limit, stop_when)
+
+
+@dataclass
+class _Evaluation:
+    """What `evaluate` was asked for, and the steps of doing it."""
+
+    benchmark: Benchmark
+    model: Classifier
+    source: Source
+    folder: Path
+    natural: Mapping[str, Source]
+    stored: StoredSet | None
+    zipf: bool
+    cache: str | os.PathLike[str] | None
+    batch_size: int | None
+    report: Report
+    reading: Progress | None
+    executor: Executor
+    allow_chance: bool
+    outputs: int | None = None
+
+    def check_conditions(self, conditions: Sequence[Condition], *, grows: bool) -> None:
+        """Refuse conditions whose images nobody gave, or whose pixels cannot be made here, before any work."""
+        name = self.benchmark.name
+        if self.stored is None:
+            for condition in conditions:
+                condition.check_files()
+        sets = {set_name(condition) for condition in conditions if condition.other}
+        if missing := sorted(sets - self.natural.keys()):
+            raise InputError(f"{name} needs the images of {', '.join(missing)}; name their folders")
+        if sets and grows:
+            raise InputError(f"{name} has other sets of images, which cannot grow until they suffice")
+        if self.stored is not None:
+            there = {*self.stored.conditions()}
+            absent = [str(c) for c in conditions if c.steps and str(c) not in there]
+            if absent:
+                shown = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+                raise InputError(f"{self.stored.name}: no images of {shown}; leave them out with --only")
+
+    def fit(self) -> None:
+        """Make the labels the model's class numbers."""
+        protocol = self.benchmark.protocol
+        try:
+            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.crop)
+        except InputError as error:
+            if error.__cause__ is not None:  # what the model raised may be wanted
+                raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
+            raise
+        for other in self.natural.values():
+            fit_labels(other, fitted.outputs, model=self.model.name)
+        self.source, self.outputs = fitted
+
+    def run(self, limit: int | None, stop_when: StopWhen | None) -> Run:
+        """Measure stage by stage; a run has one, unless it grows."""
+        present = read_info(self.folder)
+        self.benchmark = extended(self.benchmark, present, self.folder)
+        rows_of = self._stage_rows(limit, present, doubling=stop_when is not None)
+        others = {name: self._load(source) for name, source in self.natural.items()}
+        stages: list[Images] = []
+        entries: list[dict[str, Any]] = []
+        reached = 1 if present is None else len(present["stages"])
+        for number, rows in enumerate(rows_of):
+            source = self.source.take(rows)
+            stages.append(self._load(source, crop=not self.benchmark.has_sequences))
+            entries.append(self._data(stages, others, rows_of[: number + 1], whole=False))
+            whole = self._data(stages, others, rows_of[: number + 1], whole=True)
+            info = self._info(present, stages[0], entries, whole, doubling=stop_when is not None)
+            # A run that has gone further is not cut short by a wider interval.
+            if number + 1 >= reached:
+                save_info(self.folder, info)
+            run = Run(self.folder, info)
+            self._measure_stage(run, number, source, stages[-1], others)
+            if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
+                break
+        save_pictures(run, stages)
+        return run
+
+    def _stage_rows(
+        self, limit: int | None, present: Mapping[str, Any] | None, *, doubling: bool
+    ) -> list[NDArray[np.int64]]:
+        """The rows of each stage: those of the folder, then what is asked for beyond them."""
+        if limit is not None and limit < 1:
+            raise InputError(f"a limit of {limit} images; expected at least 1")
+        count = len(self.source)
+        asked = min(count, limit or (FIRST_STAGE if doubling else count))
+        stops = [int(n) for n in np.cumsum([stage["images"] for stage in present["stages"]])] if present else [asked]
+        if stops[-1] > count:  # other images, which are refused when they are compared
+            stops = [asked]
+        if asked < stops[-1] and not doubling:
+            notify(f"{self.folder} holds {stops[-1]} images already, more than the {asked} that were asked for")
+        if asked > stops[-1] and not doubling:
+            if others := [str(c) for c in self.benchmark.conditions if c.other]:
+                raise InputError(
+                    f"{self.folder} holds {stops[-1]} images; {others[0]} is of another set of images, "
+                    "which does not grow with a limit: choose another --out"
+                )
+            stops.append(asked)
+        while doubling and stops[-1] < count:
+            stops.append(min(count, 2 * stops[-1]))
+        if stops == [count]:
+            return [np.arange(count)]
+        order = stratified_order(self.source.labels, self.source.ids)
+        return [np.sort(order[start:stop]) for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def _load(self, source: Source, *, crop: bool = True) -> Images:
+        """The images of a source, brought to the size of the protocol."""
+        protocol = self.benchmark.protocol
+        side = protocol.crop if crop else None
+        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
+
+    def _data(
+        self, stages: Sequence[Images], others: Mapping[str, Images], rows: Sequence[NDArray[np.int64]], *, whole: bool
+    ) -> dict[str, Any]:
+        """The images of the last stage, or of all of them as if they had been one."""
+        count, taken = len(self.source), sum(map(len, rows))
+        order = np.argsort(np.concatenate(rows), kind="stable")
+        return data_entry(
+            name=self.source.name,
+            images=taken if whole else len(stages[-1]),
+            classes=len(np.unique(self.source.labels)),
+            fingerprint=joined_fingerprint(stages, order) if whole else stages[-1].fingerprint,
+            selection="all" if taken == count else f"{taken} of {count}, stratified by class",
+            others={name: other.fingerprint for name, other in others.items()},
+        )
+
+    def _info(
+        self,
+        present: Mapping[str, Any] | None,
+        first: Images,
+        stages: Sequence[dict[str, Any]],
+        data: dict[str, Any],
+        *,
+        doubling: bool,
+    ) -> dict[str, Any]:
+        """The run file: of this run, and of what its folder holds; raise if that was made in another way."""
+        kind = "stored" if self.stored else "generated"
+        protocol = protocol_entry(self.benchmark, pixels=kind, labels=labels_entry(self.source))
+        protocol["stored"] = self._stored_fingerprints(first)
+        classes = self.source.classes
+        info = {
+            "benchmark": benchmark_entry(self.benchmark),
+            "protocol": protocol,
+            "model": {**self.model.describe(), "outputs": self.outputs},
+            "data": data,
+            "stages": list(stages),
+            "until": doubling,
+            "allow_chance": self.allow_chance or (present or {}).get("allow_chance") is True,
+            "classes": list(classes) if classes is not None else None,
+            "made_with": made_with(),
+        }
+        # Lists where there were tuples, as in the file it is compared with.
+        return merged(self.folder, present, json.loads(json.dumps(info)))
+
+    def _stored_fingerprints(self, images: Images) -> dict[str, str] | None:
+        """What tells a stored set from others: the pixels of one image under every condition."""
+        if self.stored is None:
+            return None
+        first = images.take([0])
+        texts = [str(condition) for condition in self.benchmark.conditions if condition.steps]
+        return {text: load(self.stored.source(text, like=first)).fingerprint for text in texts}
+
+    def _measure_stage(
+        self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]
+    ) -> None:
+        """Measure what is not there yet; what is there has to be this run's."""
+        conditions = self.benchmark.conditions
+        finished = [condition for condition in conditions if self._is_finished(run, condition, stage)]
+        waiting = tuple(condition for condition in conditions if condition not in finished)
+        if not waiting:
+            remove_parts(run.folder, stage)
+            return
+        self.check_conditions(waiting, grows=stage > 0)
+        device = self.executor.device or self.model.device
+        if CLEAN in finished:
+            self._check_chance(run, stage)
+            self._check_outputs_unchanged(run, stage, images)
+        sets = {"": images}
+        for condition in waiting:
+            if condition.other is not None and condition.other not in sets:
+                sets[condition.other] = other_images(condition, source, images, others)
+        in_process = self.executor.reach == "process"
+        with contextlib.ExitStack() as stack:
+            plan = Plan(
+                model=self.model if in_process else portable(self.model),
+                conditions=waiting,
+                images=image_sets(
+                    sets,
+                    self.executor.reach,
+                    folder=run.folder,
+                    stack=stack,
+                    source=source,
+                    natural=self.natural,
+                    benchmark=self.benchmark,
+                ),
+                protocol=self.benchmark.protocol,
+                batch_size=self.batch_size or fitting_batch_size(images, device),
+                crop=self.benchmark.protocol.crop if self.benchmark.has_sequences else None,
+                zipf=self.zipf,
+                stored=self.stored if in_process else reopening(self.stored),
+                header={
+                    "benchmark": (self.benchmark.part_of or self.benchmark).name,
+                    "protocol": run.info["protocol"],
+                    "model": run.info["model"],
+                    "data": run.info["stages"][stage],
+                    "made_with": made_with(),
+                },
+            )
+            Recording(
+                plan,
+                run,
+                stage,
+                self.model,
+                self.executor,
+                self.report,
+                earlier=sum(len(images) * frames_of(condition) for condition in finished),
+                after_clean=lambda: self._check_chance(run, stage),
+            ).work()
+
+    def _is_finished(self, run: Run, condition: Condition, stage: int) -> bool:
+        """Whether the records of a condition are there, made in the way of this run."""
+        path = record_path(run.folder, condition, stage)
+        if not path.is_file():
+            return False
+        try:
+            run.check(path, condition, stage)
+        except InputError as error:
+            raise InputError(f"{error}; remove the file to measure it again") from error
+        # Distances that nobody asked for the first time are worth measuring again.
+        return not (self.zipf and condition.is_sequence) or bool(read_header(path).get("zipf"))
+
+    def _check_outputs_unchanged(self, run: Run, stage: int, images: Images) -> None:
+        """Raise if the model's outputs changed since the run began: weights are not all that can change."""
+        before = run.part(CLEAN, stage)
+        rows = list(range(min(_AGAIN, len(images))))
+        protocol = self.benchmark.protocol
+        crop = protocol.crop if self.benchmark.has_sequences else None
+        plan = plan_for(self.model, images.take(rows), protocol=protocol, batch_size=self.batch_size, crop=crop)
+        ((_, now),) = measure(plan)
+        difference = np.abs(now.label_confidence - before.label_confidence[rows])
+        if (difference > _CONFIDENCE).any():
+            image = now.images[difference.argmax()]
+            raise InputError(
+                f"{run.folder}: model {self.model.name} no longer says what it said of {image} when the run began; "
+                "choose another --out or --name"
+            )
+
+    def _check_chance(self, run: Run, stage: int) -> None:
+        """Raise if the model is not better than chance on clean images, unless that was allowed."""
+        if self.allow_chance:
+            return
+        clean = join([run.part(CLEAN, number) for number in range(stage + 1)])
+        chance = chance_of(clean, outputs=self.outputs)
+        if chance.near:
+            raise NearChanceError(
+                f"model {self.model.name}: {chance}. {LOOK_AT}. To measure it all the same: --anyway, or "
+                f"allow_chance=True. The clean records are kept in {run.folder}"
+            )
