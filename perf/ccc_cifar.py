@@ -18,15 +18,17 @@ import torch
 from torch import Tensor
 
 from blemish.data.array_source import array_source
+from blemish.data.cache import load
 from blemish.data.source import stratified_order
 from blemish.evaluation.executors import Calls, Done, Processes
 from blemish.models.base import Preprocessing
 from blemish.models.resnet_cifar import resnet20
-from blemish.models.torch_module import load_weights
+from blemish.models.speed import speed_up
+from blemish.models.torch_module import from_module, load_weights
 from blemish.studies.adaptation.base import Levels
 from blemish.studies.adaptation.methods import METHODS, make_method
 from blemish.studies.streams.adaptive import Refinement, compared
-from blemish.studies.streams.calibration import Bench, calibrate, measure
+from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
 from blemish.studies.streams.images import from_tensor
 from blemish.studies.streams.levels import LEVELS
@@ -52,22 +54,21 @@ def pixels(data: str, count: int | None) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(levels).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(source.labels[rows])
 
 
-def bench(options: argparse.Namespace, images: Tensor, labels: Tensor) -> Bench:
+def bench(options: argparse.Namespace) -> Bench:
     """What is calibrated: the network in float16 on a GPU, where only its argmax matters."""
-    model = network(options.weights, options.device).to(memory_format=torch.channels_last)
+    net = load_weights(resnet20(), options.weights).eval()
+    preprocessing = Preprocessing(mean=IMAGENET_MEAN, std=IMAGENET_STD)
+    model = from_module(net, name="resnet20", preprocessing=preprocessing, device=options.device)
+    if options.device.startswith("cuda"):
+        model = speed_up(model, precision="float16", channels_last=True)
+    source = array_source(options.data)
+    rows = stratified_order(source.labels, source.ids)[: options.subset]
+    return Bench(model, load(source.take(rows)), seed=1, preset="cifar")
 
-    @torch.inference_mode()
-    def predict(batch: Tensor) -> Tensor:
-        with torch.autocast(batch.device.type, torch.float16, enabled=batch.device.type == "cuda"):
-            return model(batch.contiguous(memory_format=torch.channels_last))
 
-    batch = 16_384 if options.device.startswith("cuda") else 512
-    return Bench(predict, images.to(options.device), labels, seed=1, preset="cifar", batch=batch)
-
-
-def calibration(options: argparse.Namespace, images: Tensor, labels: Tensor) -> tuple[dict[Any, Any], dict[str, Any]]:
+def calibration(options: argparse.Namespace) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The surfaces of all pairs, and what the adaptive mode saved and cost against full grids of a few pairs."""
-    place = bench(options, images[: options.subset], labels[: options.subset])
+    place = bench(options)
     how = Refinement(tuple(options.targets))
     start = time.perf_counter()
     surfaces = calibrate(
@@ -79,7 +80,7 @@ def calibration(options: argparse.Namespace, images: Tensor, labels: Tensor) -> 
     for i in range(options.check):
         pair = names[(5 * i) % len(names)], names[(5 * i + 2 + i) % len(names)]
         if pair in surfaces:
-            full = measure(place, *pair)
+            full = place.surface(*pair)
             checked["+".join(pair)] = {
                 "interpolation": compared(surfaces[pair], full, how)._asdict(),
                 "monotonicity": monotonicity(full)._asdict(),
@@ -155,7 +156,7 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
     subset = slice(0, options.subset)
     np.save(options.out / "clean.npy", images[subset][:2000].numpy())
     print(f"{len(images)} images; calibrating on {options.subset}", flush=True)
-    surfaces, report = calibration(options, images, labels)
+    surfaces, report = calibration(options)
     full = [surface for pair, surface in surfaces.items() if len(pair) == 3]
     surfaces = {pair: surface for pair, surface in surfaces.items() if len(pair) == 2}
     if full:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from blemish.data.cache import load
 from blemish.data.open import open_source
+from blemish.data.source import Source
 from blemish.evaluation.executors import Executor
 from blemish.export import corrupt_arrays, corrupt_tree, make_recipe
 from blemish.models.open import open_model
@@ -85,25 +88,22 @@ def check_training(executor: Executor, folder: Path, *, killed: bool) -> None:
     assert killed == Path(os.environ[KILL]).exists()
 
 
-def calibration_images(count: int) -> Tensor:
-    source = open_source("demo:digits")
-    return torch.stack(
-        [torch.from_numpy(np.array(source.read(i))).permute(2, 0, 1) for i in range(count)]
-    ).contiguous()  # fmt: skip
+def calibration_images(count: int) -> Source:
+    return replace(open_source("demo:digits").take(np.arange(count)), reopen=partial(calibration_images, count))
 
 
 def check_calibration(executor: Executor, folder: Path) -> None:
     """The same surfaces, image by image, and the same files."""
     names, grid = ("contrast", "gaussian_noise", "fog"), (0.0, 2.5, 5.0)
-    images = calibration_images(20)
-    labels = torch.from_numpy(open_source("demo:digits").labels[:20])
+    source = calibration_images(20)
+    images = load(source)
     for name in ("here", "there"):
         model = open_model("demo:plain", device="cpu")
-        bench = Bench(model, images, labels, batch=16, grid=grid)
+        bench = Bench(model, images, batch_size=16, grid=grid)
         steps: list[int] = []
         surfaces = calibrate(
             bench, names, folder=folder / name, model=model.describe(),
-            executor=executor if name == "there" else None, again=partial(calibration_images, 20),
+            executor=executor if name == "there" else None, source=source,
             progress=lambda done, _, steps=steps: steps.append(done),
         )  # fmt: skip
         assert list(surfaces) == [(a, b) for a in names for b in names if a != b]

@@ -28,6 +28,7 @@ from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Step, Walk
 from frost_files import Frosted, digest, draw_pictures
 from pictures import pictures
+from tensor_images import images_of
 
 REMEDY = r"fetch them, 2 MB, with: blemish fetch-frost"
 
@@ -59,7 +60,8 @@ def nothing_is_read() -> blemish.Source:
 
 
 def calibrated() -> object:
-    bench = Bench(lambda _: pytest.fail("a model was asked"), pictures(2, 3, 32, 32), torch.zeros(2, dtype=torch.int64))
+    model = blemish.Classifier("never", "function", lambda _: pytest.fail("a model was asked"), "w")
+    bench = Bench(model, images_of(pictures(2, 3, 32, 32), torch.zeros(2, dtype=torch.int64)))
     return calibrate(bench, ["fog", "frost"])
 
 

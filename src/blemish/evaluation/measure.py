@@ -150,7 +150,8 @@ class Measurer:
         before: tuple[Condition, Callable[[], Records]] | None = None
         self._prefixes = Prefixes(conditions)
         for condition in conditions:
-            records = self._queue(condition, self._images(condition, Part(str(condition))), {}, lambda _: None)
+            part = Part(str(condition), fingerprint=self.plan.images_of(condition).fingerprint)
+            records = self._queue(condition, self._images(condition, part), {}, lambda _: None)
             if before is not None:
                 yield before[0], before[1]()
             before = condition, records

@@ -21,7 +21,7 @@ from blemish.evaluation.executors.base import Reach
 from blemish.evaluation.executors.tensors import mapped_file
 from blemish.evaluation.plan import ImageSet, Mapped, Reopened
 
-__all__ = ["image_sets", "other_images", "reopening", "set_name"]
+__all__ = ["image_sets", "mapped_sets", "other_images", "reopened_set", "reopening", "set_name"]
 
 _NATURAL = "natural:"
 
@@ -103,7 +103,9 @@ def _file_of(images: Images, folder: Path, stack: contextlib.ExitStack) -> Path:
     file = images.pixels.filename if isinstance(images.pixels, np.memmap) else None
     if isinstance(file, (str, Path)) and Path(file).is_file():
         return Path(file)
-    return stack.enter_context(mapped_file(images.pixels, staging_path(folder, "pixels")))
+    path = staging_path(folder, "pixels")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return stack.enter_context(mapped_file(images.pixels, path))
 
 
 def reopening(stored: StoredSet | None) -> Callable[[], StoredSet] | None:

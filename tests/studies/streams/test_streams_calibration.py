@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,14 @@ import torch
 from torch import Tensor
 
 import blemish
+from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
+from blemish.models.base import Classifier, Preprocessing
 from blemish.studies.streams.adaptive import Refinement, compared, refined
-from blemish.studies.streams.calibration import PROTOCOL_FILE, Bench, calibrate, measure, pair_file, read_calibration
+from blemish.studies.streams.calibration import PROTOCOL_FILE, Bench, calibrate, pair_file, read_calibration
 from blemish.studies.streams.paths import find_path
 from blemish.studies.streams.surface import Surface
+from tensor_images import images_of
 
 GRID = (0.0, 1.25, 2.5, 5.0)
 NAMES = ("contrast", "gaussian_noise", "fog")
@@ -26,25 +31,38 @@ def brightest_quarter(images: Tensor) -> Tensor:
     return halves.mean((2, 4)).flatten(1)
 
 
-def bench(batch: int = 64, count: int = 10, **changes: object) -> Bench:
+def bench(batch: int = 64, count: int = 10, **changes: Callable[[Tensor], Tensor]) -> Bench:
     pixels = torch.randint(0, 256, (count, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
-    labels = brightest_quarter(pixels).argmax(1)
-    ids = torch.arange(count) + 100
-    return Bench(brightest_quarter, pixels, labels, ids, seed=3, batch=batch, grid=GRID, **changes)  # type: ignore[arg-type]
+    images = images_of(pixels, brightest_quarter(pixels).argmax(1), torch.arange(count) + 100)
+    return Bench(quarters(**changes), images, seed=3, batch_size=batch, grid=GRID)
+
+
+def quarters(forward: Callable[[Tensor], Tensor] = brightest_quarter) -> Classifier:
+    return Classifier("quarters", "function", forward, "w", preprocessing=Preprocessing(levels=True))
+
+
+def measure(place: Bench, first: str, second: str, refinement: Refinement | None = None) -> Surface:
+    return place.surface(first, second, refinement=refinement)
+
+
+def tensors(place: Bench) -> tuple[Tensor, Tensor, Tensor]:
+    images = place.images
+    return images.batch(range(len(images))), torch.from_numpy(images.labels), torch.from_numpy(images.ids)
 
 
 class TestMeasuring:
     def test_each_cell_by_itself(self) -> None:
         place = bench()
+        clean, labels, ids = tensors(place)
         found = measure(place, "contrast", "gaussian_noise")
         for a, first in enumerate(GRID):
             for b, second in enumerate(GRID):
-                images = place.images
+                images = clean
                 if first:
-                    images = blemish.corrupt(images, "contrast", severity=first, seed=3, ids=place.ids)
+                    images = blemish.corrupt(images, "contrast", severity=first, seed=3, ids=ids)
                 if second:
-                    images = blemish.corrupt(images, "gaussian_noise", severity=second, seed=3, ids=place.ids)
-                right = (brightest_quarter(images).argmax(1) == place.labels).float().mean()
+                    images = blemish.corrupt(images, "gaussian_noise", severity=second, seed=3, ids=ids)
+                right = (brightest_quarter(images).argmax(1) == labels).float().mean()
                 assert found.accuracy[a, b] == pytest.approx(float(right)), (a, b)
         assert found.accuracy[0, 0] == 1
         assert found.accuracy.min() < 1
@@ -55,39 +73,41 @@ class TestMeasuring:
         expected = measure(bench(), "gaussian_noise", "fog")
         assert np.array_equal(measure(bench(batch), "gaussian_noise", "fog").accuracy, expected.accuracy)
 
-    def test_without_room_to_keep_images(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nothing else comes out, and the first corruption is applied once per severity all the same."""
+    @pytest.mark.parametrize("room", [1, 2**31])
+    def test_the_first_corruption_is_applied_once_where_there_is_room(
+        self, room: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         expected = measure(bench(), "gaussian_noise", "fog")
-        applied: list[tuple[str, object]] = []
-        plain = Bench._corrupted
+        applied: list[tuple[str, ...]] = []
+        plain = Condition.apply
 
-        def counted(self: Bench, images: Tensor, name: str, severity: float | Tensor, ids: Tensor) -> Tensor:
-            applied.append((name, severity))
-            return plain(self, images, name, severity, ids)
+        def counted(self: Condition, *arguments: Any, **settings: Any) -> Tensor:
+            applied.append(self.names())
+            return plain(self, *arguments, **settings)
 
-        monkeypatch.setattr(Bench, "_corrupted", counted)
-        monkeypatch.setattr("blemish.studies.streams.bench._KEEP_BYTES", 1)
+        monkeypatch.setattr(Condition, "apply", counted)
+        monkeypatch.setattr("blemish.evaluation.prefixes._BYTES", room)
         found = measure(bench(7), "gaussian_noise", "fog")
         assert np.array_equal(found.accuracy, expected.accuracy)
         assert np.array_equal(found.hits, expected.hits)
-        # 10 images in batches of 7 make 2 calls per severity; alone and in pairs count apart.
-        assert [name for name, _ in applied].count("gaussian_noise") == 2 * 2 * 3
+        # 10 images in batches of 7 make 2 calls. Of 3 severities: alone, and before 3 severities of fog.
+        assert applied.count(("gaussian_noise",)) == 2 * 3 * (2 if room > 1 else 3)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
     def test_scores_that_are_not_numbers(self, bad: float) -> None:
         """argmax takes the first of them for the best class; the images of one cell are enough to notice."""
-        place = bench(batch=7)
         calls = iter(range(1000))
-        place.predict = lambda images: brightest_quarter(images) * (bad if next(calls) == 5 else 1)
-        with pytest.raises(InputError, match=r"contrast \+ fog: the model gave scores that are not numbers"):
+        place = bench(batch=7, forward=lambda images: brightest_quarter(images) * (bad if next(calls) == 5 else 1))
+        with pytest.raises(InputError, match=r"contrast \+ fog: model quarters: scores that are infinite"):
             measure(place, "contrast", "fog")
 
     def test_which_images_were_right(self) -> None:
         place = bench()
         found = measure(place, "contrast", "gaussian_noise")
-        images = blemish.corrupt(place.images, "contrast", severity=5, seed=3, ids=place.ids)
-        images = blemish.corrupt(images, "gaussian_noise", severity=5, seed=3, ids=place.ids)
-        right = (brightest_quarter(images).argmax(1) == place.labels).numpy()
+        clean, labels, ids = tensors(place)
+        images = blemish.corrupt(clean, "contrast", severity=5, seed=3, ids=ids)
+        images = blemish.corrupt(images, "gaussian_noise", severity=5, seed=3, ids=ids)
+        right = (brightest_quarter(images).argmax(1) == labels).numpy()
         assert 0 < right.sum() < 10
         assert found.right((3, 3)).tolist() == right.tolist()
 
@@ -138,10 +158,6 @@ class TestFiles:
             read_calibration(tmp_path)
         with pytest.raises(InputError, match="at least two"):
             calibrate(bench(), ["fog"])
-        with pytest.raises(InputError, match="expected uint8"):
-            Bench(brightest_quarter, torch.zeros(2, 3, 16, 16), torch.zeros(2))
-        with pytest.raises(InputError, match="labels of shape"):
-            Bench(brightest_quarter, torch.zeros(2, 3, 16, 16, dtype=torch.uint8), torch.zeros(3))
         calibrate(bench(), NAMES[:2], folder=tmp_path)
         path = tmp_path / pair_file(*NAMES[:2])
         content = path.read_bytes()

@@ -1,189 +1,121 @@
 """A bench: a model and images to measure it on, under two corruptions in a row.
 
-The random draws of an image are the same in all cells, so that surfaces are smooth.
+A cell of a surface is a condition such as ``fog@2+snow@1``. The random draws of an image are the same in all cells, so
+that surfaces are smooth.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from blemish.benchmarks.benchmark import Protocol
+from blemish.benchmarks.condition import Condition, step_of
 from blemish.core.errors import InputError
-from blemish.core.rng import as_ids, check_seed
-from blemish.corruptions.base import check_images
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.data.labels import check_below
-from blemish.studies.streams.adaptive import Cells
-from blemish.studies.streams.surface import GRID, check_grid
+from blemish.data.images import Images
+from blemish.evaluation.executors.base import Tell
+from blemish.evaluation.measure import Measurer
+from blemish.evaluation.plan import Plan, plan_for
+from blemish.models.base import Classifier
+from blemish.studies.streams.adaptive import Cells, Refinement, refined
+from blemish.studies.streams.surface import GRID, Surface, check_grid
 
-__all__ = ["Bench", "Predict"]
+__all__ = ["Bench", "Pair", "SurfaceMeasurement"]
 
-Predict = Callable[[Tensor], Tensor]
-"""Scores (B, classes) of a uint8 batch (B, C, H, W)."""
-
-_KEEP_BYTES = 2**31
-
-# In place of right (1) or wrong (0), where the scores of an image are not numbers.
-_NOT_A_NUMBER = 2
-
-Cell = tuple[int, int]
-Span = tuple[Cell, slice]
-"""Some images in a row, in one cell."""
+Pair = tuple[str, str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bench:
-    """A model, labelled images to measure it on, and the settings that decide the outcome.
+    """A model, labelled images to measure it on, and the settings that decide the outcome."""
 
-    ``images`` is a uint8 batch (N, C, H, W) on the device to work on; ``batch`` images at most are corrupted and
-    classified at once.
-    """
-
-    predict: Predict
-    images: Tensor
-    labels: Tensor
-    ids: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    model: Classifier
+    images: Images
     seed: int = 0
     preset: str | None = None
-    batch: int = 1024
+    batch_size: int | None = None
     grid: tuple[float, ...] = GRID
     catalog: Catalog = field(default_factory=lambda: catalog)
 
     def __post_init__(self) -> None:
-        """Check the data, and number images without ids."""
-        check_images(self.images)
-        if self.images.dtype != torch.uint8:
-            raise InputError(f"images of type {self.images.dtype} to calibrate on; expected uint8")
+        """Refuse severities that are no grid."""
         check_grid(self.grid)
-        check_seed(self.seed)
-        self.ids = torch.arange(len(self.images)) if len(self.ids) == 0 else as_ids(self.ids)
-        for what, values in (("labels", self.labels), ("ids", self.ids)):
-            if values.shape != (len(self.images),):
-                raise InputError(
-                    f"{what} of shape {tuple(values.shape)} for {len(self.images)} images; expected one each"
-                )
-        if self.batch < 1:
-            raise InputError(f"batches of {self.batch}; expected at least 1")
-        self._top = int(self.labels.max())
-        self.labels = self.labels.to(self.images.device)
-        self._keeps_all = self.images.numel() * (len(self.grid) - 1) <= _room(self.images.device)
-        self._alone: dict[tuple[str, int], NDArray[np.bool_]] = {}
-        self._kept: dict[tuple[str, int], Tensor] = {}
 
-    def hits(self, first: str, second: str, cells: Cells) -> NDArray[np.bool_]:
-        """Which images are classified correctly in each cell (a, b) of the grid, as (cells, images)."""
-        # Within a batch, either corruption is quickest at one severity. The second one is applied anew in every cell,
-        # but where results of the first one cannot be kept, these come before it.
-        order = _by_second if self._keeps_all else None
-        new = sorted({cell for cell in cells if _key(first, second, cell) not in self._alone}, key=order)
-        groups = [[cell for cell in new if cell[1] == 0], [cell for cell in new if cell[1] > 0]]
-        found: dict[Cell, NDArray[np.bool_]] = {}
-        if new:
-            device = torch.cat([self._classified(first, second, group) for group in groups if group])
-            # The only place where the host waits for the device.
-            right = device.cpu().numpy()
-            if (right == _NOT_A_NUMBER).any():
-                raise InputError(
-                    f"{first} + {second}: the model gave scores that are not numbers; expected finite ones"
-                )
-            found = dict(zip(groups[0] + groups[1], right.astype(np.bool_), strict=True))
-        for cell, row in found.items():
-            # One corruption alone is the same in every pair.
-            if (key := _key(first, second, cell)) is not None:
-                self._alone[key] = row
-        return np.stack([found[c] if c in found else self._alone[_key(first, second, c) or ("", 0)] for c in cells])
+    @cached_property
+    def plan(self) -> Plan:
+        """The images and the model; conditions are chosen cell by cell."""
+        protocol = Protocol(seed=self.seed, preset=self.preset)
+        return plan_for(self.model, self.images, protocol=protocol, batch_size=self.batch_size)
+
+    def surface(self, first: str, second: str, *, refinement: Refinement | None = None) -> Surface:
+        """The surface of one ordered pair, measured in this process."""
+        measurement = SurfaceMeasurement(self.grid, self.catalog, refinement)
+        return measurement(Measurer(self.plan), (first, second))
 
     def describe(self) -> dict[str, Any]:
         """What the numbers depend on, but for the model."""
-        digest = hashlib.blake2b(self.images.cpu().contiguous().numpy().tobytes(), digest_size=12)
-        digest.update(self.labels.cpu().numpy().tobytes() + self.ids.numpy().tobytes())
         return {
             "images": len(self.images),
-            "shape": list(self.images.shape[1:]),
-            "data_fingerprint": digest.hexdigest(),
+            "shape": self.images.shapes[0].tolist(),
+            "data_fingerprint": self.images.fingerprint,
             "seed": self.seed,
             "preset": self.preset,
             "grid": list(self.grid),
         }
 
-    def _classified(self, first: str, second: str, cells: Sequence[Cell]) -> Tensor:
-        """Which images are right (1) or cannot be told, on the device.
 
-        Cells share batches, because one is too small for a large device. Either all are without the second corruption
-        or none is.
-        """
-        right = []
-        for spans in self._batches(cells):
-            batch = _joined([self._first(first, a)[rows] for (a, _), rows in spans])
-            if cells[0][1] > 0:
-                severity = self._severity(spans)
-                ids = _joined([self.ids[rows] for _, rows in spans])
-                batch = self._corrupted(batch, second, severity, ids)
-            scores = self.predict(batch)
-            if scores.shape[1] <= self._top:
-                check_below(
-                    self.labels.cpu().numpy(), self.ids.numpy(), scores.shape[1], source="bench", model="the model"
-                )
-            hit = scores.argmax(1) == _joined([self.labels[rows] for _, rows in spans])
-            right.append(hit.to(torch.uint8).masked_fill(~scores.amax(1).isfinite(), _NOT_A_NUMBER))
-        return torch.cat(right).view(len(cells), len(self.images))
+@dataclass
+class SurfaceMeasurement:
+    """Measures surfaces, pair by pair, in any process; what a corruption does alone is measured once for all pairs."""
 
-    def _batches(self, cells: Sequence[Cell]) -> Iterator[list[Span]]:
-        """The images of all cells, cut into batches."""
-        count = len(self.images)
-        for begin in range(0, count * len(cells), self.batch):
-            end = min(begin + self.batch, count * len(cells))
-            touched = range(begin // count, -(-end // count))
-            yield [(cells[c], slice(max(0, begin - c * count), min(count, end - c * count))) for c in touched]
+    grid: tuple[float, ...]
+    catalog: Catalog
+    refinement: Refinement | None = None
+    _alone: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
-    def _severity(self, spans: Sequence[Span]) -> float | Tensor:
-        """The severity of the second corruption, one number where it is the same for all images."""
-        levels = [self.grid[b] for (_, b), _ in spans]
-        if len(set(levels)) == 1:
-            return levels[0]
-        lengths = torch.tensor([rows.stop - rows.start for _, rows in spans])
-        return torch.tensor(levels, dtype=torch.float64).repeat_interleave(lengths)
+    def __call__(self, measurer: Measurer, pair: Pair, _: Tell | None = None) -> Surface:
+        """The surface of an ordered pair; with a ``refinement``, only the cells that its paths may use."""
+        side, total = len(self.grid), len(measurer.plan.images[""].images)
+        packed = np.zeros((side, side, -(-total // 8)), dtype=np.uint8)
 
-    def _first(self, name: str, level: int) -> Tensor:
-        """All images under the first corruption: at all severities kept for the pairs to come, or at one of them."""
-        if level == 0:
-            return self.images
-        if (name, level) not in self._kept:
-            if not self._keeps_all or any(other != name for other, _ in self._kept):
-                self._kept.clear()
-            parts = [slice(i, i + self.batch) for i in range(0, len(self.images), self.batch)]
-            severity = self.grid[level]
-            done = [self._corrupted(self.images[rows], name, severity, self.ids[rows]) for rows in parts]
-            self._kept[name, level] = _joined(done)
-        return self._kept[name, level]
+        def accuracies(cells: Cells) -> NDArray[np.float64]:
+            correct = self._correct(measurer, pair, cells)
+            rows, columns = zip(*cells, strict=True)
+            packed[rows, columns] = np.packbits(correct, axis=1)
+            share: NDArray[np.float64] = correct.sum(1) / total
+            return share
 
-    def _corrupted(self, images: Tensor, name: str, severity: float | Tensor, ids: Tensor) -> Tensor:
-        return self.catalog[name](images, severity=severity, seed=self.seed, ids=ids, preset=self.preset)
+        if self.refinement is not None:
+            values, measured = refined(accuracies, side, self.refinement)
+            return Surface(*pair, values, total, self.grid, None if measured.all() else measured, packed)
+        cells = [(a, b) for a in range(side) for b in range(side)]
+        return Surface(*pair, accuracies(cells).reshape(side, side), total, self.grid, None, packed)
+
+    def _correct(self, measurer: Measurer, pair: Pair, cells: Cells) -> NDArray[np.bool_]:
+        """Which images are classified correctly in each cell (a, b) of the grid, as (cells, images)."""
+        conditions = [self._condition(pair, cell) for cell in cells]
+        # Those that begin alike come one after the other, so that the first corruption is applied once to all.
+        order = sorted(range(len(cells)), key=lambda number: cells[number])
+        new = [conditions[number] for number in order if str(conditions[number]) not in self._alone]
+        try:
+            measured = {str(condition): records.correct for condition, records in measurer.measure(_once(new))}
+        except InputError as error:
+            raise InputError(f"{pair[0]} + {pair[1]}: {error}") from error
+        self._alone |= {str(c): measured[str(c)] for c in new if len(c.steps) < 2}
+        return np.stack([self._alone[text] if (text := str(c)) in self._alone else measured[text] for c in conditions])
+
+    def _condition(self, pair: Pair, cell: tuple[int, int]) -> Condition:
+        levels = [self.grid[number] for number in cell]
+        return Condition(
+            tuple(step_of(self.catalog[name], level) for name, level in zip(pair, levels, strict=True) if level > 0)
+        )
 
 
-def _room(device: torch.device) -> int:
-    """Bytes that may be filled with images to be used again: a quarter of what a GPU has free, or 2 GB."""
-    return _KEEP_BYTES if device.type != "cuda" else max(_KEEP_BYTES, torch.cuda.mem_get_info(device)[0] // 4)
-
-
-def _by_second(cell: Cell) -> Cell:
-    return cell[1], cell[0]
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _key(first: str, second: str, cell: Cell) -> tuple[str, int] | None:
-    """A name for a cell in which at most one corruption is at work."""
-    a, b = cell
-    if a > 0 and b > 0:
-        return None
-    return (first, a) if a > 0 else (second, b) if b > 0 else ("", 0)
+def _once(conditions: Sequence[Condition]) -> list[Condition]:
+    return list({str(condition): condition for condition in conditions}.values())

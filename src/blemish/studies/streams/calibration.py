@@ -8,35 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.core.folders import held_folder
+from blemish.core.folders import held_folder, temporary_folder
 from blemish.core.reading import is_there, read_json
-from blemish.evaluation.executors.base import Executor
+from blemish.data.source import Source
+from blemish.evaluation.executors.base import Executor, Reach
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.studies.streams.adaptive import Cells, Refinement, refined
-from blemish.studies.streams.bench import Bench
-from blemish.studies.streams.calibration_job import bench_job
+from blemish.evaluation.header import made_with
+from blemish.evaluation.measure import PlanJob
+from blemish.evaluation.travel import mapped_sets, reopened_set
+from blemish.models.portable import portable
+from blemish.studies.streams.adaptive import Refinement
+from blemish.studies.streams.bench import Bench, Pair, SurfaceMeasurement
 from blemish.studies.streams.settings import differing
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
 from blemish.version import VERSION
 
-__all__ = ["PROTOCOL_FILE", "Bench", "calibrate", "measure", "pair_file", "read_calibration"]
+__all__ = ["PROTOCOL_FILE", "Bench", "calibrate", "pair_file", "read_calibration"]
 
 PROTOCOL_FILE = "calibration.json"
-
-Pair = tuple[str, str]
 
 
 def calibrate(
@@ -48,12 +46,15 @@ def calibrate(
     model: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
-    again: Callable[[], Tensor] | None = None,
+    source: Source | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
 ) -> dict[Pair, Surface]:
     """The surfaces of all ordered pairs of corruptions; with a ``refinement``, only the cells that its paths may use.
 
     ``folder`` keeps them, and what is there already is not measured again. ``model`` describes the model in the
-    protocol. The workers of an ``executor`` measure a pair each; on other machines they make the images with ``again``.
+    protocol. The workers of an ``executor`` measure a pair each; on other machines they read the images
+    of the ``source`` anew and bring them to size.
     """
     if len(set(names)) != len(names) or len(names) < 2:
         raise InputError(f"corruptions {', '.join(names)}; expected at least two, each once")
@@ -73,7 +74,7 @@ def calibrate(
                 surfaces[pair] = _read(path, protocol, pair)
         todo = [pair for pair in pairs if pair not in surfaces]
         place = executor or InProcess()
-        with bench_job(bench, partial(_measured, refinement), place, again) as job:
+        with _job(bench, refinement, place.reach, source, resize, crop) as job:
             # A worker keeps the images under the first corruption for its other pairs.
             outcomes = place.run(job, todo, key=lambda pair: pair[0])
             with contextlib.closing(outcomes):
@@ -88,27 +89,27 @@ def calibrate(
     return {pair: surfaces[pair] for pair in pairs}
 
 
-def _measured(refinement: Refinement | None, bench: Bench, pair: Pair) -> Surface:
-    return measure(bench, *pair, refinement=refinement)
-
-
-def measure(bench: Bench, first: str, second: str, *, refinement: Refinement | None = None) -> Surface:
-    """The surface of one ordered pair."""
-    side, total = len(bench.grid), len(bench.images)
-    hits = np.zeros((side, side, -(-total // 8)), dtype=np.uint8)
-
-    def count(cells: Cells) -> NDArray[np.float64]:
-        right = bench.hits(first, second, cells)
-        rows, columns = zip(*cells, strict=True)
-        hits[rows, columns] = np.packbits(right, axis=1)
-        share: NDArray[np.float64] = right.sum(1) / total
-        return share
-
-    if refinement is not None:
-        values, measured = refined(count, side, refinement)
-        return Surface(first, second, values, total, bench.grid, None if measured.all() else measured, hits)
-    cells = [(a, b) for a in range(side) for b in range(side)]
-    return Surface(first, second, count(cells).reshape(side, side), total, bench.grid, None, hits)
+@contextlib.contextmanager
+def _job(
+    bench: Bench,
+    refinement: Refinement | None,
+    reach: Reach,
+    source: Source | None,
+    resize: int | None,
+    crop: int | None,
+) -> Iterator[PlanJob[Pair, Surface]]:
+    """The job for an executor, by what its workers share with this process."""
+    plan = bench.plan
+    with temporary_folder() as folder, contextlib.ExitStack() as stack:
+        if reach != "process":
+            plan = replace(plan, model=portable(bench.model), header={"made_with": made_with()})
+        if reach == "machine":
+            plan = replace(plan, images=mapped_sets({"": bench.images}, folder, stack))
+        elif reach == "cluster":
+            if source is None:
+                raise InputError("a calibration on other machines needs the source of its images")
+            plan = replace(plan, images={"": reopened_set(bench.images, source, resize, crop)})
+        yield PlanJob(plan, SurfaceMeasurement(bench.grid, bench.catalog, refinement))
 
 
 def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 import typer
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.corruptions.catalog import catalog
-from blemish.data.source import Source
+from blemish.data.cache import load
 from blemish.metrics.bootstrap import Estimate
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate, read_calibration
@@ -43,7 +41,6 @@ from blemish.studies.streams.commands.options import (
 )
 from blemish.studies.streams.commands.run import materialise_command, run_command
 from blemish.studies.streams.figures import surface_figure, walk_figure
-from blemish.studies.streams.images import from_source
 from blemish.studies.streams.levels import SETS, find_set
 from blemish.studies.streams.paths import SeverityPath
 from blemish.studies.streams.surface import Surface, monotonicity, repaired
@@ -121,52 +118,37 @@ def calibrate_command(
     executor = chosen_executor(jobs, gpus, ray, device)
     classifier = model_of(model, weights, size, mean, std, own_device(device, ray), allow_code=allow_code)
     source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=resize, crop=crop)
-    images = from_source(source, resize=resize, crop=crop)
-    rows, grid = np.arange(len(images)), grid_of(step)
+    images, grid = load(source, resize=resize, crop=crop), grid_of(step)
     wanted = shares(targets, "--targets")
     how = Refinement(wanted, margin, objective=path_rule(objective)) if wanted else None
 
     each = len(images) * len(grid) ** 2
 
     def work(report: Report) -> dict[tuple[str, str], Surface]:
-        place = Bench(
-            classifier,
-            images.load(rows, rows, 0).to(classifier.device),
-            torch.from_numpy(images.labels),
-            torch.from_numpy(images.ids),
-            seed=seed,
-            preset=preset,
-            batch=batch_size,
-            grid=grid,
-            catalog=known,
-        )
+        bench = Bench(classifier, images, seed, preset, batch_size, grid, known)
         report(0, None, "calibrating")
         return calibrate(
-            place,
+            bench,
             names,
             folder=out,
             refinement=how,
             model=classifier.describe(),
             progress=lambda done, total: report(done * each, total * each),
             executor=executor,
-            again=None if source.reopen is None else partial(_images_again, source.reopen, resize, crop),
+            source=source,
+            resize=resize,
+            crop=crop,
         )
 
     surfaces = with_progress("ccc calibrate", work, first="reading images")
     cells = sum(surface.evaluated for surface in surfaces.values())
     everything = sum(surface.accuracy.size for surface in surfaces.values())
-    say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(rows)} images each")
+    say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(images)} images each")
     rises = [monotonicity(surface) for surface in surfaces.values()]
     worst = max(rises, key=lambda found: found.largest)
     share = sum(found.steps for found in rises) / sum(found.of for found in rises)
     say(f"accuracy rises with severity at {100 * share:.1f} % of steps, by {100 * worst.largest:.1f} points at most")
     _describe_certainty(list(surfaces.values()))
-
-
-def _images_again(reopen: Callable[[], Source], resize: int | None, crop: int | None) -> torch.Tensor:
-    images = from_source(reopen(), resize=resize, crop=crop)
-    rows = np.arange(len(images))
-    return images.load(rows, rows, 0)
 
 
 def _describe_certainty(surfaces: Sequence[Surface]) -> None:
