@@ -19,7 +19,7 @@ from PIL import Image
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.folders import held_folder
 from blemish.data.source import Source
 from blemish.evaluation import run as evaluation_run
@@ -242,7 +242,7 @@ def compete(folder: Path, rounds: int, seen: multiprocessing.Queue[str]) -> None
                 time.sleep(0.001)
                 mark.unlink()
                 done += 1
-        except InputError as error:
+        except StorageError as error:
             if "another run is writing" not in str(error):
                 seen.put(str(error))
     seen.put("done")

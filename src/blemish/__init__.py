@@ -4,6 +4,7 @@ Names are imported when they are first used, so that nothing waits for what it d
 """
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from blemish.version import VERSION
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from blemish.benchmarks.benchmark import Benchmark, Protocol
     from blemish.benchmarks.condition import Condition, parse_condition
     from blemish.benchmarks.files import load_benchmark
-    from blemish.core.errors import InputError, Notice
+    from blemish.core.errors import BlemishError, InputError, Notice, StorageError, WorkerError
     from blemish.core.rng import CounterRng, hash_id
     from blemish.core.types import Shape
     from blemish.corruptions.base import Corruption
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet, unless the program says otherwise
+
 __all__ = [
     "Benchmark",
+    "BlemishError",
     "Catalog",
     "Classifier",
     "Condition",
@@ -55,7 +59,9 @@ __all__ = [
     "SeverityTable",
     "Shape",
     "Source",
+    "StorageError",
     "Training",
+    "WorkerError",
     "catalog",
     "chain",
     "compare",
@@ -80,6 +86,7 @@ __all__ = [
 
 _MODULES = {
     "Benchmark": "benchmarks.benchmark",
+    "BlemishError": "core.errors",
     "Catalog": "corruptions.catalog",
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
@@ -96,7 +103,9 @@ _MODULES = {
     "SeverityTable": "corruptions.severity",
     "Shape": "core.types",
     "Source": "data.source",
+    "StorageError": "core.errors",
     "Training": "models.base",
+    "WorkerError": "core.errors",
     "CounterRng": "core.rng",
     "catalog": "corruptions.catalog",
     "chain": "corruptions.compose",

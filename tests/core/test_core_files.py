@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import (
     STAGING,
     PartFile,
@@ -93,7 +93,7 @@ def test_only_what_killed_processes_left_is_removed(tmp_path: Path, what: str, m
     with process_at_work(what, tmp_path) as process:
         at_work = everything(tmp_path) - others
         assert at_work
-        with contextlib.suppress(InputError):  # a held folder is refused
+        with contextlib.suppress(StorageError):  # a held folder is refused
             tidied(what, tmp_path, monkeypatch)
         assert at_work <= everything(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "fsync", full)
     with (
         held_folder(tmp_path),
-        pytest.raises(InputError, match=r"cannot write .*/3: No space .*\(the disk at /\S* has"),
+        pytest.raises(StorageError, match=r"cannot write .*/3: No space .*\(the disk at /\S* has"),
     ):
         list(write_files(((tmp_path / str(number), b"x") for number in (3, 4, 5)), destination=tmp_path))
     assert everything(tmp_path) == set()
@@ -165,7 +165,7 @@ def test_names_of_any_length(tmp_path: Path) -> None:
     write_bytes(tmp_path / name, b"x")
     write_bytes(tmp_path / name, b"y")
     assert (tmp_path / name).read_bytes() == b"y"
-    with pytest.raises(InputError, match="File name too long"):
+    with pytest.raises(StorageError, match="File name too long"):
         write_bytes(tmp_path / f"{name}{name}", b"x")
     assert everything(tmp_path) == {name}
 
@@ -244,6 +244,6 @@ def test_locks_are_not_written_through_links(tmp_path: Path, thesis: Path) -> No
     from blemish.core.locks import locked
 
     (tmp_path / "lock").symlink_to(thesis / "one.tex")
-    with pytest.raises(InputError, match="cannot write to"), locked(tmp_path / "lock", tmp_path):
+    with pytest.raises(StorageError, match="cannot write to"), locked(tmp_path / "lock", tmp_path):
         pass
     assert (thesis / "one.tex").read_text() == "years of work"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import part_file
 from blemish.data.cache import Images, load
 from blemish.data.folders import folder_source
@@ -204,7 +204,7 @@ class TestFiles:
 
     def test_a_folder_that_cannot_be_written(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(InputError, match=r"cannot write decoded images to .*file"):
+        with pytest.raises(StorageError, match=r"cannot write decoded images to .*file"):
             load(folder_source(root), folder=tmp_path / "file", limit=0)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.data import frost_download as frost
 from blemish.data.frost_download import fetch_frost
 from blemish.ops.photographs import Photographs
@@ -91,7 +91,7 @@ def test_directly_where_there_is_no_pip(wheel: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("wheel")
 def test_without_a_network_it_says_what_to_do() -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(StorageError) as error:
         fetch_frost()
     assert "no network" in str(error.value)
     assert "pip download --no-deps imagecorruptions==1.1.2" in str(error.value)

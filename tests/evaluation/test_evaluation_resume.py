@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from blemish.benchmarks.condition import parse_condition
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.records import read_records
 from blemish.evaluation.run import Step
 from blemish.evaluation.runs import find_runs, record_path
@@ -147,7 +147,7 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     def second(step: Step) -> None:
-        with pytest.raises(InputError, match="another run is writing"):
+        with pytest.raises(StorageError, match="another run is writing"):
             evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
 
     evaluate(model(), source(), benchmark("fog@1"), out=tmp_path, report=second)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blemish.core.errors import InputError
+from blemish.core.errors import StorageError
 from blemish.core.files import STAGING, write_bytes
 from blemish.core.folders import held_folder
 from blemish.evaluation.records import read_records
@@ -125,7 +125,7 @@ def test_an_atomic_file_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
+    with pytest.raises(StorageError, match=r"cannot write .*x: No space left on device"):
         write_bytes(tmp_path / "x", b"afterwards")
     assert files(tmp_path) == {"x": b"before"}
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import blemish.core.errors
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import STAGING
 from blemish.core.folders import held_folder
 from blemish.corruptions.catalog import catalog
@@ -218,7 +218,7 @@ class TestTrees:
     def test_read_only_destination(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_tree(tmp_path / "src", count=1)
         monkeypatch.setattr(os, "access", lambda *_: False)  # permissions do not bind root
-        with pytest.raises(InputError, match="no permission"):
+        with pytest.raises(StorageError, match="no permission"):
             corrupt_tree(source, tmp_path / "dst", make_recipe(["fog"], [3]))
 
     def test_names_that_would_collide(self, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ class TestTrees:
         source = make_tree(tmp_path / "src", count=1)
         with (
             held_folder(tmp_path / "dst"),
-            pytest.raises(InputError, match="another run is writing"),
+            pytest.raises(StorageError, match="another run is writing"),
         ):
             corrupt_tree(source, tmp_path / "dst", make_recipe(["fog"], [3]))
 
@@ -242,7 +242,7 @@ class TestTrees:
         recipe = make_recipe(["contrast", "fog"], [3])
         corrupt_tree(source, tmp_path / "dst", make_recipe(["contrast"], [3]))
         (tmp_path / "dst" / "fog").touch()  # a file where a folder must go
-        with pytest.raises(InputError, match=r"cannot write .*fog"):
+        with pytest.raises(StorageError, match=r"cannot write .*fog"):
             corrupt_tree(source, tmp_path / "dst", recipe)
         assert not (tmp_path / "dst" / STAGING).exists()
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.models.open import open_model
 
 
@@ -112,7 +112,7 @@ class TestByName:
     def test_timm_refusals(self) -> None:
         with pytest.raises(InputError, match="did you mean resnet50"):
             open_model("timm:resnet5")
-        with pytest.raises(InputError, match=r"timm:offline: .*ConnectionError: Name or service.*--weights FILE"):
+        with pytest.raises(StorageError, match=r"timm:offline: .*ConnectionError: Name or service.*--weights FILE"):
             open_model("timm:offline")
 
     def test_torchvision(self, torchvision: list[Any]) -> None:

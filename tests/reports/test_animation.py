@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.reports.animation import write_animation
 
 FORMATS = [
@@ -49,5 +49,5 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no frames"):
         write_animation([], tmp_path / "film.gif")
     (tmp_path / "folder.gif").mkdir()
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(StorageError, match="cannot write"):
         write_animation(frames(1), tmp_path / "folder.gif")

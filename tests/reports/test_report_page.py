@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.runs import Run
 from blemish.reports.html import report_page, write_report
 from report_runs import CONDITIONS, HOSTILE, pictured_run
@@ -261,7 +261,7 @@ class TestWriting:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(InputError, match="No space left"):
+        with pytest.raises(StorageError, match="No space left"):
             write_report([run], target, replicates=5)
         assert target.read_bytes() == before
 

@@ -1,4 +1,4 @@
-"""How bad input and lost workers are reported, and what was assumed for the user."""
+"""What goes wrong, by whose doing: the caller's, the disk's or a lost worker's; and what was assumed for the user."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ import sys
 import warnings
 from pathlib import Path
 
-__all__ = ["InputError", "Notice", "UnknownNameError", "WorkerError", "brief", "notify"]
+__all__ = [
+    "BlemishError",
+    "InputError",
+    "Notice",
+    "StorageError",
+    "UnknownNameError",
+    "WorkerError",
+    "brief",
+    "notify",
+]
 
 _HERE = str(Path(__file__).parents[1])
 
 
-class InputError(ValueError):
+class BlemishError(Exception):
+    """What every error of this package is, whatever else it is."""
+
+
+class InputError(BlemishError, ValueError):
     """Input that cannot be used. The message names it, and says what was expected."""
 
 
@@ -22,7 +35,11 @@ class UnknownNameError(InputError, KeyError):
         return str(self.args[0])  # KeyError would quote it
 
 
-class WorkerError(RuntimeError):
+class StorageError(BlemishError, OSError):
+    """Files that cannot be written, kept or fetched: no permission, a full disk, a folder in use, damage."""
+
+
+class WorkerError(BlemishError, RuntimeError):
     """Workers that were lost (killed, or their machine is gone), or that cannot start."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from blemish.core.errors import InputError
+from blemish.core.errors import StorageError
 from blemish.core.locks import is_abandoned, same_file, try_lock
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "write_bytes",
     "write_files",
 ]
+
+_log = logging.getLogger(__name__)
 
 STAGING = ".blemish-unfinished"
 """The folder, in a folder of results, in which unfinished files stand."""
@@ -91,12 +94,12 @@ def file_digest(path: Path) -> Digest | None:
     return Digest(size, state.hexdigest())
 
 
-def unwritable(path: Path, error: OSError) -> InputError:
+def unwritable(path: Path, error: OSError) -> StorageError:
     """What is said of a file that cannot be written; of a full disk, which one it is."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         reason += _free_space(path)
-    return InputError(f"cannot write {path}: {reason}")
+    return StorageError(f"cannot write {path}: {reason}")
 
 
 def _free_space(path: Path) -> str:
@@ -182,6 +185,8 @@ def discard_own(folder: Path) -> None:
 def _told(final: Path) -> Iterator[None]:
     try:
         yield
+    except StorageError:
+        raise
     except OSError as error:
         raise unwritable(final, error) from None  # which says it all: nobody needs to look at tracebacks
 
@@ -223,8 +228,10 @@ def remove_abandoned(paths: Iterable[Path]) -> None:
         with contextlib.suppress(OSError):
             if path.is_dir() and not path.is_symlink():
                 if is_abandoned(path / FOLDER_LOCK):
+                    _log.info("removing unfinished %s", path)
                     shutil.rmtree(path, ignore_errors=True)  # which does not follow links
             elif is_abandoned(path):
+                _log.info("removing unfinished %s", path)
                 path.unlink(missing_ok=True)
 
 

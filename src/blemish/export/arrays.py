@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile, digest_of, file_digest, part_file, unwritable, write_bytes
 from blemish.core.folders import check_folder, held_folder
 from blemish.data.arrays import ImageArray, read_arrays, read_npy
@@ -31,6 +32,8 @@ from blemish.export.resume import is_intact
 from blemish.export.workers import executor_for, run_tasks
 
 __all__ = ["corrupt_arrays"]
+
+_log = logging.getLogger(__name__)
 
 LABELS = "labels.npy"
 
@@ -87,6 +90,7 @@ def corrupt_arrays(
             for index, output in enumerate(outputs)
             if not _is_there(output, journal, quick=quick)
         }
+        _log.info("%s: %d of %d files of copies are missing", target, len(todo), len(outputs))
         check = _unchanged(source, stamp, data)
         outcome = _write(data, target, todo, recipe, workers, progress, check, journal)
         journal.sort()
@@ -214,7 +218,7 @@ def _write(
 def _finish(part: PartFile, journal: Journal) -> None:
     digest = file_digest(part.path)
     if digest is None:
-        raise InputError(f"cannot write {part.final}: what was written cannot be read again")
+        raise StorageError(f"cannot write {part.final}: what was written cannot be read again")
     part.finish()
     journal.add(Entry(part.final.name, None, {part.final.name: digest}))
 

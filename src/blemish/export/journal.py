@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from blemish.core.errors import InputError
+from blemish.core.errors import StorageError
 from blemish.core.files import Digest, part_file, unwritable
 
 __all__ = ["JOURNAL", "Entry", "Journal", "SourceFile"]
@@ -63,7 +63,7 @@ class Journal:
             self._read()
             self._stream.truncate(self._end)  # the line that a killed run was writing
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be used ({error.strerror or error})") from error
+            raise StorageError(f"{self._path}: cannot be used ({error.strerror or error})") from error
 
     def __enter__(self) -> Journal:
         return self

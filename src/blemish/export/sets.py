@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.folders import check_folder, held_folder
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
@@ -18,6 +20,8 @@ from blemish.export.outcome import Outcome
 from blemish.export.workers import run_tasks
 
 __all__ = ["PictureResult", "PictureTask", "PictureWork", "Writing", "write_set"]
+
+_log = logging.getLogger(__name__)
 
 _SHOWN = 5
 
@@ -81,7 +85,8 @@ def write_set(
     outputs = [target / folder for folder in wanted["corruptions"]]
     check_folder(target)
     entries = check_manifest(target, dict(wanted), outputs)
-    outcome = Outcome()
+    outcome, start = Outcome(), time.perf_counter()
+    _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, writing.executor.workers)
     with contextlib.ExitStack() as stack:
         stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"]}))
         # Once more, because another run may have begun the folder in between.
@@ -101,6 +106,8 @@ def write_set(
         if writing.whole and entries != wanted:
             outcome.notes += _unequal(journal.counts(work.condition))
     outcome.failures.sort(key=lambda failure: failure.name)
+    _log.info("%s: %d written, %d skipped, %d failed", target, outcome.written, outcome.skipped, len(outcome.failures))
+    _log.debug("%s took %.2f s", target, time.perf_counter() - start)
     return outcome
 
 
@@ -147,7 +154,7 @@ def _removed(path: Path, target: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise InputError(f"cannot remove {path}: {error.strerror or error}") from error
+        raise StorageError(f"cannot remove {path}: {error.strerror or error}") from error
     with contextlib.suppress(OSError):
         for folder in path.parents:
             if folder.samefile(target):

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
 from blemish.models.code import needs_permission
@@ -85,7 +85,7 @@ def _fetched(what: str, create: Any) -> Any:
         return create()
     except Exception as error:  # no network, no such file, no weights: each library has its own errors
         reason = str(error).strip().splitlines()
-        raise InputError(
+        raise StorageError(
             f"{what}: its pretrained weights could not be had ({type(error).__name__}: "
             f"{reason[0] if reason else 'no reason given'}). They are downloaded once; without a network, give a file "
             "of weights (--weights FILE)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,6 +25,8 @@ from blemish.models.python_function import load_python
 from blemish.models.torch_module import device_named
 
 __all__ = ["open_model", "trained_corruptions"]
+
+_log = logging.getLogger(__name__)
 
 _TEXTS = ("model", "weights", "name", "channels", "layout", "output")
 _NUMBERS = ("size", "mean", "std", "skip_classes")
@@ -105,8 +109,12 @@ def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> 
 
 def _load(spec: str, weights: str | Path | None, allow_code: bool, device: str | torch.device | None) -> Classifier:
     place = device_named(device)
+    _log.info("opening model %s on %s", spec, place)
+    start = time.perf_counter()
     with ending_refused(f"model {spec!r}"):
-        return _loaded(spec, weights, allow_code, place)
+        model = _loaded(spec, weights, allow_code, place)
+    _log.debug("model %s was opened in %.2f s", spec, time.perf_counter() - start)
+    return model
 
 
 def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: torch.device) -> Classifier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -13,6 +14,8 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 
 __all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "slowly", "speed_up"]
+
+_log = logging.getLogger(__name__)
 
 Precision = Literal["float32", "float16", "bfloat16"]
 
@@ -86,6 +89,7 @@ class _Fast:
             try:
                 return self._filled_up(values, kind)
             except torch.cuda.OutOfMemoryError:
+                _log.info("no memory for a compiled batch of %d", self.size)
                 self.size = 0  # or the smaller batches that follow would be filled up to the size that did not fit
                 raise
 
@@ -121,6 +125,7 @@ class _Fast:
                 torch.cuda.synchronize(scores.device)
             self._ready = self.size
             self.seconds = (self.seconds or 0.0) + time.perf_counter() - start
+            _log.info("the model was compiled for batches of %d, %.1f s in all", self.size, self.seconds)
         return scores
 
     @staticmethod

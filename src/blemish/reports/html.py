@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import part_file, write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
@@ -48,7 +48,7 @@ def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = (
         if not folder.is_dir():
             raise InputError(f"cannot write {target}: {folder} is a file; expected a folder")
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {target}: {error.strerror or error}") from error
     _try(target, folder)
     return target
 
@@ -59,9 +59,9 @@ def _try(target: Path, folder: Path) -> None:
         # Under its name, because names can be too long; it is removed at the end.
         with part_file(folder / target.name):
             pass
-    except InputError as error:
+    except StorageError as error:
         reason = str(error).removeprefix(f"cannot write {folder / target.name}: ")
-        raise InputError(f"cannot write {target}: no file can be made in {folder}: {reason}") from error
+        raise StorageError(f"cannot write {target}: no file can be made in {folder}: {reason}") from error
 
 
 def write_report(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from blemish.core.errors import InputError, Notice, WorkerError
+from blemish.core.errors import InputError, Notice, StorageError, WorkerError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import SeverityTable
@@ -57,7 +57,7 @@ R = TypeVar("R")
 
 
 def exit_on_input_error(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and exit code 2, without a traceback; and notices into lines.
+    """Turn bad input and storage that fails into one line on stderr and exit code 2; and notices into lines.
 
     Lost workers give exit code 1. No command leaves by itself with code 0 before its end, so whatever does is someone
     else's code.
@@ -68,7 +68,7 @@ def exit_on_input_error(command: Callable[P, R]) -> Callable[P, R]:
         try:
             with _notices_printed():
                 return command(*args, **kwargs)
-        except InputError as error:
+        except (InputError, StorageError) as error:
             raise _failed(str(error)) from None
         except WorkerError as error:
             raise _failed(str(error), LOST_WORKERS) from None

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.states import DamagedFileError, read_state
 from blemish.studies.overlap.harness import Plan, Trained, train_all
 from blemish.studies.overlap.measure import measure_all
@@ -166,7 +166,7 @@ def test_a_full_disk_ends_the_training(tmp_path: Path, monkeypatch: pytest.Monke
         heard.append((name, done))
         monkeypatch.setattr(os, "fsync", full)
 
-    with pytest.raises(InputError, match=r"cannot write .*unfinished-standard-1\.pt: No space left on device"):
+    with pytest.raises(StorageError, match=r"cannot write .*unfinished-standard-1\.pt: No space left on device"):
         train_all(PLAN, *pictures(), folder, device=CPU, together=1, report=report)
     assert heard == [("standard", 1)]
     assert {path.name for path in folder.rglob("*") if path.is_file()} == {"training.json"}
@@ -180,7 +180,9 @@ class TestFinished:
         path = folder / "models" / "fog.pt"
         content = damage(path.read_bytes())
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"fog\.pt: damaged \(.+\); remove it, and this network is trained again"):
+        with pytest.raises(
+            StorageError, match=r"fog\.pt: damaged \(.+\); remove it, and this network is trained again"
+        ):
             train(folder)
         assert path.read_bytes() == content
         path.unlink()
@@ -189,7 +191,7 @@ class TestFinished:
     def test_is_not_measured(self, tmp_path: Path) -> None:
         path = tmp_path / "fog.pt"
         path.write_bytes(other(b""))
-        with pytest.raises(InputError, match=r"fog\.pt: damaged \(without weights, seconds\)"):
+        with pytest.raises(StorageError, match=r"fog\.pt: damaged \(without weights, seconds\)"):
             measure_all(PLAN, [Trained("fog", path, 1.0)], None, tmp_path, device=CPU)  # type: ignore[arg-type]
 
     def test_from_before_there_were_seals(self, whole: Path, tmp_path: Path) -> None:
@@ -198,7 +200,9 @@ class TestFinished:
         content = torch.load(path, weights_only=True)
         changed = {**content, "seconds": 1e9}
         torch.save(changed, path)
-        with pytest.raises(InputError, match=r"fog\.pt: damaged \(changed since it was written: its seal does not fit"):
+        with pytest.raises(
+            StorageError, match=r"fog\.pt: damaged \(changed since it was written: its seal does not fit"
+        ):
             train(tmp_path / "whole")
         del changed["seal"]
         torch.save(changed, path)
@@ -210,7 +214,7 @@ class TestFinished:
         standard, fog = train_all(plan, *pictures(), folder, device=CPU)
         fog.weights.unlink()
         standard.weights.write_bytes(flipped(standard.weights.read_bytes()))
-        with pytest.raises(InputError, match=r"standard\.pt: damaged \(the checksum of .+ does not fit\); remove it"):
+        with pytest.raises(StorageError, match=r"standard\.pt: damaged \(the checksum of .+ does not fit\); remove it"):
             train_all(plan, *pictures(), folder, device=CPU)
         assert not fog.weights.exists()
 

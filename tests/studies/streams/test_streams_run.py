@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.states import read_state, state_bytes
 from blemish.studies.adaptation.methods import METHODS, make_method
 from blemish.studies.streams.images import from_tensor
@@ -189,7 +189,7 @@ def test_a_damaged_checkpoint_costs_what_came_after_the_one_before(run: Path, da
 def test_nothing_is_repeated_silently_where_both_are_damaged(run: Path, damage: Callable[[Path], None]) -> None:
     for path in run.glob("checkpoint-*.pt"):
         damage(path)
-    with pytest.raises(InputError, match=r"checkpoint-0000000060\.pt: damaged .*; remove .*run to begin again"):
+    with pytest.raises(StorageError, match=r"checkpoint-0000000060\.pt: damaged .*; remove .*run to begin again"):
         run_stream(stream(), methods(NAMES), folder=run, every=2)
 
 
@@ -199,15 +199,15 @@ def test_numbers_of_a_checkpoint_have_to_agree(run: Path) -> None:
     (run / "checkpoint-0000000048.pt").unlink()
     for change in ({"done": 0}, {"done": 61}, {"done": 60.0}, {"done": True}, {"parts": {}}, {"run": "another"}):
         (run / "checkpoint-0000000060.pt").write_bytes(state_bytes({**state, **change}))
-        with pytest.raises(InputError, match=r"checkpoint-0000000060\.pt: |part-0000000000\.parquet: not the part"):
+        with pytest.raises(StorageError, match=r"checkpoint-0000000060\.pt: |part-0000000000\.parquet: not the part"):
             read_result(run)
     (run / "checkpoint-0000000060.pt").unlink()
     (run / "checkpoint-0000000000.pt").write_bytes(state_bytes({**state, "done": 0}))
-    with pytest.raises(InputError, match=r"checkpoint-0000000000\.pt: damaged \(0 images done, of 60\)"):
+    with pytest.raises(StorageError, match=r"checkpoint-0000000000\.pt: damaged \(0 images done, of 60\)"):
         run_stream(stream(), methods(NAMES), folder=run)
     (run / "checkpoint-0000000000.pt").rename(run / "checkpoint-0000000012.pt")
     (run / "checkpoint-0000000012.pt").write_bytes(state_bytes({**state, "done": 12}))
-    with pytest.raises(InputError, match=r"damaged \(12 images done, in batches of 8\)"):
+    with pytest.raises(StorageError, match=r"damaged \(12 images done, in batches of 8\)"):
         run_stream(stream(), methods(NAMES), folder=run)
 
 
@@ -244,11 +244,11 @@ def test_refusals(tmp_path: Path) -> None:
     content = part.read_bytes()
     run_stream(stream(seed=1), methods(names), folder=tmp_path / "other")
     part.write_bytes((tmp_path / "other" / part.name).read_bytes())
-    with pytest.raises(InputError, match=r"part-0000000000\.parquet: part of another run"):
+    with pytest.raises(StorageError, match=r"part-0000000000\.parquet: part of another run"):
         read_result(tmp_path / "run")
     part.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match=r"part-0000000000\.parquet: not a readable file of records .*begin again"):
+    with pytest.raises(StorageError, match=r"part-0000000000\.parquet: not a readable file of records .*begin again"):
         read_result(tmp_path / "run")
     part.unlink()
-    with pytest.raises(InputError, match=r"part-0000000000\.parquet: no such file"):
+    with pytest.raises(StorageError, match=r"part-0000000000\.parquet: no such file"):
         read_result(tmp_path / "run")

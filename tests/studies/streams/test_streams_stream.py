@@ -19,7 +19,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 import blemish
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.data.source import Source
 from blemish.evaluation.executors import Processes
 from blemish.studies.streams.images import ImageSet, crop_box, from_source, from_tensor, randomly_cropped
@@ -266,7 +266,7 @@ class TestShards:
         at = Stream.at
         monkeypatch.setattr(Stream, "at", lambda self, *where: (begun.append(where[0]), at(self, *where))[1])
         said = rf"cannot write {small_disk}/out/serial_.*: No space left on device \(the disk at {small_disk} has"
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(StorageError, match=said):
             materialise(Stream(IMAGES, WALK, batch=8), small_disk / "out", shard_images=20, executor=executor)
         assert not [path for path in (small_disk / "out").rglob("*") if path.suffix == ".part" or path.is_dir()]
         if executor is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import torch
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 
 __all__ = [
     "Calls",
@@ -97,7 +97,7 @@ class Done(Generic[Unit, Result]):
 class Failed(Generic[Unit]):
     """A unit that failed as often as it may: it raised an error, or its worker was ``lost``.
 
-    ``bad_input`` is what repeating does not change: an `InputError`.
+    ``bad_input`` is what repeating does not change: an `InputError`, or a `StorageError`, which is ``storage``, too.
     """
 
     unit: Unit
@@ -106,6 +106,7 @@ class Failed(Generic[Unit]):
     attempts: int
     bad_input: bool = False
     lost: bool = False
+    storage: bool = False
 
 
 Outcome = Done[Unit, Result] | Failed[Unit]
@@ -113,9 +114,10 @@ Outcome = Done[Unit, Result] | Failed[Unit]
 
 def failed(unit: Unit, error: Exception, attempts: int = 1) -> Failed[Unit]:
     """The error that is being handled, as text, because not every error can be pickled."""
-    bad_input = isinstance(error, InputError)
+    storage = isinstance(error, StorageError)
+    bad_input = storage or isinstance(error, InputError)
     reason = str(error) if bad_input else f"{type(error).__name__}: {error}"
-    return Failed(unit, reason, traceback.format_exc(), attempts, bad_input)
+    return Failed(unit, reason, traceback.format_exc(), attempts, bad_input, storage=storage)
 
 
 class Executor(ABC):

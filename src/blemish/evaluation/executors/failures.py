@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from blemish.core.errors import InputError, WorkerError
+from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.core.printable import printable_lines
 from blemish.evaluation.executors.base import Done, Failed, Outcome
 
@@ -52,7 +52,7 @@ def raise_failures(failures: list[Failed[Unit]], folder: Path | None, name: Call
     if all(failed.bad_input for failed in failures):
         caused = [failed for failed in failures if _CAUSED in failed.traceback]
         where = f"; {_written(log, _text(caused, name))}" if caused and log is not None else ""
-        raise InputError(f"{first.reason} ({shown}){where}")
+        raise (StorageError if first.storage else InputError)(f"{first.reason} ({shown}){where}")
     kind = WorkerError if any(failed.lost for failed in failures) else InputError
     raise kind(f"failed: {shown}; all others are done. {first.reason}; {_written(log, _text(failures, name))}")
 

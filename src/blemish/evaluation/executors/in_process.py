@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Generator, Hashable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from blemish.evaluation.executors.base import (
 )
 
 __all__ = ["InProcess"]
+
+_log = logging.getLogger(__name__)
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -78,4 +81,5 @@ class InProcess(Executor):
                 failure = failed(unit, error, number)
                 if failure.bad_input:
                     break
+                _log.info("%s failed, attempt %d of %d: %s", unit, number, self.retries + 1, failure.reason)
         return failure

@@ -7,6 +7,7 @@ listens.
 from __future__ import annotations
 
 import itertools
+import logging
 import pickle
 import queue
 import threading
@@ -19,7 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import torch
 
-from blemish.core.errors import InputError, WorkerError
+from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.evaluation.executors.base import Done, Executor, Failed, Job, Outcome, Progress
 from blemish.evaluation.executors.worker import OPENING, Message, Queued, Told, packed
 
@@ -27,6 +28,8 @@ __all__ = ["Worker", "WorkerPool"]
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
 
 # After so long without a worker the user is told what is waited for.
 _PATIENCE_SECONDS = 60.0
@@ -204,6 +207,8 @@ class _Run:
 
     def _start(self, place: int) -> None:
         resting = self._pool._kept.resting
+        if place not in resting:
+            _log.info("worker %d of %d starts with %d threads", place + 1, self._pool.workers, self._threads)
         self._posts[place] = _Post(resting.pop(place) if place in resting else self._pool.start(place), place)
         self._listeners.append(threading.Thread(target=self._listen, args=(self._posts[place],), daemon=True))
         self._listeners[-1].start()
@@ -253,6 +258,7 @@ class _Run:
                 post.at_work = None
             return []
         if isinstance(message, Failed) and not message.bad_input:
+            _log.info("worker %d is %s: %s", post.place + 1, "lost" if message.lost else "ended", message.reason)
             # The worker itself may be broken, as a GPU is for a process that it has failed; and since a GPU fails late,
             # any unit that is with it may have done it.
             post.worker.kill()
@@ -271,7 +277,7 @@ class _Run:
             self._unopened = 0
             return
         if message.bad_input:
-            raise InputError(message.reason)
+            raise (StorageError if message.storage else InputError)(message.reason)
         # Where others are at work, it goes on with them; where none can start, no unit will ever be done.
         self._unopened += 1
         self._why = message.traceback
@@ -284,6 +290,8 @@ class _Run:
             ticket.attempts += 1
             if message.bad_input or ticket.attempts > self._pool.retries:
                 return [replace(message, unit=ticket.unit, attempts=ticket.attempts)]
+        for ticket in tickets:
+            _log.info("%s is tried again", ticket.unit)
         self._waiting.again(tickets)
         return []
 

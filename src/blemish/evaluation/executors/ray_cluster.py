@@ -5,6 +5,7 @@ Ray's object store holds the job once, and at most one unit and two results for 
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import socket
@@ -23,6 +24,8 @@ from blemish.evaluation.executors.pool import WorkerPool
 from blemish.evaluation.executors.worker import serve
 
 __all__ = ["LARGEST_JOB", "RayExecutor"]
+
+_log = logging.getLogger(__name__)
 
 LARGEST_JOB = 2**30
 """Bytes of a job that the object store has to take; models and images named by a text or path need next to nothing."""
@@ -57,6 +60,7 @@ class RayExecutor(WorkerPool):
                 ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **settings)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise InputError(f"no Ray cluster at {self.address} ({error})") from error
+        _log.info("connected to the Ray cluster at %s with %d nodes", self.address, len(_nodes()))
         if self.gpu is None:
             object.__setattr__(self, "gpu", any(node.get("GPU", 0) >= 1 for node in _nodes()))
         if self._room() < 1:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.executors.base import Reach
 
 __all__ = ["mapped_file", "shared_tensor"]
@@ -49,7 +49,7 @@ def mapped_file(pixels: NDArray[np.uint8], path: Path) -> Iterator[Path]:
         try:
             path.write_bytes(pixels.data)  # which says why it fails; NumPy's own way does not
         except OSError as error:
-            raise InputError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
+            raise StorageError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
         yield path
     finally:
         path.unlink(missing_ok=True)

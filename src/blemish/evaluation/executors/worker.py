@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError
+from blemish.core.errors import BlemishError, InputError
 from blemish.evaluation.executors.base import Done, Failed, PendingResult, Work, failed
 
 __all__ = ["OPENING", "Message", "Queued", "Told", "packed", "serve"]
@@ -48,7 +48,7 @@ def packed(content: Any) -> bytes:
     try:
         # Not by what multiprocessing uses, because with it tensors would share memory with this process.
         return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
-    except InputError:
+    except BlemishError:
         raise
     except Exception as error:  # pickling runs the code of what it is given
         raise InputError(f"the work cannot be sent to other processes ({type(error).__name__}: {error})") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import Condition, parse_condition
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.files import STAGING, sync_folder, write_bytes, write_files
 from blemish.core.folders import part_folder
 from blemish.corruptions.severity import check_severity, severity_text
@@ -78,8 +78,10 @@ def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> Non
                 folder.rmdir()
             whole.rename(folder)
             sync_folder(folder.parent)
+    except StorageError:
+        raise
     except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def read_benchmark_names(path: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import torch
 import typer
 
 from blemish.benchmarks.condition import CLEAN
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.links import check_links
 from blemish.corruptions.catalog import catalog
 from blemish.data.cache import Progress, load
@@ -231,7 +231,7 @@ def _conclude(runs: list[Run], out: Path) -> None:
     try:
         save_figure(overlap_figure(overlap.matrix), out / "overlap.png", **SAVING)
         files.append("overlap.png")
-    except InputError as error:  # without matplotlib the numbers are still worth having
+    except (InputError, StorageError) as error:  # without matplotlib the numbers are still worth having
         say(str(error), style="dim")
     say(f"wrote {', '.join(files[:-1])} and {files[-1]} to {out}")
     _say_if_unsure(overlap)

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from blemish.core.errors import InputError, WorkerError
+from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.optional import optional_import
@@ -211,7 +211,7 @@ def _apart(
     with contextlib.closing(Processes(jobs).run(Calls(work), which)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, Failed):  # what fails in one run will in others
-                kind = WorkerError if outcome.lost else InputError
+                kind = WorkerError if outcome.lost else StorageError if outcome.storage else InputError
                 raise kind(f"run {outcome.unit}: {outcome.reason}") from RuntimeError(outcome.traceback)
             yield outcome.unit, outcome.result
 

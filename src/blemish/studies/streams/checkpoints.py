@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import BlemishError, InputError
 from blemish.core.files import digest_of, file_digest, write_bytes
 from blemish.core.states import DamagedFileError, read_state, state_bytes
 from blemish.studies.streams.tables import read_table, table_bytes
@@ -54,11 +54,11 @@ class Checkpoints:
 
     def newest(self) -> Checkpoint | None:
         """The newest that is whole; None where there is none yet, and an error where all are damaged."""
-        errors: list[InputError] = []
+        errors: list[BlemishError] = []
         for path in sorted(self._paths(), reverse=True):
             try:
                 checkpoint = self._read(path)
-            except InputError as error:
+            except (InputError, DamagedFileError) as error:
                 errors.append(error)
                 continue
             if errors:
