@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,9 +12,10 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
+from blemish.corruptions.draws import Field, draw_normals
 from blemish.corruptions.imagenet_c import digital, noise, weather
 from blemish.corruptions.imagenet_c.blur import motion_taps
-from blemish.corruptions.imagenet_c.noise import Normals
+from blemish.corruptions.imagenet_c.spatter import add_water
 from blemish.corruptions.imagenet_p.sequence import (
     PerturbationSequence,
     Scene,
@@ -25,12 +26,10 @@ from blemish.corruptions.imagenet_p.sequence import (
     settings,
 )
 from blemish.ops.colour import luminance
-from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
 from blemish.ops.resample import centre_zoom
-from blemish.ops.transfer import to_device
 
 __all__ = [
     "brightness",
@@ -44,28 +43,22 @@ __all__ = [
     "speckle_noise",
 ]
 
-_WATER = (175, 238, 238)
 
-
-def _draw_noise(shape: Shape, values: Settings, words: CounterRng) -> Normals:
-    return Normals(words.normals("field", *shape))
-
-
-def _noisy(corruption: Corruption, scene: Scene, values: Settings, draw: Normals) -> Tensor:
+def _corrupted(corruption: Corruption, scene: Scene, values: Settings, draw: Any = ()) -> Tensor:
     result: Tensor = corruption.apply(scene.unit(), scene.params(values), draw)
     return result
 
 
-def _gaussian_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.gaussian_noise, scene, values, draw)
+def _gaussian_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.gaussian_noise, scene, values, draw)
 
 
-def _shot_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.shot_noise, scene, values, draw)
+def _shot_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.shot_noise, scene, values, draw)
 
 
-def _speckle_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.speckle_noise, scene, values, draw)
+def _speckle_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.speckle_noise, scene, values, draw)
 
 
 def _smeared(images: Tensor, values: Settings, degrees: float) -> Tensor:
@@ -88,16 +81,11 @@ def _gaussian_blur(scene: Scene, values: Settings, state: None, index: int) -> T
 
 
 def _brightness(scene: Scene, values: Settings, state: None, index: int) -> Tensor:
-    return _changed(weather.brightness, scene, {"shift": amount(values, index)})
+    return _corrupted(weather.brightness, scene, {"shift": amount(values, index)})
 
 
 def _saturate(scene: Scene, values: Settings, state: None, index: int) -> Tensor:
-    return _changed(digital.saturate, scene, {"scale": amount(values, index), "shift": 0.0})
-
-
-def _changed(corruption: Corruption, scene: Scene, values: Settings) -> Tensor:
-    result: Tensor = corruption.apply(scene.unit(), scene.params(values), ())
-    return result
+    return _corrupted(digital.saturate, scene, {"scale": amount(values, index), "shift": 0.0})
 
 
 def _draw_specks(shape: Shape, values: Settings, words: CounterRng) -> Tensor:
@@ -135,27 +123,14 @@ def _drag(scene: Scene, values: Settings, thickness: Tensor, index: int) -> Tens
 
 
 def _spatter(scene: Scene, values: Settings, thickness: Tensor, index: int) -> Tensor:
-    """Pale turquoise in proportion to the water's thickness times a relief around the outlines of the drops."""
-    layer = (thickness * 255).to(torch.int16)
-    water = relief(equalise(depth(canny(layer)))).mul_(layer)
-    # An image without a drop has a maximum of 0 and stays as it is.
-    brightest = water.amax((2, 3), keepdim=True).clamp_(min=1)
-    images = scene.unit()
-    return images.addcmul_(water, _turquoise(images.shape[1], images.device) * values["strength"] / brightest)
-
-
-@lru_cache(maxsize=16)
-def _turquoise(channels: int, device: torch.device) -> Tensor:
-    """The colour of water, (1, C, 1, 1): its luminance for gray images."""
-    colour = torch.tensor(_WATER, dtype=torch.float32).div_(255).view(1, 3, 1, 1)
-    return to_device(colour if channels == 3 else luminance(colour), device)
+    return add_water(scene.unit(), (thickness * 255).to(torch.int16), values["strength"])
 
 
 gaussian_noise = PerturbationSequence(
     name="p:gaussian_noise",
     description="Faint normal noise, new in every frame.",
     presets=presets(settings(sigma=(0.03, 0.05, 0.08)), settings(sigma=(0.025, 0.05, 0.075))),
-    draw=_draw_noise,
+    draw=draw_normals,
     render=_gaussian_noise,
     noise=True,
 )
@@ -164,7 +139,7 @@ shot_noise = PerturbationSequence(
     name="p:shot_noise",
     description="Poisson counts of many photons, new in every frame.",
     presets=presets(settings(photons=(300, 120, 60)), settings(photons=(500, 250, 125))),
-    draw=_draw_noise,
+    draw=draw_normals,
     render=_shot_noise,
     noise=True,
 )
@@ -219,7 +194,7 @@ speckle_noise = PerturbationSequence(
     name="p:speckle_noise",
     description="Faint normal noise in proportion to each value, new in every frame.",
     presets=presets(settings(sigma=(0.05, 0.10, 0.15))),
-    draw=_draw_noise,
+    draw=draw_normals,
     render=_speckle_noise,
     noise=True,
     extra=True,

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table
-from blemish.corruptions.syn2nat.warp import relative_size
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat import HALF_LEVEL, SOURCE
 from blemish.ops.box import box_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur, pad
@@ -51,7 +51,7 @@ def _draw_radius(sides: tuple[int, ...], shape: Shape, params: Params, words: Co
     """A radius among those of the sides, which shrinks with severity and grows with the image."""
     chosen = words.on_cpu().integers("side", 1, high=len(sides))[:, 0]
     radii = (torch.tensor(sides, dtype=torch.float64) - 1) / 2
-    return Kernel(radii[chosen] * params["size"] * relative_size(shape.height, shape.width))
+    return Kernel(radii[chosen] * params["size"] * side_scale(shape.height, shape.width))
 
 
 def _draw_box(shape: Shape, params: Params, words: CounterRng) -> Kernel:
@@ -59,7 +59,7 @@ def _draw_box(shape: Shape, params: Params, words: CounterRng) -> Kernel:
 
 
 def _blur(images: Tensor, params: Params, draw: Kernel) -> Tensor:
-    largest = (max(_BOX_SIDES) - 1) / 2 * relative_size(*images.shape[-2:])
+    largest = (max(_BOX_SIDES) - 1) / 2 * side_scale(*images.shape[-2:])
     return box_blur(images, draw.radius, largest=largest).add_(HALF_LEVEL)
 
 
@@ -73,7 +73,7 @@ def _draw_gaussian(shape: Shape, params: Params, words: CounterRng) -> Spread:
     """OpenCV's sigma for a kernel of side k is 0.15 · k + 0.35."""
     chosen = words.on_cpu().integers("side", 1, high=len(_GAUSSIAN_SIDES))[:, 0]
     sigmas = 0.15 * torch.tensor(_GAUSSIAN_SIDES, dtype=torch.float64) + 0.35
-    return Spread(sigmas[chosen] * params["size"] * relative_size(shape.height, shape.width))
+    return Spread(sigmas[chosen] * params["size"] * side_scale(shape.height, shape.width))
 
 
 def _gaussian(images: Tensor, params: Params, draw: Spread) -> Tensor:
@@ -110,13 +110,13 @@ def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Line:
     other = (top + 1 + (ranks[:, 4] * (side[:, 0] - 1)).floor()) % side[:, 0]
     bottom = torch.where(left == right, other, bottom)
     ends = torch.stack([top, left, bottom, right], dim=1).sub_((side - 1) / 2).view(-1, 2, 2)
-    return Line(ends * params["size"].view(-1, 1, 1) * relative_size(shape.height, shape.width))
+    return Line(ends * params["size"].view(-1, 1, 1) * side_scale(shape.height, shape.width))
 
 
 def _motion(images: Tensor, params: Params, draw: Line) -> Tensor:
     """The mean along a line one pixel wide; as it need not pass the centre, the image moves as well."""
     height, width = images.shape[-2:]
-    reach = math.ceil((max(_MOTION_SIDES) - 1) / 2 * relative_size(height, width))
+    reach = math.ceil((max(_MOTION_SIDES) - 1) / 2 * side_scale(height, width))
     start, end = draw.ends.round()[:, None].unbind(2)
     length = (end - start).abs().amax(2, keepdim=True)
     step = torch.arange(2 * reach + 1, dtype=torch.float64)[:, None]
@@ -160,45 +160,60 @@ def _downscale(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return levels.index_select(-2, rows).index_select(-1, columns)
 
 
-blur = candidate(
-    "blur",
-    "The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
-    linear_table(size=(0, 1)),
-    _blur,
-    _draw_box,
+blur = Corruption(
+    name="syn2nat:blur",
+    family="syn2nat",
+    description="The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
+    table=SeverityTable.linear(size=(0, 1)),
+    draw=_draw_box,
+    apply=_blur,
+    severities=(5,),
+    source=SOURCE,
 )
 
-gaussian_blur = candidate(
-    "gaussian_blur",
-    "A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); lower severities have smaller ones.",
-    linear_table(size=(0, 1)),
-    _gaussian,
-    _draw_gaussian,
+gaussian_blur = Corruption(
+    name="syn2nat:gaussian_blur",
+    family="syn2nat",
+    description="A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); lower severities have smaller ones.",
+    table=SeverityTable.linear(size=(0, 1)),
+    draw=_draw_gaussian,
+    apply=_gaussian,
+    severities=(5,),
+    source=SOURCE,
 )
 
-median_blur = candidate(
-    "median_blur",
-    "The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
-    linear_table(size=(0, 1)),
-    _median,
-    _draw_median,
+median_blur = Corruption(
+    name="syn2nat:median_blur",
+    family="syn2nat",
+    description="The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
+    table=SeverityTable.linear(size=(0, 1)),
+    draw=_draw_median,
+    apply=_median,
+    severities=(5,),
+    source=SOURCE,
     uint8_io=True,
 )
 
-motion_blur = candidate(
-    "motion_blur",
-    "The mean along a random line in a square of 11 to 17 of 224 pixels; lower severities have shorter lines.",
-    linear_table(size=(0, 1)),
-    _motion,
-    _draw_motion,
+motion_blur = Corruption(
+    name="syn2nat:motion_blur",
+    family="syn2nat",
+    description="The mean along a random line in a square of 11 to 17 of 224 pixels; lower severities have shorter lines.",
+    table=SeverityTable.linear(size=(0, 1)),
+    draw=_draw_motion,
+    apply=_motion,
+    severities=(5,),
+    source=SOURCE,
 )
 
-image_compression = candidate(
-    "image_compression",
-    "JPEG compression at quality 5–15; lower severities approach quality 100. The same law as jpeg_compression.",
-    linear_table(quality_low=(100, 5), quality_high=(100, 15)),
-    _jpeg,
-    _draw_quality,
+image_compression = Corruption(
+    name="syn2nat:image_compression",
+    family="syn2nat",
+    description="JPEG compression at quality 5–15; lower severities approach quality 100. The same law as jpeg_compression.",
+    table=SeverityTable.linear(quality_low=(100, 5), quality_high=(100, 15)),
+    draw=_draw_quality,
+    apply=_jpeg,
+    severities=(5,),
+    source=SOURCE,
     uint8_io=True,
 )
 
@@ -209,11 +224,14 @@ jpeg_compression = replace(
 )
 
 downscale = replace(
-    candidate(
-        "downscale",
-        "Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
-        linear_table(scale=(1, 0.45)),
-        _downscale,
+    Corruption(
+        name="syn2nat:downscale",
+        family="syn2nat",
+        description="Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
+        table=SeverityTable.linear(scale=(1, 0.45)),
+        apply=_downscale,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
     shared=("scale",),

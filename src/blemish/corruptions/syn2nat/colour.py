@@ -18,8 +18,9 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
+from blemish.corruptions.draws import draw_pixel_uniforms
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat import HALF_LEVEL, SOURCE, span
 from blemish.ops.colour import luminance
 from blemish.ops.filters import pad
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room, shift_hsv
@@ -101,9 +102,9 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
         images = _blended(images, 1 + strength.gather(1, step[:, None])[:, 0], step)
         turned = (step == 3).nonzero().flatten()
         if images.shape[1] == 3 and len(turned):
-            place = to_device(turned, images.device)
-            some = images.index_select(0, place)
-            images.index_copy_(0, place, turn_hue(some, per_image(strength[turned, 3], images)))
+            rows = to_device(turned, images.device)
+            some = images.index_select(0, rows)
+            images.index_copy_(0, rows, turn_hue(some, per_image(strength[turned, 3], images)))
     return images
 
 
@@ -151,7 +152,7 @@ def _gauss_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
 
 
 def _draw_multipliers(shape: Shape, params: Params, words: CounterRng) -> Grain:
-    field = words.coarse_uniforms("field", 1, shape.height, shape.width)
+    (field,) = draw_pixel_uniforms(shape, params, words)
     return Grain(_draw_ranks(shape, params, words), field.mul_(2).sub_(1))
 
 
@@ -209,109 +210,162 @@ def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 COLOUR_CANDIDATES: tuple[Corruption, ...] = (
-    candidate(
-        "color_jitter",
-        "Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a circle, in any "
-        "order; gray images keep to brightness and contrast.",
-        linear_table(limit=(0, 0.7)),
-        _jitter,
-        _draw_jitter,
+    Corruption(
+        name="syn2nat:color_jitter",
+        family="syn2nat",
+        description=(
+            "Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a circle, in any "
+            "order; gray images keep to brightness and contrast."
+        ),
+        table=SeverityTable.linear(limit=(0, 0.7)),
+        draw=_draw_jitter,
+        apply=_jitter,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "emboss",
-        "Adds relief lit from one corner, a 3×3 filter at every image size; lower severities blend it with the image.",
-        linear_table(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
-        _emboss,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:emboss",
+        family="syn2nat",
+        description="Adds relief lit from one corner, a 3×3 filter at every image size; lower severities blend it with the image.",
+        table=SeverityTable.linear(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
+        draw=_draw_ranks,
+        apply=_emboss,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "gauss_noise",
-        "Adds normal noise of variance 500 to 1000 in squared levels; its standard deviation grows with severity.",
-        linear_table(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
-        _gauss_noise,
-        _draw_normals,
+    Corruption(
+        name="syn2nat:gauss_noise",
+        family="syn2nat",
+        description="Adds normal noise of variance 500 to 1000 in squared levels; its standard deviation grows with severity.",
+        table=SeverityTable.linear(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
+        draw=_draw_normals,
+        apply=_gauss_noise,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "hue_saturation_value",
-        "Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; gray images have only a value.",
-        linear_table(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
-        _shift_hsv,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:hue_saturation_value",
+        family="syn2nat",
+        description="Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; gray images have only a value.",
+        table=SeverityTable.linear(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
+        draw=_draw_ranks,
+        apply=_shift_hsv,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "invert",
-        "The negative; severity 5 only, because a blend with the image would lose it halfway.",
-        linear_table(weight=(0, 1)),
-        _invert,
-        only_severity=5.0,
+    Corruption(
+        name="syn2nat:invert",
+        family="syn2nat",
+        description="The negative; severity 5 only, because a blend with the image would lose it halfway.",
+        table=SeverityTable.linear(weight=(0, 1)),
+        apply=_invert,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
         uint8_io=True,
     ),
-    candidate(
-        "iso_noise",
-        "Sensor noise at high ISO: photons over dark parts and random hues; gray images get the photons only.",
-        linear_table(
+    Corruption(
+        name="syn2nat:iso_noise",
+        family="syn2nat",
+        description="Sensor noise at high ISO: photons over dark parts and random hues; gray images get the photons only.",
+        table=SeverityTable.linear(
             colour_shift_low=(0, 0.2), colour_shift_high=(0, 0.5), intensity_low=(0, 0.5), intensity_high=(0, 1)
         ),
-        _iso_noise,
-        _draw_iso,
+        draw=_draw_iso,
+        apply=_iso_noise,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "multiplicative_noise",
-        "Multiplies every pixel by 0.7 to 1.3, all its channels alike.",
-        linear_table(limit=(0, 0.3)),
-        _multiplicative_noise,
-        _draw_multipliers,
+    Corruption(
+        name="syn2nat:multiplicative_noise",
+        family="syn2nat",
+        description="Multiplies every pixel by 0.7 to 1.3, all its channels alike.",
+        table=SeverityTable.linear(limit=(0, 0.3)),
+        draw=_draw_multipliers,
+        apply=_multiplicative_noise,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "posterize",
-        "Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
-        linear_table(bits=(8, 2)),
-        _posterize,
+    Corruption(
+        name="syn2nat:posterize",
+        family="syn2nat",
+        description="Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
+        table=SeverityTable.linear(bits=(8, 2)),
+        apply=_posterize,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
-    candidate(
-        "random_brightness", "Adds up to ±90 % of white.", linear_table(limit=(0, 0.9)), _brightness, _draw_ranks
+    Corruption(
+        name="syn2nat:random_brightness",
+        family="syn2nat",
+        description="Adds up to ±90 % of white.",
+        table=SeverityTable.linear(limit=(0, 0.9)),
+        draw=_draw_ranks,
+        apply=_brightness,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_contrast",
-        "Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
-        linear_table(limit=(0, 1.5)),
-        _contrast,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:random_contrast",
+        family="syn2nat",
+        description="Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
+        table=SeverityTable.linear(limit=(0, 1.5)),
+        draw=_draw_ranks,
+        apply=_contrast,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_gamma",
-        "Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
-        linear_table(gamma_low=(1, 3), gamma_high=(1, 10)),
-        _gamma,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:random_gamma",
+        family="syn2nat",
+        description="Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
+        table=SeverityTable.linear(gamma_low=(1, 3), gamma_high=(1, 10)),
+        draw=_draw_ranks,
+        apply=_gamma,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "rgb_shift",
-        "Adds up to ±200 levels to each channel; a gray image gets one shift.",
-        linear_table(limit=(0, 200)),
-        _rgb_shift,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:rgb_shift",
+        family="syn2nat",
+        description="Adds up to ±200 levels to each channel; a gray image gets one shift.",
+        table=SeverityTable.linear(limit=(0, 200)),
+        draw=_draw_ranks,
+        apply=_rgb_shift,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "sharpen",
-        "Sharpens by a 3×3 filter, at every image size, which also darkens; lower severities blend it with the image.",
-        linear_table(alpha_low=(0, 0.3), alpha_high=(0, 0.6), lightness_low=(0.6, 0.6), lightness_high=(1, 1)),
-        _sharpen,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:sharpen",
+        family="syn2nat",
+        description="Sharpens by a 3×3 filter, at every image size, which also darkens; lower severities blend it with the image.",
+        table=SeverityTable.linear(
+            alpha_low=(0, 0.3), alpha_high=(0, 0.6), lightness_low=(0.6, 0.6), lightness_high=(1, 1)
+        ),
+        draw=_draw_ranks,
+        apply=_sharpen,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "solarize",
-        "Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
-        linear_table(threshold=(256, 200)),
-        _solarize,
+    Corruption(
+        name="syn2nat:solarize",
+        family="syn2nat",
+        description="Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
+        table=SeverityTable.linear(threshold=(256, 200)),
+        apply=_solarize,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
-    candidate(
-        "to_sepia",
-        "Sepia toning; lower severities blend it with the image. A gray image gets the toned image's luminance.",
-        linear_table(weight=(0, 1)),
-        _sepia,
+    Corruption(
+        name="syn2nat:to_sepia",
+        family="syn2nat",
+        description="Sepia toning; lower severities blend it with the image. A gray image gets the toned image's luminance.",
+        table=SeverityTable.linear(weight=(0, 1)),
+        apply=_sepia,
+        severities=(5,),
+        source=SOURCE,
     ),
 )
 """Fifteen of the forty."""

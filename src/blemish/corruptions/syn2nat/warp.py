@@ -9,20 +9,16 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat import HALF_LEVEL, SOURCE, span
 from blemish.ops.distort import grid_positions, lens_positions, quadrilateral_map, shifted, snapped
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, projected, sample, warp_affine
 
-__all__ = ["WARPS", "relative_size"]
+__all__ = ["WARPS"]
 
 _GRID_CELLS = 5
-
-
-def relative_size(height: int, width: int) -> float:
-    """The shorter side in units of 224 pixels, for which the published settings are meant."""
-    return min(height, width) / 224
 
 
 def _between(params: Params, words: CounterRng, name: str) -> Tensor:
@@ -99,7 +95,7 @@ class Moves(NamedTuple):
 
 
 def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Moves:
-    reach = params["affine"] * relative_size(shape.height, shape.width)
+    reach = params["affine"] * side_scale(shape.height, shape.width)
     return Moves(_symmetric(words, "corners", 3, 2) * reach.view(-1, 1, 1))
 
 
@@ -187,7 +183,7 @@ class Lens(NamedTuple):
 
 
 def _draw_optical(shape: Shape, params: Params, words: CounterRng) -> Lens:
-    shift = _symmetric(words, "shift", 2) * params["shift"][:, None] * relative_size(shape.height, shape.width)
+    shift = _symmetric(words, "shift", 2) * params["shift"][:, None] * side_scale(shape.height, shape.width)
     return Lens(_symmetric(words, "strength", 1)[:, 0] * params["strength"], shift)
 
 
@@ -218,60 +214,81 @@ def _grid(images: Tensor, params: Params, draw: Stretch) -> Tensor:
     return _rounded(sample(images, x[:, None, :].expand(shape), y[:, :, None].expand(shape), outside="reflect101"))
 
 
-affine = candidate(
-    "affine",
-    "Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
-    linear_table(scale_low=(1, 0.6), scale_high=(1, 0.8)),
-    _affine,
-    _draw_affine,
+affine = Corruption(
+    name="syn2nat:affine",
+    family="syn2nat",
+    description="Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
+    table=SeverityTable.linear(scale_low=(1, 0.6), scale_high=(1, 0.8)),
+    draw=_draw_affine,
+    apply=_affine,
+    severities=(5,),
+    source=SOURCE,
 )
 
-rotate = candidate(
-    "rotate",
-    "Turns the image by up to ±180°; lower severities by a smaller angle.",
-    linear_table(degrees=(0, 180)),
-    _rotate,
-    _draw_rotate,
+rotate = Corruption(
+    name="syn2nat:rotate",
+    family="syn2nat",
+    description="Turns the image by up to ±180°; lower severities by a smaller angle.",
+    table=SeverityTable.linear(degrees=(0, 180)),
+    draw=_draw_rotate,
+    apply=_rotate,
+    severities=(5,),
+    source=SOURCE,
 )
 
-translate = candidate(
-    "translate",
-    "Shifts the image by up to ±70 % of each side; lower severities by less.",
-    linear_table(share=(0, 0.7)),
-    _translate,
-    _draw_translate,
+translate = Corruption(
+    name="syn2nat:translate",
+    family="syn2nat",
+    description="Shifts the image by up to ±70 % of each side; lower severities by less.",
+    table=SeverityTable.linear(share=(0, 0.7)),
+    draw=_draw_translate,
+    apply=_translate,
+    severities=(5,),
+    source=SOURCE,
 )
 
-elastic_transform = candidate(
-    "elastic_transform",
-    "Shears and stretches the image by moving three points up to 50 of 224 pixels; lower severities by less.",
-    linear_table(affine=(0, 50)),
-    _elastic,
-    _draw_elastic,
+elastic_transform = Corruption(
+    name="syn2nat:elastic_transform",
+    family="syn2nat",
+    description="Shears and stretches the image by moving three points up to 50 of 224 pixels; lower severities by less.",
+    table=SeverityTable.linear(affine=(0, 50)),
+    draw=_draw_elastic,
+    apply=_elastic,
+    severities=(5,),
+    source=SOURCE,
 )
 
-perspective = candidate(
-    "perspective",
-    "Looks at a part of the image askew: corners move inwards by 10–30 % (std); lower severities by less.",
-    linear_table(std_low=(0, 0.1), std_high=(0, 0.3)),
-    _perspective,
-    _draw_perspective,
+perspective = Corruption(
+    name="syn2nat:perspective",
+    family="syn2nat",
+    description="Looks at a part of the image askew: corners move inwards by 10–30 % (std); lower severities by less.",
+    table=SeverityTable.linear(std_low=(0, 0.1), std_high=(0, 0.3)),
+    draw=_draw_perspective,
+    apply=_perspective,
+    severities=(5,),
+    source=SOURCE,
 )
 
-optical_distortion = candidate(
-    "optical_distortion",
-    "A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; lower severities less.",
-    linear_table(strength=(0, 4), shift=(0, 4)),
-    _optical,
-    _draw_optical,
+optical_distortion = Corruption(
+    name="syn2nat:optical_distortion",
+    family="syn2nat",
+    description="A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; lower severities less.",
+    table=SeverityTable.linear(strength=(0, 4), shift=(0, 4)),
+    draw=_draw_optical,
+    apply=_optical,
+    severities=(5,),
+    source=SOURCE,
 )
 
-grid_distortion = candidate(
-    "grid_distortion",
-    "Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
-    linear_table(limit=(0, 1)),
-    _grid,
-    _draw_grid,
+grid_distortion = Corruption(
+    name="syn2nat:grid_distortion",
+    family="syn2nat",
+    description="Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
+    table=SeverityTable.linear(limit=(0, 1)),
+    draw=_draw_grid,
+    apply=_grid,
+    severities=(5,),
+    source=SOURCE,
 )
 
 WARPS = (affine, rotate, translate, elastic_transform, perspective, optical_distortion, grid_distortion)
