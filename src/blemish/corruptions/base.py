@@ -71,7 +71,7 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def no_draw(shape: Shape, params: Params, words: CounterRng) -> tuple[()]:
+def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
 
@@ -96,11 +96,11 @@ class Corruption:
     quantising clips), or uint8 when ``uint8_io`` is set; it must not write to its input unless ``uint8_io`` is
     unset, in which case the images are its own to overwrite.
 
-    ``severities`` are those it was published with: numbers, or a text such as "1-5" for one drawn from that range for
-    every image; ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have
-    no meaning, ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are
-    another corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates,
-    beside which it is left out of what is meant by default.
+    ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
+    ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
+    ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
+    corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates, beside
+    which it is left out of what is meant by default.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Corruption:
     apply: Callable[[Tensor, Params, Any], Tensor]
     draw: Callable[[Shape, Params, CounterRng], Any] = no_draw
     _: KW_ONLY
-    severities: Sequence[float | str] = (1, 2, 3, 4, 5)
+    severities: Sequence[float] | str = (1, 2, 3, 4, 5)
     source: str = ""
     shared: tuple[str, ...] = ()
     only_severity: float | None = None
@@ -147,8 +147,8 @@ class Corruption:
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
-                words = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
-                result = self.render(images[rows], part, self.draw(Shape.of(images), part, words))
+                rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
+                result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
 

@@ -136,7 +136,8 @@ class SeverityTable:
     def linear(cls, **parameters: tuple[float, float]) -> SeverityTable:
         """Every parameter's value at severity 0, the identity, and at 5; linear between."""
         shares = [severity / MAX_SEVERITY for severity in range(MAX_SEVERITY + 1)]
-        return cls.of(**{name: [(1 - s) * a + s * b for s in shares] for name, (a, b) in parameters.items()})
+        columns = {name: [(1 - s) * a + s * b for s in shares] for name, (a, b) in parameters.items()}
+        return cls.of(rounded=(), **columns)
 
     @classmethod
     def between(cls, *, rounded: Sequence[str] = (), **parameters: tuple[float, float, float]) -> SeverityTable:

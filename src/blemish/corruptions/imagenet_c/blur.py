@@ -13,7 +13,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
-from blemish.corruptions.imagenet_c import SOURCE
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
@@ -69,17 +69,17 @@ class Offsets(NamedTuple):
     dx: Tensor
 
 
-def _draw_glass(shape: Shape, params: Params, words: CounterRng) -> Offsets:
+def _draw_glass(shape: Shape, params: Params, rng: CounterRng) -> Offsets:
     passes = max(1, int(params["iterations"].max()))
-    side = 2 * to_device(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
+    side = 2 * to_device(params["max_delta"].clamp(min=1), rng.device, torch.float32).view(-1, 1, 1, 1)
     # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
-    ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
+    ranks = [rng.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
     place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
     down = (place / side).floor_()
     right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
     if not bool(active.all()):
-        down, right = (torch.where(to_device(active, words.device), v, side / 2) for v in (down, right))
+        down, right = (torch.where(to_device(active, rng.device), v, side / 2) for v in (down, right))
     return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
 
 
@@ -111,8 +111,8 @@ class Angle(NamedTuple):
     degrees: Tensor
 
 
-def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Angle:
-    return Angle(words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
+def _draw_motion(shape: Shape, params: Params, rng: CounterRng) -> Angle:
+    return Angle(rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
 
 
 def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:

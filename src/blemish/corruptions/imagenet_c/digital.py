@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.imagenet_c import SOURCE
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
@@ -50,9 +50,9 @@ class Distortion(NamedTuple):
     fields: Tensor
 
 
-def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Distortion:
-    corners = words.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    return Distortion(corners, words.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
+def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
+    corners = rng.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
+    return Distortion(corners, rng.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:

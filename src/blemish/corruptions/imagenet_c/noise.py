@@ -7,7 +7,7 @@ from torch import Tensor
 
 from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms
-from blemish.corruptions.imagenet_c import SOURCE
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.poisson import poisson_quantile
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.draws import Field, draw_pixel_normals
-from blemish.corruptions.imagenet_c import SOURCE
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
 from blemish.ops.edges import canny, depth, equalise, relief

@@ -12,8 +12,8 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, quantise
-from blemish.corruptions.imagenet_c import SOURCE
 from blemish.corruptions.imagenet_c.blur import motion_taps
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
@@ -37,9 +37,9 @@ class Flakes(NamedTuple):
 _SNOW_REACH = 28
 
 
-def _draw_snow(shape: Shape, params: Params, words: CounterRng) -> Flakes:
-    degrees = words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
-    return Flakes(words.normals("field", 1, shape.height, shape.width), degrees)
+def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Flakes:
+    degrees = rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
+    return Flakes(rng.normals("field", 1, shape.height, shape.width), degrees)
 
 
 def _snow_layer(params: Params, draw: Flakes) -> Tensor:
@@ -86,13 +86,13 @@ class _Textured:
 
 
 class _DrawFrost(_Textured):
-    def __call__(self, shape: Shape, params: Params, words: CounterRng) -> Crop:
-        words = words.on_cpu()
-        textures = self.textures(params, shape.height, shape.width, words.device)
-        chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
+    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
+        rng = rng.on_cpu()
+        textures = self.textures(params, shape.height, shape.width, rng.device)
+        chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
         # One row and column fewer than fit, as in the reference.
         room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
-        start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
+        start = (rng.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
         return Crop(chosen, start[:, 0], start[:, 1])
 
 
@@ -112,9 +112,9 @@ class Wobble(NamedTuple):
     levels: tuple[Tensor, ...]
 
 
-def _draw_fog(shape: Shape, params: Params, words: CounterRng) -> Wobble:
+def _draw_fog(shape: Shape, params: Params, rng: CounterRng) -> Wobble:
     sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
-    field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    field = rng.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
 

@@ -16,7 +16,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE, luminance
 from blemish.ops.hue import turn_hue
 
-__all__ = ["backlight", "brightness", "color_distortion", "contrast", "gray_scale", "hue"]
+__all__ = ["LIGHT"]
 
 # The part of the image, from the top or from the left, that may lie on one side of the backlight's line.
 _FIRST_SPLIT, _LAST_SPLIT = 0.3, 0.7
@@ -28,8 +28,8 @@ class Sign(NamedTuple):
     sign: Tensor
 
 
-def _draw_sign(shape: Shape, params: Params, words: CounterRng) -> Sign:
-    return Sign(signs(words, "sign", 1, 1, 1).to(torch.float32))
+def _draw_sign(shape: Shape, params: Params, rng: CounterRng) -> Sign:
+    return Sign(signs(rng, "sign", 1, 1, 1).to(torch.float32))
 
 
 def _brightness(images: Tensor, params: Params, draw: Sign) -> Tensor:
@@ -47,10 +47,10 @@ class Split(NamedTuple):
     sign: Tensor
 
 
-def _draw_split(shape: Shape, params: Params, words: CounterRng) -> Split:
-    position = words.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
-    upright = words.integers("upright", 1, 1, 1, high=2) == 1
-    return Split(upright, position, *_draw_sign(shape, params, words))
+def _draw_split(shape: Shape, params: Params, rng: CounterRng) -> Split:
+    position = rng.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
+    upright = rng.integers("upright", 1, 1, 1, high=2) == 1
+    return Split(upright, position, *_draw_sign(shape, params, rng))
 
 
 def _middles(count: int, device: torch.device) -> Tensor:
@@ -79,8 +79,8 @@ class Channel(NamedTuple):
     number: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
-    return Channel(words.integers("channel", 1, 1, 1, high=3))
+def _draw_channel(shape: Shape, params: Params, rng: CounterRng) -> Channel:
+    return Channel(rng.integers("channel", 1, 1, 1, high=3))
 
 
 def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
@@ -106,66 +106,63 @@ def _hue(images: Tensor, params: Params, draw: Sign) -> Tensor:
     return turn_hue(images, draw.sign * per_image(params["turns"], images))
 
 
-backlight = Corruption(
-    name="noc:backlight",
-    family="noc",
-    description="Brightens one side of a straight line and darkens the other.",
-    table=SeverityTable.between(shift=(0, 0.11, 0.44)),
-    draw=_draw_split,
-    apply=_backlight,
-    severities="1-5",
-    source=FIGURE_6,
-)
-
-brightness = Corruption(
-    name="noc:brightness",
-    family="noc",
-    description="Brightens or darkens every value by the same amount.",
-    table=SeverityTable.between(shift=(0, 0.16, 0.51)),
-    draw=_draw_sign,
-    apply=_brightness,
-    severities="1-5",
-    source=FIGURE_6,
-)
-
-contrast = Corruption(
-    name="noc:contrast",
-    family="noc",
-    description="Pulls every value towards the mean of the image.",
-    table=SeverityTable.between(reduction=(0, 0.33, 0.74)),
-    apply=_contrast,
-    severities="1-5",
-    source=FIGURE_6,
-)
-
-color_distortion = Corruption(
-    name="noc:color_distortion",
-    family="noc",
-    description="Raises one of the red, green and blue channels.",
-    table=SeverityTable.between(shift=(0, 0.09, 0.40)),
-    draw=_draw_channel,
-    apply=_color_distortion,
-    severities="1-5",
-    source=FIGURE_6,
-)
-
-gray_scale = Corruption(
-    name="noc:gray_scale",
-    family="noc",
-    description="Fades colours to gray.",
-    table=SeverityTable.between(weight=(0, 0.49, 1)),
-    apply=_gray_scale,
-    severities="1-5",
-    source=FIGURE_6,
-)
-
-hue = Corruption(
-    name="noc:hue",
-    family="noc",
-    description="Turns all hues by the same angle, in one direction or the other.",
-    table=SeverityTable.between(turns=(0, 0.05, 0.5)),
-    draw=_draw_sign,
-    apply=_hue,
-    severities="1-5",
-    source=FIGURE_6,
+LIGHT: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:backlight",
+        family="noc",
+        description="Brightens one side of a straight line and darkens the other.",
+        table=SeverityTable.between(shift=(0, 0.11, 0.44)),
+        draw=_draw_split,
+        apply=_backlight,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:brightness",
+        family="noc",
+        description="Brightens or darkens every value by the same amount.",
+        table=SeverityTable.between(shift=(0, 0.16, 0.51)),
+        draw=_draw_sign,
+        apply=_brightness,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:contrast",
+        family="noc",
+        description="Pulls every value towards the mean of the image.",
+        table=SeverityTable.between(reduction=(0, 0.33, 0.74)),
+        apply=_contrast,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:color_distortion",
+        family="noc",
+        description="Raises one of the red, green and blue channels.",
+        table=SeverityTable.between(shift=(0, 0.09, 0.40)),
+        draw=_draw_channel,
+        apply=_color_distortion,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:gray_scale",
+        family="noc",
+        description="Fades colours to gray.",
+        table=SeverityTable.between(weight=(0, 0.49, 1)),
+        apply=_gray_scale,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:hue",
+        family="noc",
+        description="Turns all hues by the same angle, in one direction or the other.",
+        table=SeverityTable.between(turns=(0, 0.05, 0.5)),
+        draw=_draw_sign,
+        apply=_hue,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
 )

@@ -15,7 +15,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.stamps import Inside, covered, covered_index, pixels_between, times_covered, topmost
 from blemish.ops.transfer import to_device
 
-__all__ = ["artifacts", "border", "circles", "obstruction", "rain", "rhombus", "vertical_artifacts"]
+__all__ = ["SHAPES"]
 
 # The most shapes in any range: as many are always drawn, so that the first few do not depend on the severity.
 _MOST_SHAPES = 180
@@ -40,8 +40,8 @@ class Shapes(NamedTuple):
     grays: Tensor
 
 
-def _draw_shapes(shape: Shape, params: Params, words: CounterRng) -> Shapes:
-    return Shapes(words.uniforms("places", _MOST_SHAPES, 2), words.uniforms("grays", _MOST_SHAPES))
+def _draw_shapes(shape: Shape, params: Params, rng: CounterRng) -> Shapes:
+    return Shapes(rng.uniforms("places", _MOST_SHAPES, 2), rng.uniforms("grays", _MOST_SHAPES))
 
 
 def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: tuple[float, float]) -> Tensor:
@@ -122,8 +122,8 @@ class Square(NamedTuple):
     gray: Tensor
 
 
-def _draw_square(shape: Shape, params: Params, words: CounterRng) -> Square:
-    return Square(words.on_cpu().uniforms("place", 2).to(torch.float64), words.uniforms("gray", 1, 1, 1))
+def _draw_square(shape: Shape, params: Params, rng: CounterRng) -> Square:
+    return Square(rng.on_cpu().uniforms("place", 2).to(torch.float64), rng.uniforms("gray", 1, 1, 1))
 
 
 def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
@@ -146,8 +146,8 @@ class Gray(NamedTuple):
     gray: Tensor
 
 
-def _draw_gray(shape: Shape, params: Params, words: CounterRng) -> Gray:
-    return Gray(words.uniforms("gray", 1, 1, 1))
+def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Gray:
+    return Gray(rng.uniforms("gray", 1, 1, 1))
 
 
 def _border(images: Tensor, params: Params, draw: Gray) -> Tensor:
@@ -158,79 +158,75 @@ def _border(images: Tensor, params: Params, draw: Gray) -> Tensor:
     return torch.where(rows & columns, images, draw.gray)
 
 
-artifacts = Corruption(
-    name="noc:artifacts",
-    family="noc",
-    description="Draws short dotted horizontal lines.",
-    table=SeverityTable.between(count=(0, 15, 170), rounded=("count",)),
-    draw=_draw_shapes,
-    apply=_artifacts,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-vertical_artifacts = Corruption(
-    name="noc:vertical_artifacts",
-    family="noc",
-    description="Draws short dotted vertical lines.",
-    table=SeverityTable.between(count=(0, 15, 180), rounded=("count",)),
-    draw=_draw_shapes,
-    apply=_vertical_artifacts,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-rhombus = Corruption(
-    name="noc:rhombus",
-    family="noc",
-    description="Covers the image with small gray rhombuses.",
-    table=SeverityTable.between(count=(0, 9, 76), rounded=("count",)),
-    draw=_draw_shapes,
-    apply=_rhombus,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-rain = Corruption(
-    name="noc:rain",
-    family="noc",
-    description="Whitens small disks, like drops on a window.",
-    table=SeverityTable.between(count=(0, 12, 120), rounded=("count",)),
-    draw=_draw_shapes,
-    apply=_rain,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-circles = Corruption(
-    name="noc:circles",
-    family="noc",
-    description="Covers the image with small gray disks.",
-    table=SeverityTable.between(count=(0, 7, 50), rounded=("count",)),
-    draw=_draw_shapes,
-    apply=_circles,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-obstruction = Corruption(
-    name="noc:obstruction",
-    family="noc",
-    description="Hides a square part of the image.",
-    table=SeverityTable.between(size=(0, 47, 125)),
-    draw=_draw_square,
-    apply=_obstruction,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-border = Corruption(
-    name="noc:border",
-    family="noc",
-    description="Hides the image's border.",
-    table=SeverityTable.between(thickness=(0, 9, 46)),
-    draw=_draw_gray,
-    apply=_border,
-    severities="1-5",
-    source=FIGURE_6,
+SHAPES: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:artifacts",
+        family="noc",
+        description="Draws short dotted horizontal lines.",
+        table=SeverityTable.between(count=(0, 15, 170), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_artifacts,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:vertical_artifacts",
+        family="noc",
+        description="Draws short dotted vertical lines.",
+        table=SeverityTable.between(count=(0, 15, 180), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_vertical_artifacts,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:rhombus",
+        family="noc",
+        description="Covers the image with small gray rhombuses.",
+        table=SeverityTable.between(count=(0, 9, 76), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_rhombus,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:rain",
+        family="noc",
+        description="Whitens small disks, like drops on a window.",
+        table=SeverityTable.between(count=(0, 12, 120), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_rain,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:circles",
+        family="noc",
+        description="Covers the image with small gray disks.",
+        table=SeverityTable.between(count=(0, 7, 50), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_circles,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:obstruction",
+        family="noc",
+        description="Hides a square part of the image.",
+        table=SeverityTable.between(size=(0, 47, 125)),
+        draw=_draw_square,
+        apply=_obstruction,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:border",
+        family="noc",
+        description="Hides the image's border.",
+        table=SeverityTable.between(thickness=(0, 9, 46)),
+        draw=_draw_gray,
+        apply=_border,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
 )

@@ -16,7 +16,7 @@ from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
 from blemish.ops.transfer import to_device
 
-__all__ = ["blur", "gaussian_noise", "pixelate", "quantization", "salt_pepper", "thumbnail_resize"]
+__all__ = ["TEXTURE"]
 
 _BLUR_PASSES = 5
 
@@ -106,66 +106,63 @@ def _pixelate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return down @ images @ across
 
 
-quantization = Corruption(
-    name="noc:quantization",
-    family="noc",
-    description="Rounds values to a few evenly spaced levels.",
-    table=SeverityTable.between(levels=(256, 9, 4), rounded=("levels",)),
-    apply=_quantization,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-gaussian_noise = Corruption(
-    name="noc:gaussian_noise",
-    family="noc",
-    description="Adds normal noise to every value.",
-    table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
-    draw=draw_normals,
-    apply=add_noise,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-salt_pepper = Corruption(
-    name="noc:salt_pepper",
-    family="noc",
-    description="Turns random pixels black or white.",
-    table=SeverityTable.between(amount=(0, 0.003, 0.032)),
-    draw=draw_pixel_uniforms,
-    apply=_salt_pepper,
-    severities="1-5",
-    source=FIGURE_5,
-    version=2,
-)
-
-blur = Corruption(
-    name="noc:blur",
-    family="noc",
-    description="Mixes the image with a blurred copy.",
-    table=SeverityTable.between(weight=(0, 0.4, 0.95)),
-    apply=_blur,
-    severities="1-5",
-    source=FIGURE_5,
-)
-
-thumbnail_resize = Corruption(
-    name="noc:thumbnail_resize",
-    family="noc",
-    description="Shrinks the image and enlarges it again, both smoothly.",
-    table=SeverityTable.between(factor=(1, 1.1, 3.25)),
-    apply=_thumbnail_resize,
-    severities="1-5",
-    source=FIGURE_5,
-    version=2,
-)
-
-pixelate = Corruption(
-    name="noc:pixelate",
-    family="noc",
-    description="Gives blocks of pixels their mean.",
-    table=SeverityTable.between(size=(1, 2, 4)),
-    apply=_pixelate,
-    severities="1-5",
-    source=FIGURE_5,
+TEXTURE: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:quantization",
+        family="noc",
+        description="Rounds values to a few evenly spaced levels.",
+        table=SeverityTable.between(levels=(256, 9, 4), rounded=("levels",)),
+        apply=_quantization,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:gaussian_noise",
+        family="noc",
+        description="Adds normal noise to every value.",
+        table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
+        draw=draw_normals,
+        apply=add_noise,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:salt_pepper",
+        family="noc",
+        description="Turns random pixels black or white.",
+        table=SeverityTable.between(amount=(0, 0.003, 0.032)),
+        draw=draw_pixel_uniforms,
+        apply=_salt_pepper,
+        severities="1-5",
+        source=FIGURE_5,
+        version=2,
+    ),
+    Corruption(
+        name="noc:blur",
+        family="noc",
+        description="Mixes the image with a blurred copy.",
+        table=SeverityTable.between(weight=(0, 0.4, 0.95)),
+        apply=_blur,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:thumbnail_resize",
+        family="noc",
+        description="Shrinks the image and enlarges it again, both smoothly.",
+        table=SeverityTable.between(factor=(1, 1.1, 3.25)),
+        apply=_thumbnail_resize,
+        severities="1-5",
+        source=FIGURE_5,
+        version=2,
+    ),
+    Corruption(
+        name="noc:pixelate",
+        family="noc",
+        description="Gives blocks of pixels their mean.",
+        table=SeverityTable.between(size=(1, 2, 4)),
+        apply=_pixelate,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
 )

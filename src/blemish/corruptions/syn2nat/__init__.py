@@ -1,17 +1,17 @@
-"""The forty candidates of Syn2Nat: severity 5 is the published setting, lower ones lead linearly to the identity."""
+"""The forty candidates of Syn2Nat. Severity 5 is the published setting; lower ones lead linearly to the identity."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.syn2nat.blur import BLURS
+from blemish.corruptions.syn2nat.colour import COLOURS
+from blemish.corruptions.syn2nat.noise import NOISES
+from blemish.corruptions.syn2nat.shape import OCCLUSIONS
+from blemish.corruptions.syn2nat.warp import WARPS
+from blemish.corruptions.syn2nat.weather import WEATHER
 
-__all__ = ["HALF_LEVEL", "SOURCE", "span"]
+__all__ = ["SYN2NAT"]
 
-SOURCE = "Laugros, Caplier and Ospici, Syn2Nat; made with albumentations 0.5.2"
-
-# The reference rounds where the base truncates.
-HALF_LEVEL = 0.5 / 255
-
-
-def span(rank: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The value at a rank in 0 … 1 of a range."""
-    return low + rank * (high - low)
+SYN2NAT: tuple[Corruption, ...] = tuple(
+    sorted((*BLURS, *COLOURS, *NOISES, *OCCLUSIONS, *WARPS, *WEATHER), key=lambda candidate: candidate.name)
+)

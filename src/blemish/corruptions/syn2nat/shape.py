@@ -1,8 +1,6 @@
-"""Syn2Nat's candidates that change where things are or whether they can be seen; `SHAPE_CANDIDATES` holds all twenty.
+"""Syn2Nat's candidates that hide, flip or shuffle parts of the image.
 
-Severity 5 is the published setting, whose ranges are drawn per image as albumentations 0.5.2 does, which the paper
-used; lower severities shrink them linearly towards the identity, or are refused where that has no meaning. Pixels are
-those of images of 224 × 224 and grow with the shorter side.
+Pixels are those of images of 224 × 224 and grow with the shorter side.
 """
 
 from __future__ import annotations
@@ -16,14 +14,12 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat import SOURCE
-from blemish.corruptions.syn2nat.blur import BLURS
-from blemish.corruptions.syn2nat.warp import WARPS
+from blemish.corruptions.syn2nat.published import SOURCE
 from blemish.ops.colour import LUMINANCE
 from blemish.ops.stamps import pixels_between
 from blemish.ops.transfer import to_device
 
-__all__ = ["SHAPE_CANDIDATES"]
+__all__ = ["OCCLUSIONS"]
 
 _FEWEST_HOLES, _MOST_HOLES = 16, 48
 _HOLE_SIDE = 8
@@ -63,22 +59,22 @@ def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
     return levels * (holes == 0)[:, None]
 
 
-def _draw_coarse_dropout(shape: Shape, params: Params, words: CounterRng) -> Holes:
+def _draw_coarse_dropout(shape: Shape, params: Params, rng: CounterRng) -> Holes:
     """Squares anywhere inside the image, which may overlap."""
-    words = words.on_cpu()
+    rng = rng.on_cpu()
     side = max(1, round(_HOLE_SIDE * side_scale(shape.height, shape.width)))
-    count = _FEWEST_HOLES + words.integers("count", 1, high=_MOST_HOLES - _FEWEST_HOLES + 1)
+    count = _FEWEST_HOLES + rng.integers("count", 1, high=_MOST_HOLES - _FEWEST_HOLES + 1)
     used = torch.arange(_MOST_HOLES) < (count * params["share"][:, None]).round()
     room = torch.tensor([shape.height - side + 1, shape.width - side + 1], dtype=torch.float64)
-    top, left = (words.uniforms("place", _MOST_HOLES, 2).to(torch.float64) * room).floor().unbind(2)
+    top, left = (rng.uniforms("place", _MOST_HOLES, 2).to(torch.float64) * room).floor().unbind(2)
     return Holes(top, top + side * used, left, left + side)
 
 
-def _draw_cutout(shape: Shape, params: Params, words: CounterRng) -> Holes:
+def _draw_cutout(shape: Shape, params: Params, rng: CounterRng) -> Holes:
     """A square about a point anywhere in the image: pushed in at the left and top, cut off at the right and bottom."""
     side = (params["side"] * side_scale(shape.height, shape.width)).round()[:, None]
     size = torch.tensor([shape.height, shape.width], dtype=torch.float64)
-    centre = (words.on_cpu().uniforms("centre", 2).to(torch.float64) * (size + 1)).floor()
+    centre = (rng.on_cpu().uniforms("centre", 2).to(torch.float64) * (size + 1)).floor()
     corner = (centre - (side / 2).floor()).clamp(min=0)
     top, left = corner[:, :1], corner[:, 1:]
     return Holes(top, top + side, left, left + side)
@@ -90,8 +86,8 @@ class Channel(NamedTuple):
     dropped: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
-    return Channel(words.on_cpu().integers("channel", 1, high=3)[:, 0])
+def _draw_channel(shape: Shape, params: Params, rng: CounterRng) -> Channel:
+    return Channel(rng.on_cpu().integers("channel", 1, high=3)[:, 0])
 
 
 def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
@@ -110,8 +106,8 @@ class Flips(NamedTuple):
     horizontal: Tensor
 
 
-def _draw_flips(shape: Shape, params: Params, words: CounterRng) -> Flips:
-    way = words.on_cpu().integers("way", 1, high=3)[:, 0]
+def _draw_flips(shape: Shape, params: Params, rng: CounterRng) -> Flips:
+    way = rng.on_cpu().integers("way", 1, high=3)[:, 0]
     return Flips(way != 0, way != 1)
 
 
@@ -127,13 +123,13 @@ class Tiles(NamedTuple):
     source: Tensor
 
 
-def _draw_tiles(shape: Shape, params: Params, words: CounterRng) -> Tiles:
+def _draw_tiles(shape: Shape, params: Params, rng: CounterRng) -> Tiles:
     """A share of the tiles, in a random order among themselves."""
-    words = words.on_cpu()
+    rng = rng.on_cpu()
     count = _TILES * _TILES
-    order = words.permutations("order", count)
+    order = rng.permutations("order", count)
     moving = torch.arange(count) < (params["share"][:, None] * count).round()
-    keys = torch.where(moving, words.uniforms("mix", count), 1 + torch.arange(count))
+    keys = torch.where(moving, rng.uniforms("mix", count), 1 + torch.arange(count))
     mixed = order.gather(1, keys.argsort(dim=1))
     return Tiles(torch.empty_like(order).scatter_(1, order, mixed))
 
@@ -159,82 +155,72 @@ def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     return tile, pixel - start[tile], start
 
 
-border = Corruption(
-    name="syn2nat:border",
-    family="syn2nat",
-    description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
-    table=SeverityTable.linear(kept=(1, 130 / 224)),
-    apply=_border,
-    severities=(5,),
-    source=SOURCE,
-    uint8_io=True,
-)
-
-coarse_dropout = Corruption(
-    name="syn2nat:coarse_dropout",
-    family="syn2nat",
-    description="Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
-    table=SeverityTable.linear(share=(0, 1)),
-    draw=_draw_coarse_dropout,
-    apply=_cut,
-    severities=(5,),
-    source=SOURCE,
-    uint8_io=True,
-)
-
-cutout = Corruption(
-    name="syn2nat:cutout",
-    family="syn2nat",
-    description="Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
-    table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
-    draw=_draw_cutout,
-    apply=_cut,
-    severities=(5,),
-    source=SOURCE,
-    uint8_io=True,
-)
-
-channel_dropout = Corruption(
-    name="syn2nat:channel_dropout",
-    family="syn2nat",
-    description="Sets one of the three channels to 0; there is no less of it.",
-    table=SeverityTable.linear(),
-    draw=_draw_channel,
-    apply=_drop_channel,
-    severities=(5,),
-    source=SOURCE,
-    only_severity=5,
-    uint8_io=True,
-)
-
-flip = Corruption(
-    name="syn2nat:flip",
-    family="syn2nat",
-    description="Flips left to right, upside down, or both; there is no less of it.",
-    table=SeverityTable.linear(),
-    draw=_draw_flips,
-    apply=_flip,
-    severities=(5,),
-    source=SOURCE,
-    only_severity=5,
-    uint8_io=True,
-)
-
-random_grid_shuffle = Corruption(
-    name="syn2nat:random_grid_shuffle",
-    family="syn2nat",
-    description="Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
-    table=SeverityTable.linear(share=(0, 1)),
-    draw=_draw_tiles,
-    apply=_shuffle,
-    severities=(5,),
-    source=SOURCE,
-    uint8_io=True,
-)
-
-SHAPE_CANDIDATES: tuple[Corruption, ...] = tuple(
-    sorted(
-        (*WARPS, *BLURS, border, coarse_dropout, cutout, channel_dropout, flip, random_grid_shuffle),
-        key=lambda unit: unit.name,
-    )
+OCCLUSIONS: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:border",
+        family="syn2nat",
+        description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
+        table=SeverityTable.linear(kept=(1, 130 / 224)),
+        apply=_border,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:coarse_dropout",
+        family="syn2nat",
+        description="Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
+        table=SeverityTable.linear(share=(0, 1)),
+        draw=_draw_coarse_dropout,
+        apply=_cut,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:cutout",
+        family="syn2nat",
+        description="Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
+        table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
+        draw=_draw_cutout,
+        apply=_cut,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:channel_dropout",
+        family="syn2nat",
+        description="Sets one of the three channels to 0; there is no less of it.",
+        table=SeverityTable.linear(),
+        draw=_draw_channel,
+        apply=_drop_channel,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:flip",
+        family="syn2nat",
+        description="Flips left to right, upside down, or both; there is no less of it.",
+        table=SeverityTable.linear(),
+        draw=_draw_flips,
+        apply=_flip,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:random_grid_shuffle",
+        family="syn2nat",
+        description="Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
+        table=SeverityTable.linear(share=(0, 1)),
+        draw=_draw_tiles,
+        apply=_shuffle,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
 )
