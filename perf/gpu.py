@@ -21,9 +21,9 @@ CALLS = 10
 
 def synthetic_images(count: int, side: int) -> Tensor:
     """Smooth random pictures with grain, so that no operation meets constant data."""
-    words = blemish.CounterRng(0, torch.arange(count), "perf")
-    coarse = F.interpolate(words.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic", align_corners=True)
-    grain = words.coarse_uniforms("grain", 3, side, side)
+    rng = blemish.CounterRng(0, torch.arange(count), "perf")
+    coarse = F.interpolate(rng.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic", align_corners=True)
+    grain = rng.coarse_uniforms("grain", 3, side, side)
     return (coarse * 0.9 + grain * 0.1).clamp_(0, 1).mul_(255).to(torch.uint8)
 
 

@@ -45,9 +45,9 @@ def write_images(folder: Path, count: int, side: int) -> Path:
 
 def some_images(start: int, stop: int, side: int) -> NDArray[np.uint8]:
     """Smooth random pictures with grain, made on the device."""
-    words = blemish.CounterRng(0, torch.arange(start, stop), "perf", torch.device("cuda"))
-    coarse = torch.nn.functional.interpolate(words.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic")
-    grain = words.coarse_uniforms("grain", 3, side, side)
+    rng = blemish.CounterRng(0, torch.arange(start, stop), "perf", torch.device("cuda"))
+    coarse = torch.nn.functional.interpolate(rng.uniforms("coarse", 3, 9, 9), size=side, mode="bicubic")
+    grain = rng.coarse_uniforms("grain", 3, side, side)
     return (
         (coarse * 0.9 + grain * 0.1)
         .clamp_(0, 1)

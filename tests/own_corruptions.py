@@ -15,9 +15,9 @@ def shade(images: Tensor, params: blemish.corruptions.severity.Params, draw: Ten
     return images * (1 - per_image(params["depth"], images) * (ramp - draw).abs())
 
 
-def draw_side(shape: blemish.Shape, params: blemish.corruptions.severity.Params, words: blemish.CounterRng) -> Tensor:
+def draw_side(shape: blemish.Shape, params: blemish.corruptions.severity.Params, rng: blemish.CounterRng) -> Tensor:
     """Where the light comes from."""
-    return words.uniforms("side", 1, 1, 1)
+    return rng.uniforms("side", 1, 1, 1)
 
 
 shaded = blemish.Corruption(

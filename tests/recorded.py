@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
-from blemish.corruptions.imagenet_c import blur, digital, noise, spatter, weather
+from blemish.corruptions import draws
+from blemish.corruptions.imagenet_c import blur, digital, weather
 from blemish.corruptions.severity import Params
 
 Recording = Mapping[str, NDArray[Any]]
@@ -27,24 +28,24 @@ def _standardised(array: NDArray[Any], mean: float, std: float) -> Tensor:
     return ((_chw(array).double() - mean) / std).float()
 
 
-def _additive(recording: Recording, params: Params, image: NDArray[np.uint8]) -> noise.Normals:
-    return noise.Normals(_standardised(recording["draw0_normal"], 0.0, float(params["sigma"])))
+def _additive(recording: Recording, params: Params, image: NDArray[np.uint8]) -> draws.Field:
+    return draws.Field(_standardised(recording["draw0_normal"], 0.0, float(params["sigma"])))
 
 
-def _counts(recording: Recording, params: Params, image: NDArray[np.uint8]) -> noise.Normals:
+def _counts(recording: Recording, params: Params, image: NDArray[np.uint8]) -> draws.Field:
     """The normal deviate at the middle of the recorded count's share of probability."""
     counts = recording["draw0_poisson"].astype(float)
     mean = image / 255.0 * float(params["photons"])
     # Ranks are taken from the nearer tail, where they keep their precision.
     below = 0.5 * (stats.poisson.cdf(counts - 1, mean) + stats.poisson.cdf(counts, mean))
     above = 0.5 * (stats.poisson.sf(counts - 1, mean) + stats.poisson.sf(counts, mean))
-    return noise.Normals(_chw(np.where(below < 0.5, stats.norm.ppf(below), stats.norm.isf(above))).float())
+    return draws.Field(_chw(np.where(below < 0.5, stats.norm.ppf(below), stats.norm.isf(above))).float())
 
 
-def _hits(recording: Recording, params: Params, image: NDArray[np.uint8]) -> noise.Ranks:
+def _hits(recording: Recording, params: Params, image: NDArray[np.uint8]) -> draws.Field:
     amount = float(params["amount"])
     hit = np.where(recording["draw1_salted"], amount / 4, amount * 3 / 4)
-    return noise.Ranks(_chw(np.where(recording["draw0_flipped"], hit, 1.0)).float())
+    return draws.Field(_chw(np.where(recording["draw0_flipped"], hit, 1.0)).float())
 
 
 def _offsets(recording: Recording, params: Params, image: NDArray[np.uint8]) -> blur.Offsets:
@@ -91,7 +92,7 @@ def _distortion(recording: Recording, params: Params, image: NDArray[np.uint8]) 
 
 
 def _specks(recording: Recording, params: Params, image: NDArray[np.uint8]) -> Any:
-    return spatter.Draw(_standardised(recording["draw0_normal"], float(params["mean"]), float(params["std"])))
+    return draws.Field(_standardised(recording["draw0_normal"], float(params["mean"]), float(params["std"])))
 
 
 def _nothing(recording: Recording, params: Params, image: NDArray[np.uint8]) -> tuple[()]:

@@ -100,6 +100,8 @@ class TestList:
         assert noise["family"] == "noise"
         assert noise["parameters"] == ["sigma"]
         assert noise["severities"]["imagenet"][2] == [0.18]  # published: severity 3 of ImageNet-C
+        assert noise["published"] == [1, 2, 3, 4, 5]
+        assert "Hendrycks and Dietterich" in noise["source"]
 
 
 class TestShow:

@@ -27,7 +27,7 @@ LIMIT = 4.5
 
 
 @pytest.fixture(scope="module")
-def words() -> CounterRng:
+def rng() -> CounterRng:
     return CounterRng(2024, as_ids(range(IDS)), "test")
 
 
@@ -45,22 +45,22 @@ def moments(values: np.ndarray, mean: float, variance: float, fourth: float) -> 
     ]
 
 
-def test_normals_follow_the_normal_law(words: CounterRng) -> None:
-    values = words.normals("normals", PER_ID).double().numpy().ravel()
+def test_normals_follow_the_normal_law(rng: CounterRng) -> None:
+    values = rng.normals("normals", PER_ID).double().numpy().ravel()
     assert np.abs(moments(values, 0, 1, 3.0)).max() < LIMIT
     assert stats.kstest(values, "norm").pvalue > 1e-5
 
 
 @pytest.mark.parametrize("kind", ["uniforms", "coarse_uniforms"])
-def test_uniforms_follow_the_uniform_law(words: CounterRng, kind: str) -> None:
-    values = getattr(words, kind)(kind, PER_ID).double().numpy().ravel()
+def test_uniforms_follow_the_uniform_law(rng: CounterRng, kind: str) -> None:
+    values = getattr(rng, kind)(kind, PER_ID).double().numpy().ravel()
     assert values.min() > 0
     assert values.max() < 1
     assert np.abs(moments(values, 0.5, 1 / 12, 1.8)).max() < LIMIT
     assert stats.kstest(values, "uniform").pvalue > 1e-5
 
 
-def test_extremes_are_as_rare_as_they_should_be(words: CounterRng) -> None:
+def test_extremes_are_as_rare_as_they_should_be(rng: CounterRng) -> None:
     """The largest of many uniforms: a bias of the outermost words, invisible in bytes and moments, shows here."""
     for kind, size in (("uniforms", 4000), ("raw", 4000)):
         values = getattr(CounterRng(9, as_ids(range(20_000)), "extremes"), kind)("x", size).double()
@@ -69,8 +69,8 @@ def test_extremes_are_as_rare_as_they_should_be(words: CounterRng) -> None:
             assert stats.kstest(extreme.numpy() ** size, "uniform").pvalue > 1e-4
 
 
-def test_bytes_and_bits_are_even(words: CounterRng) -> None:
-    raw = words.raw("bytes", PER_ID).numpy()
+def test_bytes_and_bits_are_even(rng: CounterRng) -> None:
+    raw = rng.raw("bytes", PER_ID).numpy()
     for position in range(4):
         counts = np.bincount(raw.view(np.uint8).reshape(-1, 4)[:, position], minlength=256)
         assert stats.chisquare(counts).pvalue > 1e-5
@@ -79,32 +79,32 @@ def test_bytes_and_bits_are_even(words: CounterRng) -> None:
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 4, 8, PER_ID // 4, PER_ID // 4 + 1, PER_ID // 2])
-def test_no_serial_correlation(words: CounterRng, lag: int) -> None:
+def test_no_serial_correlation(rng: CounterRng, lag: int) -> None:
     """Lags of a quarter matter because one hash makes four words that lie that far apart."""
-    z = words.normals("normals", PER_ID).double().numpy()
+    z = rng.normals("normals", PER_ID).double().numpy()
     product = z[:, lag:] * z[:, :-lag]
     assert abs(product.sum() / product.size**0.5) < LIMIT
 
 
 @pytest.mark.parametrize("lag", [1, 2, 7, 64])
-def test_no_correlation_between_images_or_bits(words: CounterRng, lag: int) -> None:
+def test_no_correlation_between_images_or_bits(rng: CounterRng, lag: int) -> None:
     raw = CounterRng(5, as_ids(range(20_000)), "ids").raw("x", 16).numpy().view(np.uint8)
     bits = np.unpackbits(raw, axis=1).astype(np.float32) * 2 - 1
     score = (bits[lag:] * bits[:-lag]).sum(0) / (len(bits) - lag) ** 0.5
     assert np.abs(score).max() < LIMIT + 1  # the largest of 512
-    z = words.normals("normals", PER_ID).double().numpy()
+    z = rng.normals("normals", PER_ID).double().numpy()
     product = z[lag:] * z[:-lag]
     assert abs(product.sum() / product.size**0.5) < LIMIT
 
 
-def test_streams_seeds_and_scopes_are_independent(words: CounterRng) -> None:
+def test_streams_seeds_and_scopes_are_independent(rng: CounterRng) -> None:
     others = [
-        words.normals("other", PER_ID),
-        CounterRng(2025, words.ids, "test").normals("normals", PER_ID),
-        CounterRng(2024, words.ids, "tesu").normals("normals", PER_ID),
-        CounterRng(2024, words.ids + 2**32, "test").normals("normals", PER_ID),
+        rng.normals("other", PER_ID),
+        CounterRng(2025, rng.ids, "test").normals("normals", PER_ID),
+        CounterRng(2024, rng.ids, "tesu").normals("normals", PER_ID),
+        CounterRng(2024, rng.ids + 2**32, "test").normals("normals", PER_ID),
     ]
-    z = words.normals("normals", PER_ID).double()
+    z = rng.normals("normals", PER_ID).double()
     for other in others:
         assert abs(float((z * other.double()).sum()) / COUNT**0.5) < LIMIT
 
@@ -127,16 +127,16 @@ def test_values_do_not_depend_on_the_batch(ids: list[int], seed: int, count: int
         assert torch.equal(alone, batch[:1])
 
 
-def test_integers_are_uniform_and_in_range(words: CounterRng) -> None:
-    values = words.integers("die", 10_000, high=6)
+def test_integers_are_uniform_and_in_range(rng: CounterRng) -> None:
+    values = rng.integers("die", 10_000, high=6)
     assert values.min() == 0
     assert values.max() == 5
     assert stats.chisquare(torch.bincount(values.flatten()).numpy()).pvalue > 1e-5
 
 
 def test_permutations_are_uniform() -> None:
-    words = CounterRng(0, as_ids(range(24_000)))
-    order = words.permutations("p", 4)
+    rng = CounterRng(0, as_ids(range(24_000)))
+    order = rng.permutations("p", 4)
     assert torch.equal(order.sort(1).values, torch.arange(4).expand(24_000, 4))
     code = (order * torch.tensor([64, 16, 4, 1])).sum(1)
     assert stats.chisquare(torch.unique(code, return_counts=True)[1].numpy(), axis=None).pvalue > 1e-5

@@ -39,6 +39,14 @@ def corruption(request: pytest.FixtureRequest) -> blemish.Corruption:
     return skip_without_files(blemish.catalog[request.param])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_source_and_the_published_severities_are_stated(name: str) -> None:
+    corruption = blemish.catalog[name]
+    assert corruption.source
+    published = {"noc": "1-5", "syn2nat": (5,)}.get(corruption.family, (1, 2, 3, 4, 5))
+    assert corruption.severities == published
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_shape_type_and_input(corruption: blemish.Corruption, channels: int, size: tuple[int, int]) -> None:

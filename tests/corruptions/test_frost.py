@@ -135,9 +135,9 @@ class TestDrawn:
         assert (drawn.family, drawn.table.rows) == (frost.family, frost.table.rows)
         assert drawn.files is None
         images = pictures(4, 3, 64, 64)
-        words = blemish.CounterRng(3, torch.arange(4), drawn.stream or "")
+        rng = blemish.CounterRng(3, torch.arange(4), drawn.stream or "")
         params = drawn.table.at([3.0] * 4, "imagenet64")
-        both = [unit.draw(blemish.Shape.of(images), params, words) for unit in (drawn, frost)]
+        both = [unit.draw(blemish.Shape.of(images), params, rng) for unit in (drawn, frost)]
         assert torch.equal(both[0].texture, both[1].texture)
         assert not torch.equal(drawn(images, severity=3), frost(images, severity=3))
 

@@ -9,10 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption, no_draw
+from blemish.corruptions.base import no_draw
 from blemish.corruptions.noc import NOC
-from blemish.corruptions.noc import geometry as noc_geometry
-from blemish.corruptions.noc import light as noc_light
 from blemish.corruptions.noc import shapes as noc_shapes
 from blemish.corruptions.noc import texture as noc_texture
 from blemish.ops.hue import turn_hue
@@ -383,10 +381,3 @@ def test_random_choices_come_from_the_image_and_the_seed_only() -> None:
     for unit in NOC:
         one, two = (unit(images, severity=3, seed=seed) for seed in (0, 1))
         assert torch.equal(one, two) == (unit.draw is no_draw), unit.name
-
-
-def test_families_of_modules_cover_the_catalogue() -> None:
-    modules = (noc_geometry, noc_light, noc_shapes, noc_texture)
-    named = [getattr(module, name) for module in modules for name in module.__all__]
-    assert all(isinstance(unit, Corruption) for unit in named)
-    assert {unit.name for unit in named} == {unit.name for unit in NOC}

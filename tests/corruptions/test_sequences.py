@@ -11,7 +11,7 @@ from PIL import Image
 from scipy import ndimage
 from torch import Tensor
 
-from blemish.corruptions.imagenet_c.noise import Normals
+from blemish.corruptions.draws import Field
 from blemish.corruptions.imagenet_p import sequence as sequences_base
 from blemish.corruptions.imagenet_p import sequences
 from blemish.ops.levels import unit_range
@@ -256,5 +256,5 @@ class TestFilters:
         images = pictures(1, 3, 16, 16)
         scene = sequences_base.Scene(images, sequences_base.Window(0, 0, 16, 16))
         member = sequences["p:gaussian_noise"]
-        out = member.render(scene, {"sigma": 0.1}, Normals(torch.ones(1, 3, 16, 16)), 1)
+        out = member.render(scene, {"sigma": 0.1}, Field(torch.ones(1, 3, 16, 16)), 1)
         assert torch.allclose(out, unit_range(images) + 0.1)

@@ -18,12 +18,11 @@ from hypothesis import given, settings
 
 import blemish
 from blemish.core.rng import CounterRng, as_ids
-from blemish.corruptions import severity as module
-from blemish.corruptions.severity import SeverityTable, check_severity, preset_sizes
+from blemish.corruptions import severity
+from blemish.corruptions.severity import SeverityTable, check_severity
 from conftest import SHARED
 from pictures import pictures
 
-INSIDE = Path(module.__file__).parent / "imagenet_c" / "imagenet_c.json"
 FACTS = SHARED / "facts" / "imagenet_c_parameters.json"
 
 NAMES = [
@@ -74,12 +73,11 @@ def row(name: str, level: float, preset: str = "imagenet") -> list[float]:
     return [float(values[0]) for key, values in params.items() if key != "texture_scale"]
 
 
-@pytest.mark.parametrize("path", [INSIDE, FACTS], ids=["inside", "facts"])
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", NAMES)
-def test_published_rows_come_out_untouched(name: str, preset: str, path: Path) -> None:
+def test_published_rows_come_out_untouched(name: str, preset: str) -> None:
     """Bit for bit, alone and beside each other, for all 19 corruptions, 4 presets and 5 severities."""
-    published = tables(path)
+    published = tables(FACTS)
     assert published["_image_size"] == PRESETS
     assert sorted(published["parameters"]) == sorted(NAMES)
     table = blemish.catalog[name].table
@@ -161,12 +159,12 @@ def test_fractional_severities_by_hand(name: str, level: float) -> None:
 def test_glass_moves_pixels_by_one_at_least() -> None:
     """At ½ the distance is rounded to 0 and there is one pass, which goes to −1 … 0; at ¼ there is none."""
     glass = blemish.catalog["glass_blur"]
-    words = CounterRng(0, as_ids([0]), "glass_blur")
+    rng = CounterRng(0, as_ids([0]), "glass_blur")
     assert row("glass_blur", 0.5) == [0.35, 0, 1]
-    moved = glass.draw(blemish.Shape(3, 32, 32), glass.table.at([0.5], "imagenet"), words)
+    moved = glass.draw(blemish.Shape(3, 32, 32), glass.table.at([0.5], "imagenet"), rng)
     for offsets in moved:
         assert sorted(set(offsets.flatten().tolist())) == [-1, 0]
-    still = glass.draw(blemish.Shape(3, 32, 32), glass.table.at([0.25], "imagenet"), words)
+    still = glass.draw(blemish.Shape(3, 32, 32), glass.table.at([0.25], "imagenet"), rng)
     assert not any(offsets.any() for offsets in still)
 
 
@@ -275,13 +273,35 @@ def test_a_users_table_follows_the_same_rules() -> None:
         table.at([1], "unused")
 
 
+def test_ways_of_writing_a_table() -> None:
+    """Every value; from the identity to severity 5; or the identity and a range from severity 1 to 5."""
+    levels = [0, 1, 3, 5]
+    listed = SeverityTable.of(width=(0, 1, 4, 9, 16, 25))
+    assert listed.at(levels, "any")["width"].tolist() == [0, 1, 9, 25]
+    linear = SeverityTable.linear(gain=(1, 6), share=(0, 0.5))
+    assert linear.at(levels, "any")["gain"].tolist() == pytest.approx([1, 2, 4, 6])
+    assert linear.at(levels, "any")["share"].tolist() == pytest.approx([0, 0.1, 0.3, 0.5])
+    between = SeverityTable.between(count=(0, 10, 15), rounded=("count",))
+    assert between.at([0, 1, 2, 3, 5], "any")["count"].tolist() == [0, 10, 11, 12, 15]  # 11.25 and 12.5, rounded
+
+
+def test_a_preset_without_rows_has_those_of_imagenet() -> None:
+    table = SeverityTable.by_preset(
+        ("a", "b"), imagenet=[(n, 2 * n) for n in range(6)], cifar=[(n, 0) for n in range(6)]
+    )
+    assert dict(table.sizes) == PRESETS
+    assert table.rows["inception"] == table.rows["imagenet64"] == table.rows["imagenet"]
+    assert table.rows["imagenet"][5] == (5.0, 10.0)
+    assert table.rows["cifar"][5] == (5.0, 0.0)
+
+
 def test_a_table_cannot_be_changed() -> None:
     """Corruptions share tables, and all of ImageNet-C's share the sizes of the presets."""
     sizes = {"small": 100, "large": 300}
     table = replace(own_table(), sizes=sizes)
     sizes["small"] = 1000
     assert table.sizes == {"small": 100, "large": 300}
-    for mapping in (table.sizes, table.rows, blemish.catalog["fog"].table.sizes, preset_sizes()):
+    for mapping in (table.sizes, table.rows, blemish.catalog["fog"].table.sizes, severity.PRESETS):
         with pytest.raises(TypeError, match="does not support item assignment"):
             mapping["small"] = 1  # type: ignore[index]
         with pytest.raises(TypeError, match="does not support item deletion"):

@@ -23,11 +23,12 @@ from torch import Tensor
 
 import blemish
 from blemish.corruptions.base import no_draw
-from blemish.corruptions.syn2nat.colour import COLOUR_CANDIDATES
-from blemish.corruptions.syn2nat.weather import WEATHER_CANDIDATES
+from blemish.corruptions.syn2nat.colour import COLOURS
+from blemish.corruptions.syn2nat.noise import NOISES
+from blemish.corruptions.syn2nat.weather import WEATHER
 from pictures import pictures
 
-UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in (*COLOUR_CANDIDATES, *WEATHER_CANDIDATES)}
+UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in (*COLOURS, *NOISES, *WEATHER)}
 IMAGES = {"image0": "imagenet_c_224.npz", "image1": "ccc_224.npz"}
 DRAWS = 60
 

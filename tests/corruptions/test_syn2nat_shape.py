@@ -15,10 +15,10 @@ import blemish
 from blemish.corruptions.syn2nat import blur as candidates_blur
 from blemish.corruptions.syn2nat import shape as candidates_shape
 from blemish.corruptions.syn2nat import warp as candidates_warp
-from blemish.corruptions.syn2nat.shape import SHAPE_CANDIDATES
 from pictures import pictures
 
-UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in SHAPE_CANDIDATES}
+TWENTY = (*candidates_blur.BLURS, *candidates_shape.OCCLUSIONS, *candidates_warp.WARPS)
+UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in TWENTY}
 
 # The originals' names in the recorded statistics, where they are not ours in camel case.
 RECORDED_AS = {"affine": "Affines", "translate": "Transpose"}
@@ -107,7 +107,7 @@ def test_what_is_not_random_is_the_original_to_the_last_recorded_digit(
 
 def test_there_are_twenty() -> None:
     assert len(UNITS) == 20
-    assert all(unit.family == "syn2nat" and unit.name.startswith("syn2nat:") for unit in SHAPE_CANDIDATES)
+    assert all(unit.family == "syn2nat" and unit.name.startswith("syn2nat:") for unit in TWENTY)
 
 
 def zeros(*shape: int) -> Tensor:
@@ -123,7 +123,7 @@ NEUTRAL: dict[str, Any] = {
     "optical_distortion": candidates_warp.Lens(zeros(), zeros(2)),
     "grid_distortion": candidates_warp.Stretch(zeros(5) + 1, zeros(5) + 1),
     "blur": candidates_blur.Kernel(zeros()),
-    "gaussian_blur": candidates_blur.Spread(zeros()),
+    "gaussian_blur": candidates_blur.Kernel(zeros()),
     "median_blur": candidates_blur.Kernel(zeros()),
     "motion_blur": candidates_blur.Line(zeros(2, 2)),
     "cutout": candidates_shape.Holes(*(zeros(1) for _ in range(4))),
@@ -172,10 +172,10 @@ def test_a_line_kernel_is_a_mean() -> None:
 @pytest.mark.parametrize("name", ["blur", "gaussian_blur", "median_blur", "motion_blur"])
 def test_kernels_grow_with_the_image_and_shrink_with_severity(name: str) -> None:
     unit = UNITS[name]
-    words = blemish.CounterRng(0, torch.arange(50), unit.name)
+    rng = blemish.CounterRng(0, torch.arange(50), unit.name)
 
     def drawn(severity: float, side: int) -> Tensor:
-        (values,) = unit.draw(blemish.Shape(3, side, side), unit.table.at([severity] * 50, "any"), words)
+        (values,) = unit.draw(blemish.Shape(3, side, side), unit.table.at([severity] * 50, "any"), rng)
         return torch.as_tensor(values)
 
     torch.testing.assert_close(drawn(5, 448), 2 * drawn(5, 224))

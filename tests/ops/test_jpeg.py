@@ -8,9 +8,7 @@ reference's pixels were recorded; nothing is stored in this file.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin
 from torch import Tensor
 
+import blemish
 from blemish.ops import jpeg
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip, jpeg_torch, quantisation_tables
 
@@ -152,8 +151,7 @@ def test_fifteen_bits_round_red_as_sixteen_do() -> None:
 
 def published_quality(preset: str, severity: float) -> int:
     """Between severities as in CCC: linear from quality 85 at severity 0, then rounded to the nearest whole number."""
-    text = resources.files("blemish.corruptions.imagenet_c").joinpath("imagenet_c.json").read_text(encoding="utf-8")
-    rows = [85.0, *(row[0] for row in json.loads(text)[preset]["jpeg_compression"])]
+    rows = [row[0] for row in blemish.catalog["jpeg_compression"].table.rows[preset]]
     return round(float(np.interp(severity, range(6), rows)))
 
 

@@ -12,7 +12,7 @@ from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
-from blemish.corruptions.severity import preset_sizes
+from blemish.corruptions.severity import PRESETS
 
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
 
@@ -51,8 +51,8 @@ class Protocol:
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_seed(self.seed)
-        if self.preset is not None and self.preset not in preset_sizes():
-            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(preset_sizes())}")
+        if self.preset is not None and self.preset not in PRESETS:
+            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
         if self.storage not in STORAGES:
             raise InputError(f"unknown storage {self.storage!r}; expected {' or '.join(STORAGES)}")
         for what, side in (("resize", self.resize), ("crop", self.crop)):

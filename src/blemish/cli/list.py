@@ -50,9 +50,11 @@ def _entry(corruption: Corruption) -> dict[str, object]:
         "name": corruption.name,
         "family": corruption.family,
         "description": corruption.description,
+        "source": corruption.source,
         "version": corruption.version,
         "parameters": list(table.names),
         # Row 0 of a table is the identity, whose parameters may be infinite; published severities start at 1.
+        "published": corruption.severities,
         "severities": {preset: [list(row) for row in rows[1:]] for preset, rows in table.rows.items()},
     }
 

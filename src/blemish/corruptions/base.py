@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,14 @@ from blemish.core.errors import InputError, brief
 from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape, check_dense
 from blemish.corruptions.precision import full_precision
-from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, is_truth, severity_text
+from blemish.corruptions.severity import (
+    MAX_SEVERITY,
+    PUBLISHED_SIDE,
+    Params,
+    SeverityTable,
+    is_truth,
+    severity_text,
+)
 from blemish.ops.fused import kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import to_device
@@ -28,6 +35,7 @@ __all__ = [
     "no_draw",
     "per_image",
     "quantise",
+    "side_scale",
 ]
 
 MIN_SIDE = 8
@@ -48,17 +56,22 @@ def per_image(values: Tensor, images: Tensor) -> Tensor:
     return to_device(values, images.device, torch.float32).view(-1, 1, 1, 1)
 
 
+def side_scale(height: int, width: int) -> float:
+    """What a pixel of the published size measures in an image of this size: the shorter side counts."""
+    return min(height, width) / PUBLISHED_SIDE
+
+
 def quantise(images: Tensor) -> Tensor:
     """Float images in [0, 1] to uint8 by truncation, as the reference does; overwrites its input."""
     fused = kernels_for(images.device)
     if fused is not None:
-        found: Tensor = fused.quantised(images, _SLACK)
-        return found
+        levels: Tensor = fused.quantised(images, _SLACK)
+        return levels
     slack = torch.full((), _SLACK, device=images.device, dtype=torch.float32)
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def no_draw(shape: Shape, params: Params, words: CounterRng) -> tuple[()]:
+def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
 
@@ -78,13 +91,16 @@ class Files(Protocol):
 class Corruption:
     """A named corruption of images.
 
-    ``draw(shape, params, words)`` makes the random part for a batch, ``apply(images, params, draw)`` is deterministic.
+    ``draw(shape, params, rng)`` makes the random part for a batch, ``apply(images, params, draw)`` is deterministic.
     Both see one parameter value per image. ``apply`` takes and returns float32 in [0, 1] (results may leave the range:
     quantising clips), or uint8 when ``uint8_io`` is set; it must not write to its input unless ``uint8_io`` is
-    unset, in which case the images are its own to overwrite. Parameters in ``shared`` are equal within one call. Where
-    lower severities have no meaning, ``only_severity`` names the one there is, besides 0. ``stream`` names the random
-    streams if they are another corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption
-    that it imitates, beside which it is left out of what is meant by default.
+    unset, in which case the images are its own to overwrite.
+
+    ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
+    ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
+    ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
+    corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates, beside
+    which it is left out of what is meant by default.
     """
 
     name: str
@@ -93,6 +109,9 @@ class Corruption:
     table: SeverityTable
     apply: Callable[[Tensor, Params, Any], Tensor]
     draw: Callable[[Shape, Params, CounterRng], Any] = no_draw
+    _: KW_ONLY
+    severities: Sequence[float] | str = (1, 2, 3, 4, 5)
+    source: str = ""
     shared: tuple[str, ...] = ()
     only_severity: float | None = None
     uint8_io: bool = False
@@ -128,8 +147,8 @@ class Corruption:
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
             for rows in self._parts(images, levels, params):
                 part = {name: values[rows] for name, values in params.items()}
-                words = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
-                result = self.render(images[rows], part, self.draw(Shape.of(images), part, words))
+                rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
+                result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
 
@@ -192,8 +211,8 @@ def check_images(images: Tensor) -> None:
         raise InputError(f"images of type {images.dtype}; expected uint8, or float in [0, 1]")
     low, high = (float(v) for v in images.detach().aminmax())
     if not (low >= 0 and high <= 1):
-        found = "not-a-number values" if low != low or high != high else f"values in [{low:g}, {high:g}]"
-        raise InputError(f"float images with {found}; expected all in [0, 1] (divide 0–255 levels by 255)")
+        values = "not-a-number values" if low != low or high != high else f"values in [{low:g}, {high:g}]"
+        raise InputError(f"float images with {values}; expected all in [0, 1] (divide 0–255 levels by 255)")
 
 
 def as_severities(severity: float | Sequence[float] | Tensor, count: int) -> Tensor:

@@ -83,10 +83,9 @@ class _Sequence:
 
     links: tuple[_Link, ...]
 
-    def draw(self, shape: Shape, params: Params, words: CounterRng) -> tuple[Any, ...]:
+    def draw(self, shape: Shape, params: Params, rng: CounterRng) -> tuple[Any, ...]:
         return tuple(
-            link.corruption.draw(shape, _share(params, i), words.scoped(link.stream))
-            for i, link in enumerate(self.links)
+            link.corruption.draw(shape, _share(params, i), rng.scoped(link.stream)) for i, link in enumerate(self.links)
         )
 
     @property

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,17 +14,21 @@ from blemish.core.errors import InputError, brief
 
 __all__ = [
     "MAX_SEVERITY",
+    "PRESETS",
+    "PUBLISHED_SIDE",
     "Params",
     "SeverityTable",
     "check_severity",
-    "imagenet_c_table",
     "is_truth",
     "nearest_preset",
-    "preset_sizes",
+    "nearest_size",
     "severity_text",
 ]
 
 MAX_SEVERITY = 5
+
+PUBLISHED_SIDE = 224
+"""The side of the images for which settings without presets were published."""
 
 Params = Mapping[str, Tensor]
 """Parameter name to one float64 value per image, on the CPU."""
@@ -84,6 +85,24 @@ class _Fixed(Mapping[str, _Value]):
         return repr(self._entries)
 
 
+PRESETS: Mapping[str, int] = _Fixed({"imagenet": 224, "inception": 299, "imagenet64": 64, "cifar": 32})
+"""The presets of ImageNet-C and the image side each was made for."""
+
+
+def nearest_size(sizes: Mapping[str, int], height: int, width: int) -> str:
+    """The name whose size is nearest to the shorter side; the smaller one when two are equally near."""
+    return min(sizes, key=lambda name: (abs(sizes[name] - min(height, width)), sizes[name]))
+
+
+def nearest_preset(height: int, width: int) -> str:
+    """The ImageNet-C preset used for images of this size unless another is named.
+
+    >>> nearest_preset(224, 224), nearest_preset(32, 32), nearest_preset(480, 640)
+    ('imagenet', 'cifar', 'inception')
+    """
+    return nearest_size(PRESETS, height, width)
+
+
 @dataclass(frozen=True)
 class SeverityTable:
     """Rows 0 … 5 of parameters for each preset; row 0 is (the limit of) the identity.
@@ -103,16 +122,62 @@ class SeverityTable:
         object.__setattr__(self, "rows", _Fixed(self.rows))
         object.__setattr__(self, "sizes", _Fixed(self.sizes))
 
+    @classmethod
+    def of(cls, *, rounded: Sequence[str] = (), **parameters: Sequence[float]) -> SeverityTable:
+        """Every parameter's values at severities 0 … 5, for images of any size.
+
+        >>> SeverityTable.of(width=(0, 0.02, 0.05, 0.1, 0.2, 0.3)).at([2.5], "any")["width"].tolist()
+        [0.07500000000000001]
+        """
+        rows = tuple(tuple(float(v[s]) for v in parameters.values()) for s in range(MAX_SEVERITY + 1))
+        return cls(tuple(parameters), {"any": rows}, {"any": PUBLISHED_SIDE}, rounded=frozenset(rounded))
+
+    @classmethod
+    def linear(cls, **parameters: tuple[float, float]) -> SeverityTable:
+        """Every parameter's value at severity 0, the identity, and at 5; linear between."""
+        shares = [severity / MAX_SEVERITY for severity in range(MAX_SEVERITY + 1)]
+        columns = {name: [(1 - s) * a + s * b for s in shares] for name, (a, b) in parameters.items()}
+        return cls.of(rounded=(), **columns)
+
+    @classmethod
+    def between(cls, *, rounded: Sequence[str] = (), **parameters: tuple[float, float, float]) -> SeverityTable:
+        """Every parameter's value at severity 0, the identity, and the range from severity 1 to 5; linear within it."""
+        columns = {}
+        for name, (identity, low, high) in parameters.items():
+            step = (high - low) / (MAX_SEVERITY - 1)
+            columns[name] = (identity, *(low + i * step for i in range(MAX_SEVERITY - 1)), high)
+        return cls.of(rounded=rounded, **columns)
+
+    @classmethod
+    def by_preset(
+        cls,
+        names: tuple[str, ...],
+        *,
+        imagenet: Sequence[float] | Sequence[Sequence[float]],
+        rounded: Sequence[str] = (),
+        reciprocal: Sequence[str] = (),
+        **rows: Sequence[float] | Sequence[Sequence[float]],
+    ) -> SeverityTable:
+        """Rows 0 … 5 of these parameters for ImageNet-C's presets; one without rows of its own has those of imagenet.
+
+        A row of a single parameter is its number.
+        """
+        chosen = {preset: rows.get(preset, imagenet) for preset in PRESETS}
+        floats = {
+            preset: tuple(tuple(map(float, row if isinstance(row, Sequence) else [row])) for row in table)
+            for preset, table in chosen.items()
+        }
+        return cls(names, floats, PRESETS, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
+
     def preset(self, height: int, width: int) -> str:
         """The preset whose image size is nearest to the shorter side; the smaller one when two are equally near."""
-        side = min(height, width)
-        return min(self.rows, key=lambda name: (abs(self.sizes[name] - side), self.sizes[name]))
+        return nearest_size({name: self.sizes[name] for name in self.rows}, height, width)
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
         """The parameters of each image for a severity per image. A table without presets serves for all of them."""
         if preset not in self.rows:
-            if len(self.rows) > 1 or preset not in preset_sizes():
-                known = self.rows if len(self.rows) > 1 else preset_sizes()
+            if len(self.rows) > 1 or preset not in PRESETS:
+                known = self.rows if len(self.rows) > 1 else PRESETS
                 raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(known)}")
             (preset,) = self.rows
         levels = np.asarray(severity, dtype=np.float64)[:, None]  # NumPy, because so few numbers are all overhead
@@ -129,40 +194,3 @@ class SeverityTable:
         whole = [name in self.rounded for name in self.names]
         values[:, whole] = np.rint(values[:, whole])
         return dict(zip(self.names, torch.from_numpy(np.ascontiguousarray(values.T)), strict=True))
-
-
-@lru_cache(maxsize=1)
-def _published() -> dict[str, Any]:
-    text = resources.files("blemish.corruptions.imagenet_c").joinpath("imagenet_c.json").read_text(encoding="utf-8")
-    tables: dict[str, Any] = json.loads(text)
-    return tables
-
-
-def imagenet_c_table(
-    name: str, identity: Sequence[float], *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = ()
-) -> SeverityTable:
-    """The published rows of an ImageNet-C corruption in all four presets, on top of an identity row."""
-    published, sizes = _published(), preset_sizes()
-    rows = {
-        preset: (tuple(map(float, identity)), *(tuple(map(float, row)) for row in published[preset][name]))
-        for preset in sizes
-    }
-    names = tuple(published["parameters"][name])
-    return SeverityTable(names, rows, sizes, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
-
-
-@lru_cache(maxsize=1)
-def preset_sizes() -> Mapping[str, int]:
-    """The presets of ImageNet-C and the image side each was made for."""
-    return _Fixed[int](_published()["_image_size"])
-
-
-def nearest_preset(height: int, width: int) -> str:
-    """The ImageNet-C preset used for images of this size unless another is named.
-
-    >>> nearest_preset(224, 224), nearest_preset(32, 32), nearest_preset(480, 640)
-    ('imagenet', 'cifar', 'inception')
-    """
-    sizes = preset_sizes()
-    side = min(height, width)
-    return min(sizes, key=lambda name: (abs(sizes[name] - side), sizes[name]))

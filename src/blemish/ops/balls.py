@@ -16,32 +16,32 @@ __all__ = ["Norm", "exact_k_mask", "in_ball"]
 Norm = Literal["l1", "l2", "linf"]
 
 
-def in_ball(words: CounterRng, norm: Norm, *shape: int, name: str = "ball") -> Tensor:
+def in_ball(rng: CounterRng, norm: Norm, *shape: int, name: str = "ball") -> Tensor:
     """One point per image, float32 of this shape, uniform in the unit ball of the norm.
 
     L_∞: independent uniforms. L_2: a normal direction at radius u^(1/d). L_1: exponential spacings with random signs,
     the first d of d + 1 exponentials over the sum of all.
     """
     if norm == "linf":
-        return words.uniforms(name, *shape).mul_(2).sub_(1)
+        return rng.uniforms(name, *shape).mul_(2).sub_(1)
     dimensions = math.prod(shape)
     if norm == "l2":
-        direction = words.normals(name, dimensions)
-        radius = words.uniforms(f"{name} radius", 1).to(torch.float64).pow(1 / dimensions)
+        direction = rng.normals(name, dimensions)
+        radius = rng.uniforms(f"{name} radius", 1).to(torch.float64).pow(1 / dimensions)
         length = direction.to(torch.float64).square().sum(1, keepdim=True).sqrt()
         return (direction * (radius / length).to(torch.float32)).view(-1, *shape)
-    signed = words.uniforms(name, dimensions).mul_(2).sub_(1)
+    signed = rng.uniforms(name, dimensions).mul_(2).sub_(1)
     spacing = signed.abs().log_().neg_()  # the size of a symmetric uniform is uniform, and its sign independent
-    last = words.uniforms(f"{name} last", 1).log_().neg_()
+    last = rng.uniforms(f"{name} last", 1).log_().neg_()
     total = spacing.to(torch.float64).sum(1, keepdim=True) + last
     return spacing.copysign_(signed).div_(total.to(torch.float32)).view(-1, *shape)
 
 
-def exact_k_mask(words: CounterRng, count: Tensor, *shape: int, name: str = "few") -> Tensor:
+def exact_k_mask(rng: CounterRng, count: Tensor, *shape: int, name: str = "few") -> Tensor:
     """A bool mask per image with exactly count[b] places set, all choices equally likely; `count` lives on the CPU."""
     size = math.prod(shape)
     # Distinct keys, so that exactly so many lie below the bound: 32 random bits, then the place.
-    keys = (words.raw(name, size).to(torch.int64) << 31) + torch.arange(size, device=words.device)
+    keys = (rng.raw(name, size).to(torch.int64) << 31) + torch.arange(size, device=rng.device)
     place = (count.to(torch.int64) - 1).clamp(min=0)
     if keys.device.type == "cpu":  # one selection per image costs a tenth of a sort
         found = [np.partition(row, index)[index] for row, index in zip(keys.numpy(), place.tolist(), strict=True)]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-__all__ = ["luminance", "scale_saturation"]
+__all__ = ["LUMINANCE", "luminance", "scale_saturation"]
+
+LUMINANCE = (0.299, 0.587, 0.114)
+"""What red, green and blue contribute to luminance (ITU-R BT.601)."""
 
 
 def luminance(images: Tensor) -> Tensor:
     """ITU-R BT.601 luminance, (B, 1, H, W); a copy of images that have one channel."""
     if images.shape[1] == 1:
         return images.clone()
-    red, green, blue = images[:, :1], images[:, 1:2], images[:, 2:]
-    return (red * 0.299).add_(green, alpha=0.587).add_(blue, alpha=0.114)
+    r, g, b = LUMINANCE
+    return (images[:, :1] * r).add_(images[:, 1:2], alpha=g).add_(images[:, 2:], alpha=b)
 
 
 def scale_saturation(images: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

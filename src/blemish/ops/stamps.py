@@ -8,7 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["Inside", "covered", "covered_index", "times_covered", "topmost"]
+from blemish.ops.transfer import to_device
+
+__all__ = ["Inside", "covered", "covered_index", "pixels_between", "times_covered", "topmost"]
 
 Inside = Callable[[Tensor, Tensor], Tensor]
 """Whether a pixel that lies (down, right) of a shape's centre, in pixels, belongs to the shape."""
@@ -69,3 +71,10 @@ def topmost(index: Tensor, height: int, width: int) -> Tensor:
     rank = torch.arange(1, index.shape[1] + 1, device=index.device)[:, None].expand_as(index).flatten(1)
     canvas = _canvas(index, height, width, torch.int64)
     return _plane(canvas.scatter_reduce_(1, index.flatten(1), rank, "amax"), height, width)
+
+
+def pixels_between(start: Tensor, stop: Tensor, count: int, device: torch.device) -> Tensor:
+    """Which of `count` pixels lie in start … stop − 1, bool (…, count) on the device, for bounds (…) on the CPU."""
+    first, last = (to_device(bound, device, torch.float32)[..., None] for bound in (start, stop))
+    pixels = torch.arange(count, device=device)
+    return (pixels >= first) & (pixels < last)

@@ -27,10 +27,10 @@ _COUNT, _SIDE = 5, 512
 def _drawn() -> tuple[Tensor, ...]:
     """Five sheets of ice: fern crystals over a clouded film, in the blues and whites of frost."""
     count = _COUNT
-    words = CounterRng(0, as_ids(range(count)), "frost-texture")
-    wobble = [words.coarse_uniforms(f"film {n}", 3, n, n).mul_(2).sub_(1) for n in plasma_sizes(_SIDE)]
+    rng = CounterRng(0, as_ids(range(count)), "frost-texture")
+    wobble = [rng.coarse_uniforms(f"film {n}", 3, n, n).mul_(2).sub_(1) for n in plasma_sizes(_SIDE)]
     film = plasma(wobble, torch.full((count,), 1.8, dtype=torch.float64))
-    ferns = _ferns(words)
+    ferns = _ferns(rng)
     glow = gaussian_blur(ferns, torch.full((count,), 4.0, dtype=torch.float64), border="reflect")
     # Light from one side gives the crystals relief.
     relief = ferns - ferns.roll((2, 2), (-2, -1))
@@ -39,10 +39,10 @@ def _drawn() -> tuple[Tensor, ...]:
     return tuple((ice * tint).clamp_(0, 1).mul_(255).to(torch.uint8))
 
 
-def _ferns(words: CounterRng) -> Tensor:
+def _ferns(rng: CounterRng) -> Tensor:
     """How densely crystals cover each pixel, 0 … 1: stems with side needles at 60° that shorten towards the tip."""
     count, stems = _COUNT, 460
-    heading, turn, size, x, y = words.uniforms("stems", 5, stems, 1, 1).to(torch.float64).unbind(1)
+    heading, turn, size, x, y = rng.uniforms("stems", 5, stems, 1, 1).to(torch.float64).unbind(1)
     # Neighbouring stems grow in similar directions.
     angle = 2 * math.pi * (x + y + 0.6 * heading) + 0.5 * turn
     length = 16 + 74 * size**2

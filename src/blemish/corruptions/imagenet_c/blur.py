@@ -13,7 +13,8 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
-from blemish.corruptions.severity import Params, imagenet_c_table
+from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.filters import border_index, convolve, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.levels import unit_range
@@ -68,17 +69,17 @@ class Offsets(NamedTuple):
     dx: Tensor
 
 
-def _draw_glass(shape: Shape, params: Params, words: CounterRng) -> Offsets:
+def _draw_glass(shape: Shape, params: Params, rng: CounterRng) -> Offsets:
     passes = max(1, int(params["iterations"].max()))
-    side = 2 * to_device(params["max_delta"].clamp(min=1), words.device, torch.float32).view(-1, 1, 1, 1)
+    side = 2 * to_device(params["max_delta"].clamp(min=1), rng.device, torch.float32).view(-1, 1, 1, 1)
     # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
-    ranks = [words.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
+    ranks = [rng.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
     place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
     down = (place / side).floor_()
     right = place.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
     if not bool(active.all()):
-        down, right = (torch.where(to_device(active, words.device), v, side / 2) for v in (down, right))
+        down, right = (torch.where(to_device(active, rng.device), v, side / 2) for v in (down, right))
     return Offsets(*((v - side / 2).to(torch.int8) for v in (down, right)))
 
 
@@ -110,8 +111,8 @@ class Angle(NamedTuple):
     degrees: Tensor
 
 
-def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Angle:
-    return Angle(words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
+def _draw_motion(shape: Shape, params: Params, rng: CounterRng) -> Angle:
+    return Angle(rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
 
 
 def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,41 +142,76 @@ gaussian_blur = Corruption(
     name="gaussian_blur",
     family="blur",
     description="Blurs with a Gaussian.",
-    table=imagenet_c_table("gaussian_blur", [0]),
+    table=SeverityTable.by_preset(
+        ("sigma",),
+        imagenet=(0, 1, 2, 3, 4, 6),
+        inception=(0, 1.5, 2.5, 3.5, 4.5, 6.5),
+        imagenet64=(0, 0.5, 0.75, 1, 1.25, 1.5),
+        cifar=(0, 0.4, 0.6, 0.7, 0.8, 1),
+    ),
     apply=_gaussian,
+    source=SOURCE,
 )
 
 defocus_blur = Corruption(
     name="defocus_blur",
     family="blur",
     description="Blurs with a disk, like a lens out of focus.",
-    table=imagenet_c_table("defocus_blur", [0, 0]),
+    table=SeverityTable.by_preset(
+        ("radius", "alias_blur"),
+        imagenet=((0, 0), (3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+        inception=((0, 0), (4, 0.1), (5, 0.5), (7, 0.5), (10, 0.5), (12, 0.5)),
+        imagenet64=((0, 0), (0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
+        cifar=((0, 0), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
+    ),
     apply=_defocus,
+    source=SOURCE,
 )
 
 glass_blur = Corruption(
     name="glass_blur",
     family="blur",
     description="Moves pixels about within a small distance, like frosted glass.",
-    table=imagenet_c_table("glass_blur", [0, 0, 0], rounded=["max_delta", "iterations"]),
+    table=SeverityTable.by_preset(
+        ("sigma", "max_delta", "iterations"),
+        imagenet=((0, 0, 0), (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+        inception=((0, 0, 0), (0.8, 1, 3), (1, 3, 1), (1.1, 2, 4), (1.2, 4, 2), (1.6, 5, 2)),
+        imagenet64=((0, 0, 0), (0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
+        cifar=((0, 0, 0), (0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+        rounded=("max_delta", "iterations"),
+    ),
     draw=_draw_glass,
     apply=_glass,
+    source=SOURCE,
 )
 
 motion_blur = Corruption(
     name="motion_blur",
     family="blur",
     description="Smears along a line, like a camera in motion.",
-    table=imagenet_c_table("motion_blur", [0, 0]),
+    table=SeverityTable.by_preset(
+        ("radius", "sigma"),
+        imagenet=((0, 0), (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+        inception=((0, 0), (12, 4), (17, 6), (17, 9), (17, 13), (22, 16)),
+        imagenet64=((0, 0), (10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
+        cifar=((0, 0), (6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
+    ),
     draw=_draw_motion,
     apply=_motion,
+    source=SOURCE,
 )
 
 zoom_blur = Corruption(
     name="zoom_blur",
     family="blur",
     description="Averages enlargements, like a camera moving quickly towards the scene.",
-    table=imagenet_c_table("zoom_blur", [1, 0.01]),
+    table=SeverityTable.by_preset(
+        ("stop", "step"),
+        imagenet=((1, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+        imagenet64=((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+        cifar=((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+    ),
     apply=_zoom,
+    source=SOURCE,
     shared=("stop", "step"),
 )

@@ -10,7 +10,8 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params, imagenet_c_table
+from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.jpeg import jpeg_round_trip
@@ -49,9 +50,9 @@ class Distortion(NamedTuple):
     fields: Tensor
 
 
-def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Distortion:
-    corners = words.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    return Distortion(corners, words.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
+def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
+    corners = rng.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
+    return Distortion(corners, rng.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
@@ -82,25 +83,56 @@ contrast = Corruption(
     name="contrast",
     family="digital",
     description="Pulls every value towards the mean of its channel.",
-    table=imagenet_c_table("contrast", [1]),
+    table=SeverityTable.by_preset(
+        ("factor",), imagenet=(1, 0.4, 0.3, 0.2, 0.1, 0.05), cifar=(1, 0.75, 0.5, 0.4, 0.3, 0.15)
+    ),
     apply=_contrast,
+    source=SOURCE,
 )
 
 elastic_transform = Corruption(
     name="elastic_transform",
     family="digital",
     description="Stretches and contracts small regions, after a random affine map.",
-    table=imagenet_c_table("elastic_transform", [0, 999, 0]),
+    table=SeverityTable.by_preset(
+        ("alpha", "sigma", "affine"),
+        imagenet=(
+            (0, 999, 0),
+            (488, 170.8, 24.4),
+            (488, 19.52, 48.8),
+            (12.2, 2.44, 4.88),
+            (17.08, 2.44, 4.88),
+            (29.28, 2.44, 4.88),
+        ),
+        inception=((0, 999, 0), (720, 252, 36), (720, 28.8, 72), (18, 3.6, 7.2), (25.2, 3.6, 7.2), (43.2, 3.6, 7.2)),
+        imagenet64=(
+            (0, 999, 0),
+            (0, 0, 5.12),
+            (3.2, 19.2, 3.84),
+            (6.4, 5.12, 3.84),
+            (6.4, 1.92, 1.92),
+            (10.24, 1.92, 1.28),
+        ),
+        cifar=((0, 999, 0), (0, 0, 2.56), (1.6, 6.4, 2.24), (2.56, 1.92, 1.92), (3.2, 1.28, 1.6), (3.2, 0.96, 0.96)),
+    ),
     draw=_draw_elastic,
     apply=_elastic,
+    source=SOURCE,
 )
 
 pixelate = Corruption(
     name="pixelate",
     family="digital",
     description="Shrinks the image and enlarges it again without smoothing.",
-    table=imagenet_c_table("pixelate", [1]),
+    table=SeverityTable.by_preset(
+        ("scale",),
+        imagenet=(1, 0.6, 0.5, 0.4, 0.3, 0.25),
+        inception=(1, 0.5, 0.4, 0.3, 0.25, 0.2),
+        imagenet64=(1, 0.9, 0.8, 0.7, 0.6, 0.5),
+        cifar=(1, 0.95, 0.9, 0.85, 0.75, 0.65),
+    ),
     apply=_pixelate,
+    source=SOURCE,
     shared=("scale",),
     uint8_io=True,
 )
@@ -109,8 +141,16 @@ jpeg_compression = Corruption(
     name="jpeg_compression",
     family="digital",
     description="JPEG compression at low quality.",
-    table=imagenet_c_table("jpeg_compression", [85], rounded=["quality"]),
+    table=SeverityTable.by_preset(
+        ("quality",),
+        imagenet=(85, 25, 18, 15, 10, 7),
+        inception=(85, 23, 16, 13, 8, 5),
+        imagenet64=(85, 65, 58, 50, 40, 25),
+        cifar=(85, 80, 65, 58, 50, 40),
+        rounded=("quality",),
+    ),
     apply=_jpeg,
+    source=SOURCE,
     uint8_io=True,
 )
 
@@ -118,6 +158,12 @@ saturate = Corruption(
     name="saturate",
     family="digital",
     description="Takes colour away, or exaggerates it.",
-    table=imagenet_c_table("saturate", [1, 0]),
+    table=SeverityTable.by_preset(
+        ("scale", "shift"),
+        imagenet=((1, 0), (0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
+        imagenet64=((1, 0), (0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (30, 0.2)),
+        cifar=((1, 0), (0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
+    ),
     apply=_saturate,
+    source=SOURCE,
 )

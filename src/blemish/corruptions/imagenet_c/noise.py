@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
-from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params, imagenet_c_table
+from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms
+from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.poisson import poisson_quantile
 
 __all__ = ["gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise"]
@@ -20,41 +18,17 @@ __all__ = ["gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise"]
 _STEEP = 2.0**60
 
 
-class Normals(NamedTuple):
-    """A standard normal value per image value, (B, C, H, W)."""
-
-    field: Tensor
-
-
-class Ranks(NamedTuple):
-    """A uniform value in (0, 1) per image value, (B, C, H, W)."""
-
-    field: Tensor
-
-
-def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Normals:
-    return Normals(words.normals("field", *shape))
-
-
-def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
-    return Ranks(words.coarse_uniforms("field", *shape))
-
-
-def _gaussian(images: Tensor, params: Params, draw: Normals) -> Tensor:
-    return images.addcmul_(draw.field, per_image(params["sigma"], images))
-
-
-def _speckle(images: Tensor, params: Params, draw: Normals) -> Tensor:
+def _speckle(images: Tensor, params: Params, draw: Field) -> Tensor:
     return images.addcmul_(images * draw.field, per_image(params["sigma"], images))
 
 
-def _shot(images: Tensor, params: Params, draw: Normals) -> Tensor:
+def _shot(images: Tensor, params: Params, draw: Field) -> Tensor:
     """The count is the Poisson quantile at the rank of a normal, so that a draw serves every brightness."""
     photons = per_image(params["photons"], images)
     return poisson_quantile(draw.field, images * photons, limit=float(params["photons"].max())).div_(photons)
 
 
-def _impulse(images: Tensor, params: Params, draw: Ranks) -> Tensor:
+def _impulse(images: Tensor, params: Params, draw: Field) -> Tensor:
     """Ranks below `amount` are hit, the lower half by 1 and the upper by 0: a stronger impulse hits a superset."""
     amount = per_image(params["amount"], images) * _STEEP
     # Steep ramps, cut to 0 and 1, are twice as fast as comparisons and their conversion.
@@ -67,34 +41,63 @@ gaussian_noise = Corruption(
     name="gaussian_noise",
     family="noise",
     description="Adds normal noise to every value, like a sensor in low light.",
-    table=imagenet_c_table("gaussian_noise", [0]),
-    draw=_draw_normals,
-    apply=_gaussian,
+    table=SeverityTable.by_preset(
+        ("sigma",),
+        imagenet=(0, 0.08, 0.12, 0.18, 0.26, 0.38),
+        inception=(0, 0.09, 0.13, 0.19, 0.27, 0.4),
+        imagenet64=(0, 0.04, 0.08, 0.12, 0.15, 0.18),
+        cifar=(0, 0.04, 0.06, 0.08, 0.09, 0.1),
+    ),
+    draw=draw_normals,
+    apply=add_noise,
+    source=SOURCE,
 )
 
 shot_noise = Corruption(
     name="shot_noise",
     family="noise",
     description="Replaces every value by a Poisson count of few photons.",
-    table=imagenet_c_table("shot_noise", [torch.inf], reciprocal=["photons"]),
-    draw=_draw_normals,
+    table=SeverityTable.by_preset(
+        ("photons",),
+        imagenet=(torch.inf, 60, 25, 12, 5, 3),
+        inception=(torch.inf, 50, 20, 10, 5, 3),
+        imagenet64=(torch.inf, 250, 100, 50, 30, 15),
+        cifar=(torch.inf, 500, 250, 100, 75, 50),
+        reciprocal=("photons",),
+    ),
+    draw=draw_normals,
     apply=_shot,
+    source=SOURCE,
 )
 
 impulse_noise = Corruption(
     name="impulse_noise",
     family="noise",
     description="Sets random values to black or white: salt and pepper in each channel.",
-    table=imagenet_c_table("impulse_noise", [0]),
-    draw=_draw_ranks,
+    table=SeverityTable.by_preset(
+        ("amount",),
+        imagenet=(0, 0.03, 0.06, 0.09, 0.17, 0.27),
+        inception=(0, 0.04, 0.07, 0.1, 0.18, 0.28),
+        imagenet64=(0, 0.01, 0.02, 0.05, 0.08, 0.14),
+        cifar=(0, 0.01, 0.02, 0.03, 0.05, 0.07),
+    ),
+    draw=draw_uniforms,
     apply=_impulse,
+    source=SOURCE,
 )
 
 speckle_noise = Corruption(
     name="speckle_noise",
     family="noise",
     description="Adds normal noise in proportion to each value.",
-    table=imagenet_c_table("speckle_noise", [0]),
-    draw=_draw_normals,
+    table=SeverityTable.by_preset(
+        ("sigma",),
+        imagenet=(0, 0.15, 0.2, 0.35, 0.45, 0.6),
+        inception=(0, 0.16, 0.21, 0.36, 0.46, 0.61),
+        imagenet64=(0, 0.15, 0.2, 0.25, 0.3, 0.35),
+        cifar=(0, 0.06, 0.1, 0.12, 0.16, 0.2),
+    ),
+    draw=draw_normals,
     apply=_speckle,
+    source=SOURCE,
 )

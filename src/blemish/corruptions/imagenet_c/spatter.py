@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
-from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
+from blemish.corruptions.draws import Field, draw_pixel_normals
+from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.colour import LUMINANCE
 from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.transfer import to_device
 
-__all__ = ["Draw", "spatter"]
+__all__ = ["add_water", "spatter"]
 
 _WATER = (175, 238, 238)
 _MUD = (63, 42, 20)
-_LUMINANCE = (0.299, 0.587, 0.114)
 
 # Mud thinner than this is left out.
 _THIN = 0.8
 
 
-class Draw(NamedTuple):
-    """A standard normal value per pixel, (B, 1, H, W)."""
-
-    field: Tensor
-
-
-def _draw(shape: Shape, params: Params, words: CounterRng) -> Draw:
-    return Draw(words.normals("field", 1, shape.height, shape.width))
-
-
-def _apply(images: Tensor, params: Params, draw: Draw) -> Tensor:
+def _apply(images: Tensor, params: Params, draw: Field) -> Tensor:
     # Blurring the standard normal field first, and scaling after, keeps float32 errors out of the mean.
     field = gaussian_blur(draw.field, params["sigma"])
-    return (_mud if bool(params["mud"][0]) else _water)(images, params, field)
+    if bool(params["mud"][0]):
+        return _mud(images, params, field)
+    return add_water(images, _layer(field, params), per_image(params["strength"], images))
 
 
-def _water(images: Tensor, params: Params, field: Tensor) -> Tensor:
-    """Adds pale turquoise in proportion to the layer's thickness times a relief seen around the drops' outlines."""
-    colour = _colour(_WATER, images.shape[1], images.device) * per_image(params["strength"], images)
-    layer = _layer(field, params)
+def add_water(images: Tensor, layer: Tensor, strength: Tensor | float) -> Tensor:
+    """Add pale turquoise in proportion to the layer's thickness times a relief seen around the drops' outlines."""
+    colour = _colour(_WATER, images.shape[1], images.device) * strength
     water = relief(equalise(depth(canny(layer)))).mul_(layer)
     # An image without a drop has a maximum of 0 and stays as it is.
     brightest = water.amax((2, 3), keepdim=True).clamp_(min=1)
@@ -73,28 +62,55 @@ def _mud(images: Tensor, params: Params, field: Tensor) -> Tensor:
 @lru_cache(maxsize=16)
 def _colour(rgb: tuple[int, int, int], channels: int, device: torch.device) -> Tensor:
     """A colour in [0, 1], (1, C, 1, 1): its luminance for grey images."""
-    grey = sum(weight * value for weight, value in zip(_LUMINANCE, rgb, strict=True))
+    grey = sum(weight * value for weight, value in zip(LUMINANCE, rgb, strict=True))
     colour = torch.tensor(rgb if channels == 3 else [grey], dtype=torch.float32) / 255
     return to_device(colour.view(1, -1, 1, 1), device)
 
 
-def _table() -> SeverityTable:
-    """Below severity 1 the drops of severity 1 fade. Above 3 ½ there is mud instead of water.
-
-    `strength` interpolates like the rest, but means the water's opacity on one side and the blur of the mud's outlines,
-    as a standard deviation in pixels, on the other.
-    """
-    table = imagenet_c_table("spatter", [0] * 6, rounded=["mud"])
-    rows = {preset: ((*row[1][:4], 0.0, 0.0), *row[1:]) for preset, row in table.rows.items()}
-    return replace(table, rows=rows)
-
-
+# Below severity 1 the drops of severity 1 fade. Above 3 ½ there is mud instead of water: `strength` interpolates like
+# the rest, but means the water's opacity below and the blur of the mud's outlines (sigma in pixels) above.
 spatter = Corruption(
     name="spatter",
     family="weather",
     description="Puts drops of water (severities 1 to 3) or splashes of mud (4 and 5) on the lens.",
-    table=_table(),
-    draw=_draw,
+    table=SeverityTable.by_preset(
+        ("mean", "std", "sigma", "threshold", "strength", "mud"),
+        imagenet=(
+            (0.65, 0.3, 4, 0.69, 0, 0),
+            (0.65, 0.3, 4, 0.69, 0.6, 0),
+            (0.65, 0.3, 3, 0.68, 0.6, 0),
+            (0.65, 0.3, 2, 0.68, 0.5, 0),
+            (0.65, 0.3, 1, 0.65, 1.5, 1),
+            (0.67, 0.4, 1, 0.65, 1.5, 1),
+        ),
+        inception=(
+            (0.65, 0.3, 4, 0.69, 0, 0),
+            (0.65, 0.3, 4, 0.69, 0.9, 0),
+            (0.65, 0.3, 3.5, 0.68, 0.9, 0),
+            (0.65, 0.3, 3, 0.68, 0.8, 0),
+            (0.65, 0.3, 1.2, 0.65, 1.8, 1),
+            (0.67, 0.4, 1.2, 0.65, 1.8, 1),
+        ),
+        imagenet64=(
+            (0.62, 0.1, 0.7, 0.7, 0, 0),
+            (0.62, 0.1, 0.7, 0.7, 0.6, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.6, 0),
+            (0.65, 0.3, 1, 0.69, 0.6, 0),
+            (0.65, 0.1, 0.7, 0.68, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.67, 0.6, 1),
+        ),
+        cifar=(
+            (0.62, 0.1, 0.7, 0.7, 0, 0),
+            (0.62, 0.1, 0.7, 0.7, 0.5, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.5, 0),
+            (0.65, 0.3, 1, 0.69, 0.5, 0),
+            (0.65, 0.1, 0.7, 0.69, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.68, 0.6, 1),
+        ),
+        rounded=("mud",),
+    ),
+    draw=draw_pixel_normals,
     apply=_apply,
+    source=SOURCE,
     shared=("mud",),
 )

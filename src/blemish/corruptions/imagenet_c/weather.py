@@ -13,7 +13,8 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
-from blemish.corruptions.severity import Params, SeverityTable, imagenet_c_table
+from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
@@ -36,9 +37,9 @@ class Flakes(NamedTuple):
 _SNOW_REACH = 28
 
 
-def _draw_snow(shape: Shape, params: Params, words: CounterRng) -> Flakes:
-    degrees = words.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
-    return Flakes(words.normals("field", 1, shape.height, shape.width), degrees)
+def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Flakes:
+    degrees = rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
+    return Flakes(rng.normals("field", 1, shape.height, shape.width), degrees)
 
 
 def _snow_layer(params: Params, draw: Flakes) -> Tensor:
@@ -69,14 +70,6 @@ class Crop(NamedTuple):
 
 # The reference draws from six textures with an exclusive upper bound of five, so that the last is never used.
 _USED_TEXTURES = 5
-_TEXTURE_SCALE = {"imagenet": 1.0, "inception": 1.0, "imagenet64": 0.3, "cifar": 0.2}
-
-
-def _frost_table() -> SeverityTable:
-    """The published rows with the preset's texture scale as a further column."""
-    table = imagenet_c_table("frost", [1, 0])
-    rows = {preset: tuple((*row, _TEXTURE_SCALE[preset]) for row in rows) for preset, rows in table.rows.items()}
-    return replace(table, names=(*table.names, "texture_scale"), rows=rows)
 
 
 @dataclass(frozen=True)
@@ -93,13 +86,13 @@ class _Textured:
 
 
 class _DrawFrost(_Textured):
-    def __call__(self, shape: Shape, params: Params, words: CounterRng) -> Crop:
-        words = words.on_cpu()
-        textures = self.textures(params, shape.height, shape.width, words.device)
-        chosen = words.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
+    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
+        rng = rng.on_cpu()
+        textures = self.textures(params, shape.height, shape.width, rng.device)
+        chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
         # One row and column fewer than fit, as in the reference.
         room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
-        start = (words.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
+        start = (rng.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
         return Crop(chosen, start[:, 0], start[:, 1])
 
 
@@ -113,35 +106,15 @@ class _Frost(_Textured):
         return images.mul_(per_image(params["image_weight"], images)).addcmul_(crops, weight)
 
 
-def _frost(photographs: Photographs) -> Corruption:
-    return Corruption(
-        name="frost",
-        family="weather",
-        description="Ice crystals on the window, from the reference's photographs: blemish fetch-frost gets them.",
-        table=_frost_table(),
-        draw=_DrawFrost(photographs),
-        apply=_Frost(photographs),
-        files=photographs,
-    )
-
-
-def frost_from(folder: str | os.PathLike[str]) -> Corruption:
-    """Frost with the five photographs in a folder: frost1.png to frost3.png, frost4.jpg and frost5.jpg.
-
-    Protocols name photographs that are not the reference's by their digest.
-    """
-    return _frost(Photographs.of(folder))
-
-
 class Wobble(NamedTuple):
     """Uniform values in (−1, 1) for each level of the plasma map, (B, 3, n, n): see `plasma`."""
 
     levels: tuple[Tensor, ...]
 
 
-def _draw_fog(shape: Shape, params: Params, words: CounterRng) -> Wobble:
+def _draw_fog(shape: Shape, params: Params, rng: CounterRng) -> Wobble:
     sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
-    field = words.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    field = rng.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
 
@@ -166,21 +139,73 @@ snow = Corruption(
     name="snow",
     family="weather",
     description="Falling snow over a whitened scene.",
-    table=imagenet_c_table("snow", [0.1, 0.3, 3, 1.0, 10, 4, 1.0]),
+    table=SeverityTable.by_preset(
+        ("mean", "std", "zoom", "threshold", "blur_radius", "blur_sigma", "image_weight"),
+        imagenet=(
+            (0.1, 0.3, 3, 1, 10, 4, 1),
+            (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+            (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+            (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+            (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+        ),
+        imagenet64=(
+            (0.1, 0.3, 3, 1, 10, 4, 1),
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+        ),
+        cifar=(
+            (0.1, 0.3, 3, 1, 10, 4, 1),
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+    ),
     draw=_draw_snow,
     apply=_snow,
+    source=SOURCE,
     shared=("zoom",),
 )
 
-frost = _frost(Photographs())
+frost = Corruption(
+    name="frost",
+    family="weather",
+    description="Ice crystals on the window, from the reference's photographs: blemish fetch-frost gets them.",
+    table=SeverityTable.by_preset(
+        ("image_weight", "frost_weight", "texture_scale"),
+        imagenet=((1, 0, 1), (1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+        imagenet64=((1, 0, 0.3), (1, 0.3, 0.3), (0.9, 0.4, 0.3), (0.8, 0.45, 0.3), (0.75, 0.5, 0.3), (0.7, 0.55, 0.3)),
+        cifar=((1, 0, 0.2), (1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
+    ),
+    draw=_DrawFrost(Photographs()),
+    apply=_Frost(Photographs()),
+    source=SOURCE,
+    files=Photographs(),
+)
+
+
+def frost_from(folder: str | os.PathLike[str]) -> Corruption:
+    """Frost with the five photographs in a folder: frost1.png to frost3.png, frost4.jpg and frost5.jpg.
+
+    Protocols name photographs that are not the reference's by their digest.
+    """
+    mine = Photographs.of(folder)
+    return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine)
+
 
 frost_drawn = Corruption(
     name="frost_drawn",
     family="weather",
     description="Ice crystals on the window, drawn here: like frost without its photographs, but not comparable.",
-    table=_frost_table(),
+    table=frost.table,
     draw=_DrawFrost(None),
     apply=_Frost(None),
+    source="defined here, after frost",
     stream="frost",
     variant_of="frost",
 )
@@ -189,15 +214,25 @@ fog = Corruption(
     name="fog",
     family="weather",
     description="Uneven fog, a diamond-square cloud.",
-    table=imagenet_c_table("fog", [0, 2]),
+    table=SeverityTable.by_preset(
+        ("thickness", "wibble_decay"),
+        imagenet=((0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+        inception=((0, 2), (1.5, 2), (2, 2), (2.5, 1.8), (2.5, 1.6), (3, 1.5)),
+        imagenet64=((0, 2), (0.4, 3), (0.7, 3), (1, 2.5), (1.5, 2), (2, 1.75)),
+        cifar=((0, 2), (0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+    ),
     draw=_draw_fog,
     apply=_fog,
+    source=SOURCE,
 )
 
 brightness = Corruption(
     name="brightness",
     family="weather",
     description="Overexposure: raises every pixel's brightness.",
-    table=imagenet_c_table("brightness", [0]),
+    table=SeverityTable.by_preset(
+        ("shift",), imagenet=(0, 0.1, 0.2, 0.3, 0.4, 0.5), cifar=(0, 0.05, 0.1, 0.15, 0.2, 0.3)
+    ),
     apply=_brightness,
+    source=SOURCE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,25 +12,22 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, quantise
+from blemish.corruptions.draws import Field, draw_normals
 from blemish.corruptions.imagenet_c import digital, noise, weather
 from blemish.corruptions.imagenet_c.blur import motion_taps
-from blemish.corruptions.imagenet_c.noise import Normals
+from blemish.corruptions.imagenet_c.spatter import add_water
 from blemish.corruptions.imagenet_p.sequence import (
     PerturbationSequence,
     Scene,
     Settings,
     amount,
     presets,
-    ramp,
-    settings,
 )
 from blemish.ops.colour import luminance
-from blemish.ops.edges import canny, depth, equalise, relief
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
 from blemish.ops.resample import centre_zoom
-from blemish.ops.transfer import to_device
 
 __all__ = [
     "brightness",
@@ -44,28 +41,22 @@ __all__ = [
     "speckle_noise",
 ]
 
-_WATER = (175, 238, 238)
 
-
-def _draw_noise(shape: Shape, values: Settings, words: CounterRng) -> Normals:
-    return Normals(words.normals("field", *shape))
-
-
-def _noisy(corruption: Corruption, scene: Scene, values: Settings, draw: Normals) -> Tensor:
+def _corrupted(corruption: Corruption, scene: Scene, values: Settings, draw: Any = ()) -> Tensor:
     result: Tensor = corruption.apply(scene.unit(), scene.params(values), draw)
     return result
 
 
-def _gaussian_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.gaussian_noise, scene, values, draw)
+def _gaussian_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.gaussian_noise, scene, values, draw)
 
 
-def _shot_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.shot_noise, scene, values, draw)
+def _shot_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.shot_noise, scene, values, draw)
 
 
-def _speckle_noise(scene: Scene, values: Settings, draw: Normals, index: int) -> Tensor:
-    return _noisy(noise.speckle_noise, scene, values, draw)
+def _speckle_noise(scene: Scene, values: Settings, draw: Field, index: int) -> Tensor:
+    return _corrupted(noise.speckle_noise, scene, values, draw)
 
 
 def _smeared(images: Tensor, values: Settings, degrees: float) -> Tensor:
@@ -88,21 +79,16 @@ def _gaussian_blur(scene: Scene, values: Settings, state: None, index: int) -> T
 
 
 def _brightness(scene: Scene, values: Settings, state: None, index: int) -> Tensor:
-    return _changed(weather.brightness, scene, {"shift": amount(values, index)})
+    return _corrupted(weather.brightness, scene, {"shift": amount(values, index)})
 
 
 def _saturate(scene: Scene, values: Settings, state: None, index: int) -> Tensor:
-    return _changed(digital.saturate, scene, {"scale": amount(values, index), "shift": 0.0})
+    return _corrupted(digital.saturate, scene, {"scale": amount(values, index), "shift": 0.0})
 
 
-def _changed(corruption: Corruption, scene: Scene, values: Settings) -> Tensor:
-    result: Tensor = corruption.apply(scene.unit(), scene.params(values), ())
-    return result
-
-
-def _draw_specks(shape: Shape, values: Settings, words: CounterRng) -> Tensor:
+def _draw_specks(shape: Shape, values: Settings, rng: CounterRng) -> Tensor:
     """Enlarged specks of snow above the threshold, uint8 (B, 1, H, W): the same in all frames."""
-    field = words.normals("field", 1, shape.height, shape.width).mul_(values["std"]).add_(values["mean"])
+    field = rng.normals("field", 1, shape.height, shape.width).mul_(values["std"]).add_(values["mean"])
     specks = centre_zoom(field, values["zoom"])
     return quantise(specks * (specks >= values["threshold"]))
 
@@ -115,9 +101,9 @@ def _snow(scene: Scene, values: Settings, specks: Tensor, index: int) -> Tensor:
     return images.mul_(weight).add_(whitened, alpha=1 - weight).add_(layer + layer.flip(-2, -1))
 
 
-def _draw_drops(shape: Shape, values: Settings, words: CounterRng) -> Tensor:
+def _draw_drops(shape: Shape, values: Settings, rng: CounterRng) -> Tensor:
     """The thickness of water in frame 0, 0 below the threshold, float32 (B, 1, H, W)."""
-    field = words.normals("field", 1, shape.height, shape.width)
+    field = rng.normals("field", 1, shape.height, shape.width)
     sigma = torch.full((len(field),), values["sigma"], dtype=torch.float64)
     thickness = blur_gaussian(field, sigma).mul(values["std"]).add_(values["mean"])
     return thickness * (thickness >= values["threshold"])
@@ -135,27 +121,14 @@ def _drag(scene: Scene, values: Settings, thickness: Tensor, index: int) -> Tens
 
 
 def _spatter(scene: Scene, values: Settings, thickness: Tensor, index: int) -> Tensor:
-    """Pale turquoise in proportion to the water's thickness times a relief around the outlines of the drops."""
-    layer = (thickness * 255).to(torch.int16)
-    water = relief(equalise(depth(canny(layer)))).mul_(layer)
-    # An image without a drop has a maximum of 0 and stays as it is.
-    brightest = water.amax((2, 3), keepdim=True).clamp_(min=1)
-    images = scene.unit()
-    return images.addcmul_(water, _turquoise(images.shape[1], images.device) * values["strength"] / brightest)
-
-
-@lru_cache(maxsize=16)
-def _turquoise(channels: int, device: torch.device) -> Tensor:
-    """The colour of water, (1, C, 1, 1): its luminance for gray images."""
-    colour = torch.tensor(_WATER, dtype=torch.float32).div_(255).view(1, 3, 1, 1)
-    return to_device(colour if channels == 3 else luminance(colour), device)
+    return add_water(scene.unit(), (thickness * 255).to(torch.int16), values["strength"])
 
 
 gaussian_noise = PerturbationSequence(
     name="p:gaussian_noise",
     description="Faint normal noise, new in every frame.",
-    presets=presets(settings(sigma=(0.03, 0.05, 0.08)), settings(sigma=(0.025, 0.05, 0.075))),
-    draw=_draw_noise,
+    presets=presets(sigma=(0.03, 0.05, 0.08), small={"sigma": (0.025, 0.05, 0.075)}),
+    draw=draw_normals,
     render=_gaussian_noise,
     noise=True,
 )
@@ -163,8 +136,8 @@ gaussian_noise = PerturbationSequence(
 shot_noise = PerturbationSequence(
     name="p:shot_noise",
     description="Poisson counts of many photons, new in every frame.",
-    presets=presets(settings(photons=(300, 120, 60)), settings(photons=(500, 250, 125))),
-    draw=_draw_noise,
+    presets=presets(photons=(300, 120, 60), small={"photons": (500, 250, 125)}),
+    draw=draw_normals,
     render=_shot_noise,
     noise=True,
 )
@@ -172,10 +145,7 @@ shot_noise = PerturbationSequence(
 motion_blur = PerturbationSequence(
     name="p:motion_blur",
     description="A smear along a line that turns.",
-    presets=presets(
-        settings(radius=10, sigma=3, **ramp(origin=30, step=4)),
-        settings(radius=14, sigma=3, **ramp(origin=30, step=5)),
-    ),
+    presets=presets(radius=10, sigma=3, origin=30, step=4, small={"radius": 14, "step": 5}),
     render=_motion_blur,
 )
 
@@ -183,26 +153,17 @@ snow = PerturbationSequence(
     name="p:snow",
     description="Snow whose direction of fall turns.",
     presets=presets(
-        settings(
-            mean=0.05,
-            std=0.3,
-            zoom=3,
-            threshold=0.5,
-            image_weight=0.85,
-            radius=14,
-            sigma=4,
-            **ramp(base=-150, origin=0, step=4),
-        ),
-        settings(
-            mean=0.05,
-            std=0.28,
-            zoom=2,
-            threshold=0.5,
-            image_weight=0.85,
-            radius=10,
-            sigma=2.5,
-            **ramp(base=-150, origin=0, step=4),
-        ),
+        mean=0.05,
+        std=0.3,
+        zoom=3,
+        threshold=0.5,
+        image_weight=0.85,
+        radius=14,
+        sigma=4,
+        base=-150,
+        origin=0,
+        step=4,
+        small={"std": 0.28, "zoom": 2, "radius": 10, "sigma": 2.5},
     ),
     draw=_draw_specks,
     render=_snow,
@@ -211,15 +172,15 @@ snow = PerturbationSequence(
 brightness = PerturbationSequence(
     name="p:brightness",
     description="Brightens the image, from darker than it is to brighter.",
-    presets=presets(settings(**ramp(origin=15, step=0.02))),
+    presets=presets(origin=15, step=0.02),
     render=_brightness,
 )
 
 speckle_noise = PerturbationSequence(
     name="p:speckle_noise",
     description="Faint normal noise in proportion to each value, new in every frame.",
-    presets=presets(settings(sigma=(0.05, 0.10, 0.15))),
-    draw=_draw_noise,
+    presets=presets(sigma=(0.05, 0.10, 0.15)),
+    draw=draw_normals,
     render=_speckle_noise,
     noise=True,
     extra=True,
@@ -228,40 +189,28 @@ speckle_noise = PerturbationSequence(
 gaussian_blur = PerturbationSequence(
     name="p:gaussian_blur",
     description="A Gaussian blur that widens.",
-    presets=presets(
-        settings(truncate=6, **ramp(base=0.25, origin=0, step=0.035)),
-        settings(truncate=7, **ramp(base=0.35, origin=0, step=0.014)),
-    ),
+    presets=presets(truncate=6, base=0.25, origin=0, step=0.035, small={"truncate": 7, "base": 0.35, "step": 0.014}),
     render=_gaussian_blur,
     extra=True,
 )
+
+_SMALL_DROPS = {"mean": 0.6, "std": 0.25, "sigma": 1.75, "threshold": 0.7}
+_SMALL_DROPS |= {"from_two_above": 0, "from_above": 0.8, "stay": 0.2, "from_below": 0}
 
 spatter = PerturbationSequence(
     name="p:spatter",
     description="Drops of water that run down the lens.",
     presets=presets(
-        settings(
-            mean=0.65,
-            std=0.27,
-            sigma=3.7,
-            threshold=0.69,
-            strength=0.6,
-            from_two_above=0.7,
-            from_above=0.15,
-            stay=0.1,
-            from_below=0.05,
-        ),
-        settings(
-            mean=0.6,
-            std=0.25,
-            sigma=1.75,
-            threshold=0.7,
-            strength=0.6,
-            from_two_above=0,
-            from_above=0.8,
-            stay=0.2,
-            from_below=0,
-        ),
+        mean=0.65,
+        std=0.27,
+        sigma=3.7,
+        threshold=0.69,
+        strength=0.6,
+        from_two_above=0.7,
+        from_above=0.15,
+        stay=0.1,
+        from_below=0.05,
+        small=_SMALL_DROPS,
     ),
     draw=_draw_drops,
     advance=_drag,
@@ -272,7 +221,8 @@ spatter = PerturbationSequence(
 saturate = PerturbationSequence(
     name="p:saturate",
     description="Scales colour saturation from 0.4 to 1.6. Not in the published generator; defined here.",
-    presets=presets(settings(**ramp(base=1, origin=15, step=0.04))),
+    presets=presets(base=1, origin=15, step=0.04),
     render=_saturate,
+    source="defined here",
     extra=True,
 )

@@ -15,7 +15,7 @@ from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.base import MIN_SIDE, check_images, quantise
 from blemish.corruptions.precision import full_precision
-from blemish.corruptions.severity import Params
+from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range
 
 __all__ = [
@@ -27,8 +27,6 @@ __all__ = [
     "Window",
     "amount",
     "presets",
-    "ramp",
-    "settings",
     "strides",
 ]
 
@@ -37,7 +35,7 @@ DIFFICULTIES = (1, 2, 3)
 Settings = Mapping[str, float]
 """What a sequence is rendered with, by physical name; all images of a batch share it."""
 
-Rows = tuple[Settings, Settings, Settings]
+Setting = float | tuple[float, float, float]
 Crop = int | tuple[int, int]
 
 _FRAMES = 31
@@ -53,35 +51,30 @@ class Preset(NamedTuple):
 
     side: int
     length: int
-    rows: Rows
-
-
-def settings(**values: float | tuple[float, float, float]) -> Rows:
-    """Settings for difficulties 1, 2 and 3; a single number holds for all three."""
-    first, second, third = (
-        {name: value[i] if isinstance(value, tuple) else value for name, value in values.items()} for i in range(3)
-    )
-    return first, second, third
+    rows: tuple[Settings, ...]
 
 
 def presets(
-    imagenet: Rows, imagenet64: Rows | None = None, *, lengths: tuple[int, int] = (_FRAMES, _FRAMES)
+    *, small: Mapping[str, Setting] | None = None, lengths: tuple[int, int] = (_FRAMES, _FRAMES), **imagenet: Setting
 ) -> dict[str, Preset]:
-    """Presets for frames of 224 and of 64 pixels; without settings of their own the small ones take the large ones'."""
-    rows = (imagenet, imagenet64 or imagenet)
+    """Presets for frames of 224 pixels and, with the settings in ``small`` instead, of 64.
+
+    A setting is one number, or one for each difficulty.
+    """
+    tables = (imagenet, {**imagenet, **(small or {})})
     return {
-        name: Preset(side, length, row) for (name, side), length, row in zip(_SIDES.items(), lengths, rows, strict=True)
+        name: Preset(side, length, tuple({key: _at(value, i) for key, value in table.items()} for i in range(3)))
+        for (name, side), length, table in zip(_SIDES.items(), lengths, tables, strict=True)
     }
 
 
-def ramp(*, step: float, origin: int, base: float = 0.0) -> dict[str, float]:
-    """Settings of a quantity that is ``base`` at frame ``origin``, exactly, and grows by ``step`` per frame."""
-    return {"base": base, "origin": float(origin), "step": step}
+def _at(value: Setting, index: int) -> float:
+    return value[index] if isinstance(value, tuple) else value
 
 
 def amount(values: Settings, index: int) -> float:
-    """The quantity of a `ramp` at a frame."""
-    return values["base"] + values["step"] * (index - values["origin"])
+    """A quantity that is ``base``, or 0, at frame ``origin``, exactly, and grows by ``step`` per frame."""
+    return values.get("base", 0.0) + values["step"] * (index - values["origin"])
 
 
 def strides(frames: int, difficulty: int) -> list[list[int]]:
@@ -125,7 +118,7 @@ class Scene:
         return {name: torch.full((count,), value, dtype=torch.float64) for name, value in values.items()}
 
 
-def _no_draw(shape: Shape, values: Settings, words: CounterRng) -> Any:
+def _no_draw(shape: Shape, values: Settings, rng: CounterRng) -> Any:
     return None
 
 
@@ -133,7 +126,7 @@ def _no_draw(shape: Shape, values: Settings, words: CounterRng) -> Any:
 class PerturbationSequence:
     """A named sequence of frames of an image.
 
-    ``draw(shape, settings, words)`` makes the random part: anew for every frame of a ``noise`` sequence, once for the
+    ``draw(shape, settings, rng)`` makes the random part: anew for every frame of a ``noise`` sequence, once for the
     whole of any other. ``advance(scene, settings, state, index)`` turns the state of the last frame, at first the draw,
     into that of frame ``index``. ``render(scene, settings, state, index)`` makes the frame: uint8, or float to be
     quantised. All three treat each image on its own, and only the draw is random.
@@ -148,6 +141,7 @@ class PerturbationSequence:
     render: Callable[[Scene, Settings, Any, int], Tensor]
     draw: Callable[[Shape, Settings, CounterRng], Any] = _no_draw
     advance: Callable[[Scene, Settings, Any, int], Any] | None = None
+    source: str = "Hendrycks and Dietterich, ICLR 2019: the published generators"
     noise: bool = False
     extra: bool = False
     family: str = "p"
@@ -155,8 +149,7 @@ class PerturbationSequence:
 
     def preset(self, height: int, width: int) -> str:
         """The preset whose frames are nearest in size to the shorter side; the smaller one of two equally near."""
-        side = min(height, width)
-        return min(self.presets, key=lambda name: (abs(self.presets[name].side - side), self.presets[name].side))
+        return nearest_size({name: preset.side for name, preset in self.presets.items()}, height, width)
 
     def length(self, preset: str = "imagenet") -> int:
         """The number of frames."""
@@ -187,7 +180,7 @@ class PerturbationSequence:
         side or a (height, width). A frame depends on the image, its id, the seed, the difficulty and its index alone.
         """
         plan = self._plan(images, seed, ids, difficulty, preset, crop)
-        films = [self._film(scene, plan.settings, words, plan.length) for scene, words in plan.parts]
+        films = [self._film(scene, plan.settings, rng, plan.length) for scene, rng in plan.parts]
         return (_joined(frames) for frames in zip(*films, strict=True))
 
     def frame(
@@ -205,7 +198,7 @@ class PerturbationSequence:
         plan = self._plan(images, seed, ids, difficulty, preset, crop)
         if not 0 <= index < plan.length:
             raise InputError(f"frame {index} of {self.name}; expected 0 … {plan.length - 1}")
-        return _joined([self._single(scene, plan.settings, words, index) for scene, words in plan.parts])
+        return _joined([self._single(scene, plan.settings, rng, index) for scene, rng in plan.parts])
 
     def _row(self, preset: str) -> Preset:
         if preset not in self.presets:
@@ -235,29 +228,29 @@ class PerturbationSequence:
         parts = [(Scene(levels[cut], window), CounterRng(seed, numbers[cut], self.name, images.device)) for cut in cuts]
         return _Plan(parts, row.rows[difficulty - 1], row.length)
 
-    def _film(self, scene: Scene, values: Settings, words: CounterRng, length: int) -> Iterator[Tensor]:
+    def _film(self, scene: Scene, values: Settings, rng: CounterRng, length: int) -> Iterator[Tensor]:
         state: Any = None
         for index in range(length):
             # Never around the yield: what the caller does between two frames is not ours to switch off.
-            with full_precision(words.device):
-                state = self._state(scene, values, words, index, state)
+            with full_precision(rng.device):
+                state = self._state(scene, values, rng, index, state)
                 frame = self._rendered(scene, values, state, index)
             yield frame
 
-    def _single(self, scene: Scene, values: Settings, words: CounterRng, index: int) -> Tensor:
-        with full_precision(words.device):
+    def _single(self, scene: Scene, values: Settings, rng: CounterRng, index: int) -> Tensor:
+        with full_precision(rng.device):
             state: Any = None
             for step in [index] if self.noise else range(index + 1):
-                state = self._state(scene, values, words, step, state)
+                state = self._state(scene, values, rng, step, state)
             return self._rendered(scene, values, state, index)
 
-    def _state(self, scene: Scene, values: Settings, words: CounterRng, index: int, last: Any) -> Any:
+    def _state(self, scene: Scene, values: Settings, rng: CounterRng, index: int, last: Any) -> Any:
         shape = Shape(scene.levels.shape[1], scene.window.height, scene.window.width)
         if self.noise:
-            own = CounterRng(words.seed, words.ids, f"{words.scope}/{index}", words.device)
+            own = CounterRng(rng.seed, rng.ids, f"{rng.scope}/{index}", rng.device)
             return self.draw(shape, values, own) if index else None
         if index == 0:
-            return self.draw(shape, values, words)
+            return self.draw(shape, values, rng)
         return last if self.advance is None else self.advance(scene, values, last, index)
 
     def _rendered(self, scene: Scene, values: Settings, state: Any, index: int) -> Tensor:

@@ -21,8 +21,6 @@ from blemish.corruptions.imagenet_p.sequence import (
     Window,
     amount,
     presets,
-    ramp,
-    settings,
 )
 from blemish.ops.cache import cached
 from blemish.ops.levels import truncated, unit_range
@@ -141,35 +139,35 @@ def _mean_zoom(scene: Scene, values: Settings, total: Tensor | None, index: int)
 translate = PerturbationSequence(
     name="p:translate",
     description="Moves the image to the right, one pixel per frame.",
-    presets=presets(settings(**ramp(origin=20, step=1)), settings(**ramp(origin=15, step=1)), lengths=(41, 31)),
+    presets=presets(origin=20, step=1, small={"origin": 15}, lengths=(41, 31)),
     render=_translate,
 )
 
 rotate = PerturbationSequence(
     name="p:rotate",
     description="Turns the image clockwise, one degree per frame.",
-    presets=presets(settings(**ramp(origin=15, step=1))),
+    presets=presets(origin=15, step=1),
     render=_rotate,
 )
 
 tilt = PerturbationSequence(
     name="p:tilt",
     description="Turns the image in space about both of its axes, one degree per frame.",
-    presets=presets(settings(**ramp(origin=15, step=1))),
+    presets=presets(origin=15, step=1),
     render=_tilt,
 )
 
 scale = PerturbationSequence(
     name="p:scale",
     description="Scales the image from 40 % to 115 %.",
-    presets=presets(settings(**ramp(base=1, origin=24, step=0.025))),
+    presets=presets(base=1, origin=24, step=0.025),
     render=_scale,
 )
 
 shear = PerturbationSequence(
     name="p:shear",
     description="Shears the image, one degree per frame.",
-    presets=presets(settings(**ramp(origin=15, step=1))),
+    presets=presets(origin=15, step=1),
     render=_shear,
     extra=True,
 )
@@ -177,7 +175,7 @@ shear = PerturbationSequence(
 zoom_blur = PerturbationSequence(
     name="p:zoom_blur",
     description="Averages more and more slight enlargements.",
-    presets=presets(settings(**ramp(base=1, origin=0, step=0.004))),
+    presets=presets(base=1, origin=0, step=0.004),
     render=_mean_zoom,
     advance=_add_zoom,
 )

@@ -15,18 +15,13 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.draws import Field, add_noise, draw_normals
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.balls import Norm, exact_k_mask, in_ball
 
 __all__ = ["LP", "radius"]
 
-_STEP = 0.02
-
-
-class Noise(NamedTuple):
-    """A point in the unit ball (or standard normal values), (B, C, H, W)."""
-
-    field: Tensor
+_BALLS = "Siedel et al., 2022, on minimal-separation robustness (MSCR); severities defined here"
 
 
 class Replacement(NamedTuple):
@@ -48,65 +43,69 @@ def radius(norm: Norm, epsilon: float, values: int) -> float:
     return epsilon * math.sqrt(1 / 3 / mean_square)
 
 
-def _table(parameter: str, step: float) -> SeverityTable:
-    return SeverityTable((parameter,), {"any": tuple((step * s,) for s in range(6))}, {"any": 224})
+def _draw_ball(norm: Norm, shape: Shape, params: Params, rng: CounterRng) -> Field:
+    """A point in the unit ball."""
+    return Field(in_ball(rng, norm, *shape))
 
 
-def _draw_ball(norm: Norm, shape: Shape, params: Params, words: CounterRng) -> Noise:
-    return Noise(in_ball(words, norm, *shape))
-
-
-def _add_ball(norm: Norm, images: Tensor, params: Params, draw: Noise) -> Tensor:
+def _add_ball(norm: Norm, images: Tensor, params: Params, draw: Field) -> Tensor:
     per_epsilon = radius(norm, 1.0, images[0].numel())
     return images.addcmul_(draw.field, per_image(params["epsilon"] * per_epsilon, images))
-
-
-def _ball(norm: Norm, description: str) -> Corruption:
-    return Corruption(
-        name=f"lp:{norm}",
-        family="lp",
-        description=description,
-        table=_table("epsilon", _STEP),
-        draw=partial(_draw_ball, norm),
-        apply=partial(_add_ball, norm),
-    )
-
-
-def _gaussian(images: Tensor, params: Params, draw: Noise) -> Tensor:
-    return images.addcmul_(draw.field, per_image(params["sigma"], images))
 
 
 def _replace(images: Tensor, params: Params, draw: Replacement) -> Tensor:
     return draw.value.where(draw.where, images)
 
 
-def _draw_normal(shape: Shape, params: Params, words: CounterRng) -> Noise:
-    return Noise(words.normals("field", *shape))
-
-
-def _draw_replacement(shape: Shape, params: Params, words: CounterRng) -> Replacement:
+def _draw_replacement(shape: Shape, params: Params, rng: CounterRng) -> Replacement:
     count = (params["fraction"] * math.prod(shape)).round()
-    return Replacement(exact_k_mask(words, count, *shape), words.coarse_uniforms("value", *shape))
+    return Replacement(exact_k_mask(rng, count, *shape), rng.coarse_uniforms("value", *shape))
 
 
 LP: tuple[Corruption, ...] = (
     Corruption(
-        "lp:l0",
-        "lp",
-        "Replaces a fixed number of values, anywhere, by uniform ones.",
-        _table("fraction", _STEP),
-        apply=_replace,
+        name="lp:l0",
+        family="lp",
+        description="Replaces a fixed number of values, anywhere, by uniform ones.",
+        table=SeverityTable.of(fraction=(0, 0.02, 0.04, 0.06, 0.08, 0.1)),
         draw=_draw_replacement,
+        apply=_replace,
+        source="defined here",
     ),
-    _ball("l1", "Adds noise that is uniform in an L1 ball: mostly small, rarely large."),
-    _ball("l2", "Adds noise that is uniform in an L2 ball."),
-    _ball("linf", "Adds noise that is uniform in an L∞ ball: independent uniform values."),
     Corruption(
-        "lp:gaussian",
-        "lp",
-        "Adds normal noise of the same mean square, for comparison.",
-        _table("sigma", _STEP / math.sqrt(3)),
-        apply=_gaussian,
-        draw=_draw_normal,
+        name="lp:l1",
+        family="lp",
+        description="Adds noise that is uniform in an L1 ball: mostly small, rarely large.",
+        table=SeverityTable.of(epsilon=(0, 0.02, 0.04, 0.06, 0.08, 0.1)),
+        draw=partial(_draw_ball, "l1"),
+        apply=partial(_add_ball, "l1"),
+        source=_BALLS,
+    ),
+    Corruption(
+        name="lp:l2",
+        family="lp",
+        description="Adds noise that is uniform in an L2 ball.",
+        table=SeverityTable.of(epsilon=(0, 0.02, 0.04, 0.06, 0.08, 0.1)),
+        draw=partial(_draw_ball, "l2"),
+        apply=partial(_add_ball, "l2"),
+        source=_BALLS,
+    ),
+    Corruption(
+        name="lp:linf",
+        family="lp",
+        description="Adds noise that is uniform in an L∞ ball: independent uniform values.",
+        table=SeverityTable.of(epsilon=(0, 0.02, 0.04, 0.06, 0.08, 0.1)),
+        draw=partial(_draw_ball, "linf"),
+        apply=partial(_add_ball, "linf"),
+        source=_BALLS,
+    ),
+    Corruption(
+        name="lp:gaussian",
+        family="lp",
+        description="Adds normal noise of the same mean square, for comparison.",
+        table=SeverityTable.of(sigma=[0.02 / math.sqrt(3) * severity for severity in range(6)]),
+        draw=draw_normals,
+        apply=add_noise,
+        source="defined here",
     ),
 )

@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.noc import geometry, light, shapes, texture
+from blemish.corruptions.noc.geometry import GEOMETRY
+from blemish.corruptions.noc.light import LIGHT
+from blemish.corruptions.noc.shapes import SHAPES
+from blemish.corruptions.noc.texture import TEXTURE
 
 __all__ = ["NOC"]
 
-NOC: tuple[Corruption, ...] = (
-    texture.quantization,
-    texture.gaussian_noise,
-    texture.salt_pepper,
-    texture.blur,
-    texture.thumbnail_resize,
-    texture.pixelate,
-    shapes.artifacts,
-    shapes.vertical_artifacts,
-    shapes.rhombus,
-    shapes.rain,
-    shapes.circles,
-    shapes.obstruction,
-    shapes.border,
-    geometry.translation,
-    geometry.shear,
-    geometry.elastic,
-    geometry.rotation,
-    light.backlight,
-    light.brightness,
-    light.contrast,
-    light.color_distortion,
-    light.gray_scale,
-    light.hue,
-)
+NOC: tuple[Corruption, ...] = (*TEXTURE, *SHAPES, *GEOMETRY, *LIGHT)

@@ -10,11 +10,12 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.noc.ranges import PUBLISHED_SIDE, table
-from blemish.corruptions.severity import Params
+from blemish.corruptions.draws import signs
+from blemish.corruptions.noc.published import FIGURE_6
+from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.warp import projected, sample
 
-__all__ = ["elastic", "rotation", "shear", "translation"]
+__all__ = ["GEOMETRY"]
 
 
 class Signs(NamedTuple):
@@ -23,16 +24,12 @@ class Signs(NamedTuple):
     signs: Tensor
 
 
-def _draw_sign(shape: Shape, params: Params, words: CounterRng) -> Signs:
-    return Signs(_signs(words, 1))
+def _draw_sign(shape: Shape, params: Params, rng: CounterRng) -> Signs:
+    return Signs(signs(rng.on_cpu(), "signs", 1).to(torch.float64))
 
 
-def _draw_signs(shape: Shape, params: Params, words: CounterRng) -> Signs:
-    return Signs(_signs(words, 2))
-
-
-def _signs(words: CounterRng, count: int) -> Tensor:
-    return words.on_cpu().integers("signs", count, high=2).mul_(2).sub_(1).to(torch.float64)
+def _draw_signs(shape: Shape, params: Params, rng: CounterRng) -> Signs:
+    return Signs(signs(rng.on_cpu(), "signs", 2).to(torch.float64))
 
 
 def _matrices(rows: list[list[Tensor | float]], like: Tensor) -> Tensor:
@@ -80,8 +77,8 @@ class Cut(NamedTuple):
     first: Tensor
 
 
-def _draw_cut(shape: Shape, params: Params, words: CounterRng) -> Cut:
-    choices = words.on_cpu().integers("cut", 2, high=2) == 1
+def _draw_cut(shape: Shape, params: Params, rng: CounterRng) -> Cut:
+    choices = rng.on_cpu().integers("cut", 2, high=2) == 1
     return Cut(choices[:, 0], choices[:, 1])
 
 
@@ -98,38 +95,47 @@ def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
     return sample(images, x, y, outside="replicate")
 
 
-translation = Corruption(
-    name="noc:translation",
-    family="noc",
-    description="Moves the image sideways and up or down.",
-    table=table("translation"),
-    draw=_draw_signs,
-    apply=_translation,
-)
-
-shear = Corruption(
-    name="noc:shear",
-    family="noc",
-    description="Slants the image to the left or to the right.",
-    table=table("shear"),
-    draw=_draw_sign,
-    apply=_shear,
-)
-
-elastic = Corruption(
-    name="noc:elastic",
-    family="noc",
-    description="Crops the height or the width and stretches the rest to fill the image.",
-    table=table("elastic"),
-    draw=_draw_cut,
-    apply=_elastic,
-)
-
-rotation = Corruption(
-    name="noc:rotation",
-    family="noc",
-    description="Turns the image about its centre, clockwise or anticlockwise.",
-    table=table("rotation"),
-    draw=_draw_sign,
-    apply=_rotation,
+GEOMETRY: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:translation",
+        family="noc",
+        description="Moves the image sideways and up or down.",
+        table=SeverityTable.between(distance=(0, 15, 62)),
+        draw=_draw_signs,
+        apply=_translation,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    # The figure prints one number, 0.39. The authors' released settings are 12 to 39 degrees, and 39 degrees move the
+    # first row by tan(39°) / 2 = 0.40 of the height.
+    Corruption(
+        name="noc:shear",
+        family="noc",
+        description="Slants the image to the left or to the right.",
+        table=SeverityTable.between(degrees=(0, 12, 39)),
+        draw=_draw_sign,
+        apply=_shear,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:elastic",
+        family="noc",
+        description="Crops the height or the width and stretches the rest to fill the image.",
+        table=SeverityTable.between(cropped=(0, 44, 110)),
+        draw=_draw_cut,
+        apply=_elastic,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:rotation",
+        family="noc",
+        description="Turns the image about its centre, clockwise or anticlockwise.",
+        table=SeverityTable.between(degrees=(0, 7, 50)),
+        draw=_draw_sign,
+        apply=_rotation,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
 )

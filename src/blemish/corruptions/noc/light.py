@@ -10,17 +10,16 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.noc.ranges import table
-from blemish.corruptions.severity import Params
-from blemish.ops.colour import luminance
+from blemish.corruptions.draws import signs
+from blemish.corruptions.noc.published import FIGURE_6
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.colour import LUMINANCE, luminance
 from blemish.ops.hue import turn_hue
 
-__all__ = ["backlight", "brightness", "color_distortion", "contrast", "gray_scale", "hue"]
+__all__ = ["LIGHT"]
 
 # The part of the image, from the top or from the left, that may lie on one side of the backlight's line.
 _FIRST_SPLIT, _LAST_SPLIT = 0.3, 0.7
-
-_LUMINANCE = (0.299, 0.587, 0.114)
 
 
 class Sign(NamedTuple):
@@ -29,12 +28,8 @@ class Sign(NamedTuple):
     sign: Tensor
 
 
-def _signs(words: CounterRng) -> Tensor:
-    return words.integers("sign", 1, 1, 1, high=2).mul_(2).sub_(1).to(torch.float32)
-
-
-def _draw_sign(shape: Shape, params: Params, words: CounterRng) -> Sign:
-    return Sign(_signs(words))
+def _draw_sign(shape: Shape, params: Params, rng: CounterRng) -> Sign:
+    return Sign(signs(rng, "sign", 1, 1, 1).to(torch.float32))
 
 
 def _brightness(images: Tensor, params: Params, draw: Sign) -> Tensor:
@@ -48,13 +43,14 @@ class Split(NamedTuple):
     """
 
     upright: Tensor
-    place: Tensor
+    position: Tensor
     sign: Tensor
 
 
-def _draw_split(shape: Shape, params: Params, words: CounterRng) -> Split:
-    place = words.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
-    return Split(words.integers("upright", 1, 1, 1, high=2) == 1, place, _signs(words))
+def _draw_split(shape: Shape, params: Params, rng: CounterRng) -> Split:
+    position = rng.uniforms("place", 1, 1, 1).mul_(_LAST_SPLIT - _FIRST_SPLIT).add_(_FIRST_SPLIT)
+    upright = rng.integers("upright", 1, 1, 1, high=2) == 1
+    return Split(upright, position, *_draw_sign(shape, params, rng))
 
 
 def _middles(count: int, device: torch.device) -> Tensor:
@@ -65,7 +61,7 @@ def _middles(count: int, device: torch.device) -> Tensor:
 def _backlight(images: Tensor, params: Params, draw: Split) -> Tensor:
     height, width = images.shape[-2:]
     across, down = _middles(width, images.device), _middles(height, images.device)[:, None]
-    first = torch.where(draw.upright, across, down) < draw.place
+    first = torch.where(draw.upright, across, down) < draw.position
     shift = draw.sign * per_image(params["shift"], images)
     return images.add_(torch.where(first, shift, -shift))
 
@@ -83,8 +79,8 @@ class Channel(NamedTuple):
     number: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
-    return Channel(words.integers("channel", 1, 1, 1, high=3))
+def _draw_channel(shape: Shape, params: Params, rng: CounterRng) -> Channel:
+    return Channel(rng.integers("channel", 1, 1, 1, high=3))
 
 
 def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
@@ -94,7 +90,7 @@ def _color_distortion(images: Tensor, params: Params, draw: Channel) -> Tensor:
     if images.shape[1] == 3:
         return images.add_(shift * chosen)
     chosen = chosen.to(torch.float32)
-    share = sum(chosen[:, i : i + 1] * weight for i, weight in enumerate(_LUMINANCE))
+    share = sum(chosen[:, i : i + 1] * weight for i, weight in enumerate(LUMINANCE))
     return images.add_(torch.minimum(shift, 1 - images).mul_(share))
 
 
@@ -110,54 +106,63 @@ def _hue(images: Tensor, params: Params, draw: Sign) -> Tensor:
     return turn_hue(images, draw.sign * per_image(params["turns"], images))
 
 
-backlight = Corruption(
-    name="noc:backlight",
-    family="noc",
-    description="Brightens one side of a straight line and darkens the other.",
-    table=table("backlight"),
-    draw=_draw_split,
-    apply=_backlight,
-)
-
-brightness = Corruption(
-    name="noc:brightness",
-    family="noc",
-    description="Brightens or darkens every value by the same amount.",
-    table=table("brightness"),
-    draw=_draw_sign,
-    apply=_brightness,
-)
-
-contrast = Corruption(
-    name="noc:contrast",
-    family="noc",
-    description="Pulls every value towards the mean of the image.",
-    table=table("contrast"),
-    apply=_contrast,
-)
-
-color_distortion = Corruption(
-    name="noc:color_distortion",
-    family="noc",
-    description="Raises one of the red, green and blue channels.",
-    table=table("color_distortion"),
-    draw=_draw_channel,
-    apply=_color_distortion,
-)
-
-gray_scale = Corruption(
-    name="noc:gray_scale",
-    family="noc",
-    description="Fades colours to gray.",
-    table=table("gray_scale"),
-    apply=_gray_scale,
-)
-
-hue = Corruption(
-    name="noc:hue",
-    family="noc",
-    description="Turns all hues by the same angle, in one direction or the other.",
-    table=table("hue"),
-    draw=_draw_sign,
-    apply=_hue,
+LIGHT: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:backlight",
+        family="noc",
+        description="Brightens one side of a straight line and darkens the other.",
+        table=SeverityTable.between(shift=(0, 0.11, 0.44)),
+        draw=_draw_split,
+        apply=_backlight,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:brightness",
+        family="noc",
+        description="Brightens or darkens every value by the same amount.",
+        table=SeverityTable.between(shift=(0, 0.16, 0.51)),
+        draw=_draw_sign,
+        apply=_brightness,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:contrast",
+        family="noc",
+        description="Pulls every value towards the mean of the image.",
+        table=SeverityTable.between(reduction=(0, 0.33, 0.74)),
+        apply=_contrast,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:color_distortion",
+        family="noc",
+        description="Raises one of the red, green and blue channels.",
+        table=SeverityTable.between(shift=(0, 0.09, 0.40)),
+        draw=_draw_channel,
+        apply=_color_distortion,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:gray_scale",
+        family="noc",
+        description="Fades colours to gray.",
+        table=SeverityTable.between(weight=(0, 0.49, 1)),
+        apply=_gray_scale,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
+    Corruption(
+        name="noc:hue",
+        family="noc",
+        description="Turns all hues by the same angle, in one direction or the other.",
+        table=SeverityTable.between(turns=(0, 0.05, 0.5)),
+        draw=_draw_sign,
+        apply=_hue,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
 )

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.noc.ranges import side_scale, table
-from blemish.corruptions.severity import Params
-from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.stamps import Inside, covered, covered_index, pixels_between, times_covered, topmost
 from blemish.ops.transfer import to_device
 
-__all__ = ["artifacts", "border", "circles", "obstruction", "rain", "rhombus", "vertical_artifacts"]
+__all__ = ["SHAPES"]
 
 # The most shapes in any range: as many are always drawn, so that the first few do not depend on the severity.
 _MOST_SHAPES = 180
@@ -36,12 +36,12 @@ _MOST_DROPS = 16
 class Shapes(NamedTuple):
     """Many shapes per image: middles (B, N, 2), down and right, in parts of the side, and gray values (B, N)."""
 
-    places: Tensor
+    middles: Tensor
     grays: Tensor
 
 
-def _draw_shapes(shape: Shape, params: Params, words: CounterRng) -> Shapes:
-    return Shapes(words.uniforms("places", _MOST_SHAPES, 2), words.uniforms("grays", _MOST_SHAPES))
+def _draw_shapes(shape: Shape, params: Params, rng: CounterRng) -> Shapes:
+    return Shapes(rng.uniforms("places", _MOST_SHAPES, 2), rng.uniforms("grays", _MOST_SHAPES))
 
 
 def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: tuple[float, float]) -> Tensor:
@@ -50,13 +50,13 @@ def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: 
     most = int(params["count"].max())
     margin = _MARGIN * side_scale(height, width) if reach[0] == reach[1] else 0.0
     room = torch.tensor([height - 2 * margin, width - 2 * margin], dtype=torch.float32)
-    centres = draw.places[:, :most] * to_device(room, images.device) + (margin - 0.5)
+    centres = draw.middles[:, :most] * to_device(room, images.device) + (margin - 0.5)
     shown = torch.arange(most) < params["count"][:, None]
     return covered_index(centres, to_device(shown, images.device), inside, reach, height, width)
 
 
 def _line(along: Tensor, aside: Tensor, scale: float) -> Tensor:
-    """Whether a place in pixels from the middle belongs to a dotted line."""
+    """Whether a pixel this far from the middle belongs to a dotted line."""
     along = along / scale
     distance = along.abs()
     dots = (along * 0.5 + 0.25).remainder_(1) < 0.5
@@ -118,12 +118,12 @@ def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
 class Square(NamedTuple):
     """Where a square lies, (B, 2) on the CPU: down and right in the room it has; its gray, (B, 1, 1, 1)."""
 
-    place: Tensor
+    position: Tensor
     gray: Tensor
 
 
-def _draw_square(shape: Shape, params: Params, words: CounterRng) -> Square:
-    return Square(words.on_cpu().uniforms("place", 2).to(torch.float64), words.uniforms("gray", 1, 1, 1))
+def _draw_square(shape: Shape, params: Params, rng: CounterRng) -> Square:
+    return Square(rng.on_cpu().uniforms("place", 2).to(torch.float64), rng.uniforms("gray", 1, 1, 1))
 
 
 def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
@@ -131,18 +131,12 @@ def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
     return (lengths * scale + 0.5).floor()
 
 
-def _between(start: Tensor, stop: Tensor, count: int, device: torch.device) -> Tensor:
-    """Which of `count` pixels lie in start[b] … stop[b] − 1, (B, count)."""
-    pixels = torch.arange(count)
-    return to_device((pixels >= start[:, None]) & (pixels < stop[:, None]), device)
-
-
 def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
     height, width = images.shape[-2:]
     size = _whole_pixels(params["size"], side_scale(height, width))
-    top, left = ((draw.place[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
-    rows = _between(top, top + size, height, images.device)[:, None, :, None]
-    columns = _between(left, left + size, width, images.device)[:, None, None, :]
+    top, left = ((draw.position[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
+    rows = pixels_between(top, top + size, height, images.device)[:, None, :, None]
+    columns = pixels_between(left, left + size, width, images.device)[:, None, None, :]
     return torch.where(rows & columns, draw.gray, images)
 
 
@@ -152,77 +146,87 @@ class Gray(NamedTuple):
     gray: Tensor
 
 
-def _draw_gray(shape: Shape, params: Params, words: CounterRng) -> Gray:
-    return Gray(words.uniforms("gray", 1, 1, 1))
+def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Gray:
+    return Gray(rng.uniforms("gray", 1, 1, 1))
 
 
 def _border(images: Tensor, params: Params, draw: Gray) -> Tensor:
     height, width = images.shape[-2:]
     thickness = _whole_pixels(params["thickness"], side_scale(height, width))
-    rows = _between(thickness, height - thickness, height, images.device)[:, None, :, None]
-    columns = _between(thickness, width - thickness, width, images.device)[:, None, None, :]
+    rows = pixels_between(thickness, height - thickness, height, images.device)[:, None, :, None]
+    columns = pixels_between(thickness, width - thickness, width, images.device)[:, None, None, :]
     return torch.where(rows & columns, images, draw.gray)
 
 
-artifacts = Corruption(
-    name="noc:artifacts",
-    family="noc",
-    description="Draws short dotted horizontal lines.",
-    table=table("artifacts"),
-    draw=_draw_shapes,
-    apply=_artifacts,
-)
-
-vertical_artifacts = Corruption(
-    name="noc:vertical_artifacts",
-    family="noc",
-    description="Draws short dotted vertical lines.",
-    table=table("vertical_artifacts"),
-    draw=_draw_shapes,
-    apply=_vertical_artifacts,
-)
-
-rhombus = Corruption(
-    name="noc:rhombus",
-    family="noc",
-    description="Covers the image with small gray rhombuses.",
-    table=table("rhombus"),
-    draw=_draw_shapes,
-    apply=_rhombus,
-)
-
-rain = Corruption(
-    name="noc:rain",
-    family="noc",
-    description="Whitens small disks, like drops on a window.",
-    table=table("rain"),
-    draw=_draw_shapes,
-    apply=_rain,
-)
-
-circles = Corruption(
-    name="noc:circles",
-    family="noc",
-    description="Covers the image with small gray disks.",
-    table=table("circles"),
-    draw=_draw_shapes,
-    apply=_circles,
-)
-
-obstruction = Corruption(
-    name="noc:obstruction",
-    family="noc",
-    description="Hides a square part of the image.",
-    table=table("obstruction"),
-    draw=_draw_square,
-    apply=_obstruction,
-)
-
-border = Corruption(
-    name="noc:border",
-    family="noc",
-    description="Hides the image's border.",
-    table=table("border"),
-    draw=_draw_gray,
-    apply=_border,
+SHAPES: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:artifacts",
+        family="noc",
+        description="Draws short dotted horizontal lines.",
+        table=SeverityTable.between(count=(0, 15, 170), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_artifacts,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:vertical_artifacts",
+        family="noc",
+        description="Draws short dotted vertical lines.",
+        table=SeverityTable.between(count=(0, 15, 180), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_vertical_artifacts,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:rhombus",
+        family="noc",
+        description="Covers the image with small gray rhombuses.",
+        table=SeverityTable.between(count=(0, 9, 76), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_rhombus,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:rain",
+        family="noc",
+        description="Whitens small disks, like drops on a window.",
+        table=SeverityTable.between(count=(0, 12, 120), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_rain,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:circles",
+        family="noc",
+        description="Covers the image with small gray disks.",
+        table=SeverityTable.between(count=(0, 7, 50), rounded=("count",)),
+        draw=_draw_shapes,
+        apply=_circles,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:obstruction",
+        family="noc",
+        description="Hides a square part of the image.",
+        table=SeverityTable.between(size=(0, 47, 125)),
+        draw=_draw_square,
+        apply=_obstruction,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:border",
+        family="noc",
+        description="Hides the image's border.",
+        table=SeverityTable.between(thickness=(0, 9, 46)),
+        draw=_draw_gray,
+        apply=_border,
+        severities="1-5",
+        source=FIGURE_6,
+    ),
 )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.rng import CounterRng
-from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.noc.ranges import side_scale, table
-from blemish.corruptions.severity import Params
+from blemish.corruptions.base import Corruption, per_image, side_scale
+from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel_uniforms
+from blemish.corruptions.noc.published import FIGURE_5
+from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
 from blemish.ops.transfer import to_device
 
-__all__ = ["blur", "gaussian_noise", "pixelate", "quantization", "salt_pepper", "thumbnail_resize"]
+__all__ = ["TEXTURE"]
 
 _BLUR_PASSES = 5
 
@@ -32,33 +29,8 @@ def _quantization(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return images.mul_(steps).round_().div_(steps)
 
 
-class Normals(NamedTuple):
-    """A standard normal value per image value, (B, C, H, W)."""
-
-    field: Tensor
-
-
-def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Normals:
-    return Normals(words.normals("field", *shape))
-
-
-def _gaussian_noise(images: Tensor, params: Params, draw: Normals) -> Tensor:
-    return images.addcmul_(draw.field, per_image(params["sigma"], images))
-
-
-class Ranks(NamedTuple):
-    """A uniform value in (0, 1) per pixel, (B, 1, H, W)."""
-
-    field: Tensor
-
-
-def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
-    # One rank for all channels: the paper counts pixels.
-    return Ranks(words.coarse_uniforms("field", 1, shape.height, shape.width))
-
-
-def _salt_pepper(images: Tensor, params: Params, draw: Ranks) -> Tensor:
-    """The lowest ranks become white, the highest black."""
+def _salt_pepper(images: Tensor, params: Params, draw: Field) -> Tensor:
+    """The lowest ranks become white, the highest black; whole pixels, as the paper counts them."""
     half = per_image(params["amount"] / 2, images)
     # A whole range up or down ends beyond the extremes, where the result is clipped to them.
     return images.add_(draw.field < half).add_(draw.field > 1 - half, alpha=-1)
@@ -134,54 +106,63 @@ def _pixelate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return down @ images @ across
 
 
-quantization = Corruption(
-    name="noc:quantization",
-    family="noc",
-    description="Rounds values to a few evenly spaced levels.",
-    table=table("quantization"),
-    apply=_quantization,
-)
-
-gaussian_noise = Corruption(
-    name="noc:gaussian_noise",
-    family="noc",
-    description="Adds normal noise to every value.",
-    table=table("gaussian_noise"),
-    draw=_draw_normals,
-    apply=_gaussian_noise,
-)
-
-salt_pepper = Corruption(
-    name="noc:salt_pepper",
-    family="noc",
-    description="Turns random pixels black or white.",
-    table=table("salt_pepper"),
-    draw=_draw_ranks,
-    apply=_salt_pepper,
-    version=2,
-)
-
-blur = Corruption(
-    name="noc:blur",
-    family="noc",
-    description="Mixes the image with a blurred copy.",
-    table=table("blur"),
-    apply=_blur,
-)
-
-thumbnail_resize = Corruption(
-    name="noc:thumbnail_resize",
-    family="noc",
-    description="Shrinks the image and enlarges it again, both smoothly.",
-    table=table("thumbnail_resize"),
-    apply=_thumbnail_resize,
-    version=2,
-)
-
-pixelate = Corruption(
-    name="noc:pixelate",
-    family="noc",
-    description="Gives blocks of pixels their mean.",
-    table=table("pixelate"),
-    apply=_pixelate,
+TEXTURE: tuple[Corruption, ...] = (
+    Corruption(
+        name="noc:quantization",
+        family="noc",
+        description="Rounds values to a few evenly spaced levels.",
+        table=SeverityTable.between(levels=(256, 9, 4), rounded=("levels",)),
+        apply=_quantization,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:gaussian_noise",
+        family="noc",
+        description="Adds normal noise to every value.",
+        table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
+        draw=draw_normals,
+        apply=add_noise,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:salt_pepper",
+        family="noc",
+        description="Turns random pixels black or white.",
+        table=SeverityTable.between(amount=(0, 0.003, 0.032)),
+        draw=draw_pixel_uniforms,
+        apply=_salt_pepper,
+        severities="1-5",
+        source=FIGURE_5,
+        version=2,
+    ),
+    Corruption(
+        name="noc:blur",
+        family="noc",
+        description="Mixes the image with a blurred copy.",
+        table=SeverityTable.between(weight=(0, 0.4, 0.95)),
+        apply=_blur,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
+    Corruption(
+        name="noc:thumbnail_resize",
+        family="noc",
+        description="Shrinks the image and enlarges it again, both smoothly.",
+        table=SeverityTable.between(factor=(1, 1.1, 3.25)),
+        apply=_thumbnail_resize,
+        severities="1-5",
+        source=FIGURE_5,
+        version=2,
+    ),
+    Corruption(
+        name="noc:pixelate",
+        family="noc",
+        description="Gives blocks of pixels their mean.",
+        table=SeverityTable.between(size=(1, 2, 4)),
+        apply=_pixelate,
+        severities="1-5",
+        source=FIGURE_5,
+    ),
 )

@@ -7,7 +7,7 @@ are for 224 pixels and grow with the image.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,9 +15,9 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table
-from blemish.corruptions.syn2nat.warp import relative_size
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE
 from blemish.ops.box import box_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur, pad
@@ -27,65 +27,44 @@ from blemish.ops.transfer import to_device
 
 __all__ = ["BLURS"]
 
-# Sides of the kernels at severity 5 on 224 pixels. Gaussian ones are drawn from 9 … 13, and even ones rounded up.
-_BOX_SIDES = (5, 7, 9)
-_GAUSSIAN_SIDES = (9, 11, 11, 13, 13)
-_MEDIAN_SIDES = (5, 7, 9, 11)
+# Kernels at severity 5 on 224 pixels: sides of 5, 7 and 9; of 9 … 13, even ones rounded up, for which OpenCV's sigma is
+# 0.15 · side + 0.35; of 5 … 11; and of 11 … 17.
+_BOX_RADII = (2.0, 3.0, 4.0)
+_GAUSSIAN_SIGMAS = tuple(0.15 * side + 0.35 for side in (9, 11, 11, 13, 13))
+_MEDIAN_RADII = (2.0, 3.0, 4.0, 5.0)
 _MOTION_SIDES = (11, 13, 15, 17)
 
 # OpenCV cuts its Gaussians at 4, 5 and 6 pixels; this cut gives the same, and serves every size.
 _GAUSSIAN_CUT = 2.5
-
 
 # Many means along a line end in exactly one half; a GPU's transform may miss it by less than this part of a level.
 _TIE = 0.01 / 255
 
 
 class Kernel(NamedTuple):
-    """The radius of the kernel in pixels, (B,) float64 on the CPU."""
+    """The radius of a kernel, or its standard deviation, in pixels, (B,) float64 on the CPU."""
 
-    radius: Tensor
-
-
-def _draw_radius(sides: tuple[int, ...], shape: Shape, params: Params, words: CounterRng) -> Kernel:
-    """A radius among those of the sides, which shrinks with severity and grows with the image."""
-    chosen = words.on_cpu().integers("side", 1, high=len(sides))[:, 0]
-    radii = (torch.tensor(sides, dtype=torch.float64) - 1) / 2
-    return Kernel(radii[chosen] * params["size"] * relative_size(shape.height, shape.width))
+    size: Tensor
 
 
-def _draw_box(shape: Shape, params: Params, words: CounterRng) -> Kernel:
-    return _draw_radius(_BOX_SIDES, shape, params, words)
+def _draw_kernel(sizes: tuple[float, ...], shape: Shape, params: Params, rng: CounterRng) -> Kernel:
+    """One of the sizes, which shrinks with severity and grows with the image."""
+    chosen = rng.on_cpu().integers("side", 1, high=len(sizes))[:, 0]
+    size = torch.tensor(sizes, dtype=torch.float64)[chosen] * params["size"]
+    return Kernel(size * side_scale(shape.height, shape.width))
 
 
 def _blur(images: Tensor, params: Params, draw: Kernel) -> Tensor:
-    largest = (max(_BOX_SIDES) - 1) / 2 * relative_size(*images.shape[-2:])
-    return box_blur(images, draw.radius, largest=largest).add_(HALF_LEVEL)
+    largest = max(_BOX_RADII) * side_scale(*images.shape[-2:])
+    return box_blur(images, draw.size, largest=largest).add_(HALF_LEVEL)
 
 
-class Spread(NamedTuple):
-    """The standard deviation in pixels, (B,) float64 on the CPU."""
-
-    sigma: Tensor
-
-
-def _draw_gaussian(shape: Shape, params: Params, words: CounterRng) -> Spread:
-    """OpenCV's sigma for a kernel of side k is 0.15 · k + 0.35."""
-    chosen = words.on_cpu().integers("side", 1, high=len(_GAUSSIAN_SIDES))[:, 0]
-    sigmas = 0.15 * torch.tensor(_GAUSSIAN_SIDES, dtype=torch.float64) + 0.35
-    return Spread(sigmas[chosen] * params["size"] * relative_size(shape.height, shape.width))
-
-
-def _gaussian(images: Tensor, params: Params, draw: Spread) -> Tensor:
-    return blur_gaussian(images, draw.sigma, truncate=_GAUSSIAN_CUT, border="reflect101").add_(HALF_LEVEL)
-
-
-def _draw_median(shape: Shape, params: Params, words: CounterRng) -> Kernel:
-    return _draw_radius(_MEDIAN_SIDES, shape, params, words)
+def _gaussian(images: Tensor, params: Params, draw: Kernel) -> Tensor:
+    return blur_gaussian(images, draw.size, truncate=_GAUSSIAN_CUT, border="reflect101").add_(HALF_LEVEL)
 
 
 def _median(levels: Tensor, params: Params, draw: Kernel) -> Tensor:
-    radii = draw.radius.round().to(torch.int64)
+    radii = draw.size.round().to(torch.int64)
     out = levels.clone()
     for radius in set(radii.tolist()):
         members = to_device((radii == radius).nonzero()[:, 0], levels.device)
@@ -99,24 +78,24 @@ class Line(NamedTuple):
     ends: Tensor
 
 
-def _draw_motion(shape: Shape, params: Params, words: CounterRng) -> Line:
+def _draw_motion(shape: Shape, params: Params, rng: CounterRng) -> Line:
     """Two different places of a square kernel."""
-    words = words.on_cpu()
-    chosen = words.integers("side", 1, high=len(_MOTION_SIDES))[:, 0]
+    rng = rng.on_cpu()
+    chosen = rng.integers("side", 1, high=len(_MOTION_SIDES))[:, 0]
     side = torch.tensor(_MOTION_SIDES, dtype=torch.float64)[chosen][:, None]
-    ranks = words.uniforms("ends", 5).to(torch.float64)
+    ranks = rng.uniforms("ends", 5).to(torch.float64)
     top, left, bottom, right = (ranks[:, :4] * side).floor().unbind(1)
     # In one column the rows must differ: another of the side − 1 others.
     other = (top + 1 + (ranks[:, 4] * (side[:, 0] - 1)).floor()) % side[:, 0]
     bottom = torch.where(left == right, other, bottom)
     ends = torch.stack([top, left, bottom, right], dim=1).sub_((side - 1) / 2).view(-1, 2, 2)
-    return Line(ends * params["size"].view(-1, 1, 1) * relative_size(shape.height, shape.width))
+    return Line(ends * params["size"].view(-1, 1, 1) * side_scale(shape.height, shape.width))
 
 
 def _motion(images: Tensor, params: Params, draw: Line) -> Tensor:
     """The mean along a line one pixel wide; as it need not pass the centre, the image moves as well."""
     height, width = images.shape[-2:]
-    reach = math.ceil((max(_MOTION_SIDES) - 1) / 2 * relative_size(height, width))
+    reach = math.ceil((max(_MOTION_SIDES) - 1) / 2 * side_scale(height, width))
     start, end = draw.ends.round()[:, None].unbind(2)
     length = (end - start).abs().amax(2, keepdim=True)
     step = torch.arange(2 * reach + 1, dtype=torch.float64)[:, None]
@@ -134,10 +113,10 @@ class Quality(NamedTuple):
     quality: Tensor
 
 
-def _draw_quality(shape: Shape, params: Params, words: CounterRng) -> Quality:
+def _draw_quality(shape: Shape, params: Params, rng: CounterRng) -> Quality:
     """A whole number between the two bounds, each as likely."""
     low, high = params["quality_low"].round(), params["quality_high"].round()
-    rank = words.on_cpu().uniforms("quality", 1)[:, 0].to(torch.float64)
+    rank = rng.on_cpu().uniforms("quality", 1)[:, 0].to(torch.float64)
     return Quality(low + (rank * (high - low + 1)).floor())
 
 
@@ -160,63 +139,82 @@ def _downscale(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return levels.index_select(-2, rows).index_select(-1, columns)
 
 
-blur = candidate(
-    "blur",
-    "The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
-    linear_table(size=(0, 1)),
-    _blur,
-    _draw_box,
-)
-
-gaussian_blur = candidate(
-    "gaussian_blur",
-    "A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); lower severities have smaller ones.",
-    linear_table(size=(0, 1)),
-    _gaussian,
-    _draw_gaussian,
-)
-
-median_blur = candidate(
-    "median_blur",
-    "The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
-    linear_table(size=(0, 1)),
-    _median,
-    _draw_median,
-    uint8_io=True,
-)
-
-motion_blur = candidate(
-    "motion_blur",
-    "The mean along a random line in a square of 11 to 17 of 224 pixels; lower severities have shorter lines.",
-    linear_table(size=(0, 1)),
-    _motion,
-    _draw_motion,
-)
-
-image_compression = candidate(
-    "image_compression",
-    "JPEG compression at quality 5–15; lower severities approach quality 100. The same law as jpeg_compression.",
-    linear_table(quality_low=(100, 5), quality_high=(100, 15)),
-    _jpeg,
-    _draw_quality,
-    uint8_io=True,
-)
-
-jpeg_compression = replace(
-    image_compression,
-    name="syn2nat:jpeg_compression",
-    description="JPEG compression at quality 5–15; lower severities approach quality 100.",
-)
-
-downscale = replace(
-    candidate(
-        "downscale",
-        "Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
-        linear_table(scale=(1, 0.45)),
-        _downscale,
+BLURS: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:blur",
+        family="syn2nat",
+        description="The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
+        table=SeverityTable.linear(size=(0, 1)),
+        draw=partial(_draw_kernel, _BOX_RADII),
+        apply=_blur,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:gaussian_blur",
+        family="syn2nat",
+        description="A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); "
+        "lower severities have smaller ones.",
+        table=SeverityTable.linear(size=(0, 1)),
+        draw=partial(_draw_kernel, _GAUSSIAN_SIGMAS),
+        apply=_gaussian,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:median_blur",
+        family="syn2nat",
+        description="The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
+        table=SeverityTable.linear(size=(0, 1)),
+        draw=partial(_draw_kernel, _MEDIAN_RADII),
+        apply=_median,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
-    shared=("scale",),
+    Corruption(
+        name="syn2nat:motion_blur",
+        family="syn2nat",
+        description="The mean along a random line in a square of 11 to 17 of 224 pixels; "
+        "lower severities have shorter lines.",
+        table=SeverityTable.linear(size=(0, 1)),
+        draw=_draw_motion,
+        apply=_motion,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:image_compression",
+        family="syn2nat",
+        description="JPEG compression at quality 5–15; "
+        "lower severities approach quality 100. The same law as jpeg_compression.",
+        table=SeverityTable.linear(quality_low=(100, 5), quality_high=(100, 15)),
+        draw=_draw_quality,
+        apply=_jpeg,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:jpeg_compression",
+        family="syn2nat",
+        description="JPEG compression at quality 5–15; lower severities approach quality 100.",
+        table=SeverityTable.linear(quality_low=(100, 5), quality_high=(100, 15)),
+        draw=_draw_quality,
+        apply=_jpeg,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:downscale",
+        family="syn2nat",
+        description="Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
+        table=SeverityTable.linear(scale=(1, 0.45)),
+        apply=_downscale,
+        severities=(5,),
+        source=SOURCE,
+        shared=("scale",),
+        uint8_io=True,
+    ),
 )
-
-BLURS = (blur, gaussian_blur, median_blur, motion_blur, image_compression, jpeg_compression, downscale)

@@ -1,4 +1,4 @@
-"""Syn2Nat's candidates that change colours, tones and values one by one, and those that filter or add noise.
+"""Syn2Nat's candidates that change colours, tones and values one by one.
 
 Severity 5 is the published setting, whose ranges are drawn uniformly per image; lower severities shrink the ranges
 linearly towards the identity unless a description says otherwise. Formulas are those of albumentations 0.5.2, which the
@@ -18,42 +18,14 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks
 from blemish.ops.colour import luminance
-from blemish.ops.filters import pad
-from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room, shift_hsv
+from blemish.ops.hsv import shift_hsv
 from blemish.ops.hue import turn_hue
-from blemish.ops.poisson import poisson_quantile
 from blemish.ops.transfer import to_device
 
-__all__ = ["COLOUR_CANDIDATES"]
-
-
-class Ranks(NamedTuple):
-    """Places in the ranges of up to three parameters, uniform in (0, 1): (B, 3, 1, 1)."""
-
-    ranks: Tensor
-
-    def signed(self, index: int) -> Tensor:
-        """One of them as (B, 1, 1, 1) in (−1, 1)."""
-        return self.ranks[:, index : index + 1] * 2 - 1
-
-    def within(self, index: int, params: Params, name: str) -> Tensor:
-        """One of them as a value between the parameters `name_low` and `name_high`."""
-        rank = self.ranks[:, index : index + 1]
-        return span(rank, per_image(params[f"{name}_low"], rank), per_image(params[f"{name}_high"], rank))
-
-
-class Grain(NamedTuple):
-    """Places in the ranges, and random values per pixel (B, n, H, W)."""
-
-    at: Ranks
-    field: Tensor
-
-
-def _draw_ranks(shape: Shape, params: Params, words: CounterRng) -> Ranks:
-    return Ranks(words.uniforms("ranks", 3, 1, 1))
+__all__ = ["COLOURS"]
 
 
 def _brightness(images: Tensor, params: Params, draw: Ranks) -> Tensor:
@@ -90,9 +62,9 @@ class Jitter(NamedTuple):
     order: Tensor
 
 
-def _draw_jitter(shape: Shape, params: Params, words: CounterRng) -> Jitter:
-    words = words.on_cpu()
-    return Jitter(words.uniforms("strength", 4).to(torch.float64).mul(2).sub(1), words.permutations("order", 4))
+def _draw_jitter(shape: Shape, params: Params, rng: CounterRng) -> Jitter:
+    rng = rng.on_cpu()
+    return Jitter(rng.uniforms("strength", 4).to(torch.float64).mul(2).sub(1), rng.permutations("order", 4))
 
 
 def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
@@ -101,9 +73,9 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
         images = _blended(images, 1 + strength.gather(1, step[:, None])[:, 0], step)
         turned = (step == 3).nonzero().flatten()
         if images.shape[1] == 3 and len(turned):
-            place = to_device(turned, images.device)
-            some = images.index_select(0, place)
-            images.index_copy_(0, place, turn_hue(some, per_image(strength[turned, 3], images)))
+            rows = to_device(turned, images.device)
+            some = images.index_select(0, rows)
+            images.index_copy_(0, rows, turn_hue(some, per_image(strength[turned, 3], images)))
     return images
 
 
@@ -116,70 +88,6 @@ def _blended(images: Tensor, factor: Tensor, step: Tensor) -> Tensor:
     anchor = gray.mul_(per_image((step == 2).to(torch.float64), images))
     anchor = anchor.add_(mean * per_image((step == 1).to(torch.float64), images)).mul_(1 - factor)
     return images.mul_(factor).add_(anchor).clamp_(0, 1)
-
-
-def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
-    """Differences along the main diagonal, and in rows and columns by `strength`."""
-    strength = draw.within(0, params, "strength")
-    around = pad(images, 1, 1, 1, 1, "reflect101")
-    corners = around[..., 2:, 2:] - around[..., :-2, :-2]
-    sides = around[..., 2:, 1:-1] - around[..., :-2, 1:-1]
-    sides += around[..., 1:-1, 2:]
-    sides -= around[..., 1:-1, :-2]
-    slope = corners.mul_(1 + strength).add_(sides.mul_(strength))
-    return images.addcmul_(slope, per_image(params["alpha"], images)).add_(HALF_LEVEL)
-
-
-def _sharpen(images: Tensor, params: Params, draw: Ranks) -> Tensor:
-    """Eight times the pixel less its neighbours, and `lightness` times the pixel, over the image by `alpha`."""
-    alpha = draw.within(0, params, "alpha")
-    around = pad(images, 1, 1, 1, 1, "reflect101")
-    rows = around[..., :-2] + around[..., 1:-1] + around[..., 2:]
-    block = rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]
-    gain = 1 + alpha * (8 + draw.within(1, params, "lightness"))
-    return images.mul_(gain).sub_(block.mul_(alpha)).add_(HALF_LEVEL)
-
-
-def _draw_normals(shape: Shape, params: Params, words: CounterRng) -> Grain:
-    return Grain(_draw_ranks(shape, params, words), words.normals("field", *shape))
-
-
-def _gauss_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
-    """The variance is uniform, between the squares of the parameters."""
-    low, high = (per_image(params[name].square(), images) for name in ("sigma_low", "sigma_high"))
-    return images.addcmul_(draw.field, span(draw.at.ranks[:, :1], low, high).sqrt_().div_(255))
-
-
-def _draw_multipliers(shape: Shape, params: Params, words: CounterRng) -> Grain:
-    field = words.coarse_uniforms("field", 1, shape.height, shape.width)
-    return Grain(_draw_ranks(shape, params, words), field.mul_(2).sub_(1))
-
-
-def _multiplicative_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
-    return images.mul_(draw.field * per_image(params["limit"], images) + 1)
-
-
-def _draw_iso(shape: Shape, params: Params, words: CounterRng) -> Grain:
-    return Grain(_draw_ranks(shape, params, words), words.normals("field", 2, shape.height, shape.width))
-
-
-def _iso_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
-    """Photons lighten what is dark, as many as the image has contrast, and hues are spread."""
-    intensity = draw.at.within(1, params, "intensity")
-    light = lightness(images)
-    mean = light.mean(3, keepdim=True).mean(2, keepdim=True)
-    contrast = (light - mean).square_().mean(3, keepdim=True).mean(2, keepdim=True).sqrt_()
-    photons = (contrast * intensity * 255).expand_as(light)
-    # No image of values in [0, 1] has a standard deviation above a half.
-    counts = poisson_quantile(draw.field[:, :1], photons, limit=255 / 2)
-    lifted = counts.mul_(1 / 255).mul_(1 - light).add_(light)
-    if images.shape[1] == 1:
-        return lifted
-    turn = draw.field[:, 1:] * (draw.at.within(0, params, "colour_shift") * intensity * 6)
-    room = lightness_room(light)
-    saturation = (images.amax(1, keepdim=True) - images.amin(1, keepdim=True)).div_(room.masked_fill_(room <= 0, 1))
-    spread = saturation.mul_(lightness_room(lifted))
-    return hue_ramps(hue(images).add_(turn).remainder_(6)).sub_(0.5).mul_(spread).add_(lifted)
 
 
 def _invert(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
@@ -208,110 +116,108 @@ def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return images.mul_(1 - weight).add_(toned.mul_(weight)).add_(HALF_LEVEL)
 
 
-COLOUR_CANDIDATES: tuple[Corruption, ...] = (
-    candidate(
-        "color_jitter",
-        "Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a circle, in any "
-        "order; gray images keep to brightness and contrast.",
-        linear_table(limit=(0, 0.7)),
-        _jitter,
-        _draw_jitter,
+COLOURS: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:color_jitter",
+        family="syn2nat",
+        description="Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a "
+        "circle, in any order; gray images keep to brightness and contrast.",
+        table=SeverityTable.linear(limit=(0, 0.7)),
+        draw=_draw_jitter,
+        apply=_jitter,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "emboss",
-        "Adds relief lit from one corner, a 3×3 filter at every image size; lower severities blend it with the image.",
-        linear_table(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
-        _emboss,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:hue_saturation_value",
+        family="syn2nat",
+        description="Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; "
+        "gray images have only a value.",
+        table=SeverityTable.linear(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
+        draw=draw_ranks,
+        apply=_shift_hsv,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "gauss_noise",
-        "Adds normal noise of variance 500 to 1000 in squared levels; its standard deviation grows with severity.",
-        linear_table(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
-        _gauss_noise,
-        _draw_normals,
-    ),
-    candidate(
-        "hue_saturation_value",
-        "Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; gray images have only a value.",
-        linear_table(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
-        _shift_hsv,
-        _draw_ranks,
-    ),
-    candidate(
-        "invert",
-        "The negative; severity 5 only, because a blend with the image would lose it halfway.",
-        linear_table(weight=(0, 1)),
-        _invert,
-        only_severity=5.0,
+    Corruption(
+        name="syn2nat:invert",
+        family="syn2nat",
+        description="The negative; severity 5 only, because a blend with the image would lose it halfway.",
+        table=SeverityTable.linear(weight=(0, 1)),
+        apply=_invert,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
         uint8_io=True,
     ),
-    candidate(
-        "iso_noise",
-        "Sensor noise at high ISO: photons over dark parts and random hues; gray images get the photons only.",
-        linear_table(
-            colour_shift_low=(0, 0.2), colour_shift_high=(0, 0.5), intensity_low=(0, 0.5), intensity_high=(0, 1)
-        ),
-        _iso_noise,
-        _draw_iso,
-    ),
-    candidate(
-        "multiplicative_noise",
-        "Multiplies every pixel by 0.7 to 1.3, all its channels alike.",
-        linear_table(limit=(0, 0.3)),
-        _multiplicative_noise,
-        _draw_multipliers,
-    ),
-    candidate(
-        "posterize",
-        "Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
-        linear_table(bits=(8, 2)),
-        _posterize,
+    Corruption(
+        name="syn2nat:posterize",
+        family="syn2nat",
+        description="Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
+        table=SeverityTable.linear(bits=(8, 2)),
+        apply=_posterize,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
-    candidate(
-        "random_brightness", "Adds up to ±90 % of white.", linear_table(limit=(0, 0.9)), _brightness, _draw_ranks
+    Corruption(
+        name="syn2nat:random_brightness",
+        family="syn2nat",
+        description="Adds up to ±90 % of white.",
+        table=SeverityTable.linear(limit=(0, 0.9)),
+        draw=draw_ranks,
+        apply=_brightness,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_contrast",
-        "Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
-        linear_table(limit=(0, 1.5)),
-        _contrast,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:random_contrast",
+        family="syn2nat",
+        description="Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
+        table=SeverityTable.linear(limit=(0, 1.5)),
+        draw=draw_ranks,
+        apply=_contrast,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_gamma",
-        "Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
-        linear_table(gamma_low=(1, 3), gamma_high=(1, 10)),
-        _gamma,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:random_gamma",
+        family="syn2nat",
+        description="Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
+        table=SeverityTable.linear(gamma_low=(1, 3), gamma_high=(1, 10)),
+        draw=draw_ranks,
+        apply=_gamma,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "rgb_shift",
-        "Adds up to ±200 levels to each channel; a gray image gets one shift.",
-        linear_table(limit=(0, 200)),
-        _rgb_shift,
-        _draw_ranks,
+    Corruption(
+        name="syn2nat:rgb_shift",
+        family="syn2nat",
+        description="Adds up to ±200 levels to each channel; a gray image gets one shift.",
+        table=SeverityTable.linear(limit=(0, 200)),
+        draw=draw_ranks,
+        apply=_rgb_shift,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "sharpen",
-        "Sharpens by a 3×3 filter, at every image size, which also darkens; lower severities blend it with the image.",
-        linear_table(alpha_low=(0, 0.3), alpha_high=(0, 0.6), lightness_low=(0.6, 0.6), lightness_high=(1, 1)),
-        _sharpen,
-        _draw_ranks,
-    ),
-    candidate(
-        "solarize",
-        "Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
-        linear_table(threshold=(256, 200)),
-        _solarize,
+    Corruption(
+        name="syn2nat:solarize",
+        family="syn2nat",
+        description="Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
+        table=SeverityTable.linear(threshold=(256, 200)),
+        apply=_solarize,
+        severities=(5,),
+        source=SOURCE,
         uint8_io=True,
     ),
-    candidate(
-        "to_sepia",
-        "Sepia toning; lower severities blend it with the image. A gray image gets the toned image's luminance.",
-        linear_table(weight=(0, 1)),
-        _sepia,
+    Corruption(
+        name="syn2nat:to_sepia",
+        family="syn2nat",
+        description="Sepia toning; "
+        "lower severities blend it with the image. A gray image gets the toned image's luminance.",
+        table=SeverityTable.linear(weight=(0, 1)),
+        apply=_sepia,
+        severities=(5,),
+        source=SOURCE,
     ),
 )
-"""Fifteen of the forty."""

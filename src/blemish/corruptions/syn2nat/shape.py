@@ -1,8 +1,6 @@
-"""Syn2Nat's candidates that change where things are or whether they can be seen; `SHAPE_CANDIDATES` holds all twenty.
+"""Syn2Nat's candidates that hide, flip or shuffle parts of the image.
 
-Severity 5 is the published setting, whose ranges are drawn per image as albumentations 0.5.2 does, which the paper
-used; lower severities shrink them linearly towards the identity, or are refused where that has no meaning. Pixels are
-those of images of 224 × 224 and grow with the shorter side.
+Pixels are those of images of 224 × 224 and grow with the shorter side.
 """
 
 from __future__ import annotations
@@ -14,41 +12,33 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.severity import MAX_SEVERITY, Params
-from blemish.corruptions.syn2nat.blur import BLURS
-from blemish.corruptions.syn2nat.candidate import candidate, linear_table
-from blemish.corruptions.syn2nat.warp import WARPS, relative_size
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat.published import SOURCE
+from blemish.ops.colour import LUMINANCE
+from blemish.ops.stamps import pixels_between
 from blemish.ops.transfer import to_device
 
-__all__ = ["SHAPE_CANDIDATES"]
+__all__ = ["OCCLUSIONS"]
 
 _FEWEST_HOLES, _MOST_HOLES = 16, 48
 _HOLE_SIDE = 8
 _CUTOUT_SIDE = 150
 _TILES = 4
 
-# What a channel contributes to luminance (ITU-R BT.601).
-_LUMINANCE = (0.299, 0.587, 0.114)
-
 
 def _border(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Black but for the middle, whose sides are a share of the image's."""
     height, width = levels.shape[-2:]
-    kept = torch.ones(len(levels), 1, height, width, dtype=torch.bool, device=levels.device)
-    for dim, size in ((-2, height), (-1, width)):
-        side = (params["kept"] * size).round()
-        start = ((size - side) / 2).floor()
-        inside = _between(start[:, None], (start + side)[:, None], size, levels.device)
-        kept &= inside.view(-1, 1, size, 1) if dim == -2 else inside.view(-1, 1, 1, size)
-    return levels * kept
+    rows, columns = (_middle(params["kept"], size, levels.device) for size in (height, width))
+    return levels * (rows.view(-1, 1, height, 1) & columns.view(-1, 1, 1, width))
 
 
-def _between(start: Tensor, stop: Tensor, size: int, device: torch.device) -> Tensor:
-    """Which of `size` places lie in start … stop − 1: (B, n, size) for bounds (B, n) on the CPU."""
-    place = torch.arange(size, device=device)
-    first, last = (to_device(bound, device, torch.float32)[..., None] for bound in (start, stop))
-    return (place >= first) & (place < last)
+def _middle(share: Tensor, size: int, device: torch.device) -> Tensor:
+    """Which of `size` pixels belong to a share of them in the middle, (B, size)."""
+    kept = (share * size).round()
+    start = ((size - kept) / 2).floor()
+    return pixels_between(start, start + kept, size, device)
 
 
 class Holes(NamedTuple):
@@ -62,30 +52,29 @@ class Holes(NamedTuple):
 
 def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
     height, width = levels.shape[-2:]
-    rows = _between(draw.top, draw.bottom, height, levels.device).to(torch.float32)
-    columns = _between(draw.left, draw.right, width, levels.device).to(torch.float32)
+    rows = pixels_between(draw.top, draw.bottom, height, levels.device).to(torch.float32)
+    columns = pixels_between(draw.left, draw.right, width, levels.device).to(torch.float32)
     # The number of holes over each pixel, exact in any precision.
     holes = rows.transpose(1, 2) @ columns
     return levels * (holes == 0)[:, None]
 
 
-def _draw_coarse_dropout(shape: Shape, params: Params, words: CounterRng) -> Holes:
+def _draw_coarse_dropout(shape: Shape, params: Params, rng: CounterRng) -> Holes:
     """Squares anywhere inside the image, which may overlap."""
-    words = words.on_cpu()
-    side = max(1, round(_HOLE_SIDE * relative_size(shape.height, shape.width)))
-    count = _FEWEST_HOLES + words.integers("count", 1, high=_MOST_HOLES - _FEWEST_HOLES + 1)
+    rng = rng.on_cpu()
+    side = max(1, round(_HOLE_SIDE * side_scale(shape.height, shape.width)))
+    count = _FEWEST_HOLES + rng.integers("count", 1, high=_MOST_HOLES - _FEWEST_HOLES + 1)
     used = torch.arange(_MOST_HOLES) < (count * params["share"][:, None]).round()
     room = torch.tensor([shape.height - side + 1, shape.width - side + 1], dtype=torch.float64)
-    place = (words.uniforms("place", _MOST_HOLES, 2).to(torch.float64) * room).floor()
-    top, left = place.unbind(2)
+    top, left = (rng.uniforms("place", _MOST_HOLES, 2).to(torch.float64) * room).floor().unbind(2)
     return Holes(top, top + side * used, left, left + side)
 
 
-def _draw_cutout(shape: Shape, params: Params, words: CounterRng) -> Holes:
+def _draw_cutout(shape: Shape, params: Params, rng: CounterRng) -> Holes:
     """A square about a point anywhere in the image: pushed in at the left and top, cut off at the right and bottom."""
-    side = (params["side"] * relative_size(shape.height, shape.width)).round()[:, None]
+    side = (params["side"] * side_scale(shape.height, shape.width)).round()[:, None]
     size = torch.tensor([shape.height, shape.width], dtype=torch.float64)
-    centre = (words.on_cpu().uniforms("centre", 2).to(torch.float64) * (size + 1)).floor()
+    centre = (rng.on_cpu().uniforms("centre", 2).to(torch.float64) * (size + 1)).floor()
     corner = (centre - (side / 2).floor()).clamp(min=0)
     top, left = corner[:, :1], corner[:, 1:]
     return Holes(top, top + side, left, left + side)
@@ -97,8 +86,8 @@ class Channel(NamedTuple):
     dropped: Tensor
 
 
-def _draw_channel(shape: Shape, params: Params, words: CounterRng) -> Channel:
-    return Channel(words.on_cpu().integers("channel", 1, high=3)[:, 0])
+def _draw_channel(shape: Shape, params: Params, rng: CounterRng) -> Channel:
+    return Channel(rng.on_cpu().integers("channel", 1, high=3)[:, 0])
 
 
 def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
@@ -106,7 +95,7 @@ def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
     if levels.shape[1] == 3:
         kept = draw.dropped[:, None] != torch.arange(3)
         return levels * to_device(kept, levels.device).view(-1, 3, 1, 1)
-    share = to_device(1 - torch.tensor(_LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
+    share = to_device(1 - torch.tensor(LUMINANCE, dtype=torch.float32)[draw.dropped], levels.device).view(-1, 1, 1, 1)
     return (levels * share).add_(0.5).to(torch.uint8)
 
 
@@ -117,8 +106,8 @@ class Flips(NamedTuple):
     horizontal: Tensor
 
 
-def _draw_flips(shape: Shape, params: Params, words: CounterRng) -> Flips:
-    way = words.on_cpu().integers("way", 1, high=3)[:, 0]
+def _draw_flips(shape: Shape, params: Params, rng: CounterRng) -> Flips:
+    way = rng.on_cpu().integers("way", 1, high=3)[:, 0]
     return Flips(way != 0, way != 1)
 
 
@@ -134,13 +123,13 @@ class Tiles(NamedTuple):
     source: Tensor
 
 
-def _draw_tiles(shape: Shape, params: Params, words: CounterRng) -> Tiles:
+def _draw_tiles(shape: Shape, params: Params, rng: CounterRng) -> Tiles:
     """A share of the tiles, in a random order among themselves."""
-    words = words.on_cpu()
+    rng = rng.on_cpu()
     count = _TILES * _TILES
-    order = words.permutations("order", count)
+    order = rng.permutations("order", count)
     moving = torch.arange(count) < (params["share"][:, None] * count).round()
-    keys = torch.where(moving, words.uniforms("mix", count), 1 + torch.arange(count))
+    keys = torch.where(moving, rng.uniforms("mix", count), 1 + torch.arange(count))
     mixed = order.gather(1, keys.argsort(dim=1))
     return Tiles(torch.empty_like(order).scatter_(1, order, mixed))
 
@@ -166,64 +155,72 @@ def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     return tile, pixel - start[tile], start
 
 
-border = candidate(
-    "border",
-    "Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
-    linear_table(kept=(1, 130 / 224)),
-    _border,
-    uint8_io=True,
-)
-
-coarse_dropout = candidate(
-    "coarse_dropout",
-    "Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
-    linear_table(share=(0, 1)),
-    _cut,
-    _draw_coarse_dropout,
-    uint8_io=True,
-)
-
-cutout = candidate(
-    "cutout",
-    "Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
-    linear_table(side=(0, _CUTOUT_SIDE)),
-    _cut,
-    _draw_cutout,
-    uint8_io=True,
-)
-
-channel_dropout = candidate(
-    "channel_dropout",
-    "Sets one of the three channels to 0; there is no less of it.",
-    linear_table(),
-    _drop_channel,
-    _draw_channel,
-    only_severity=MAX_SEVERITY,
-    uint8_io=True,
-)
-
-flip = candidate(
-    "flip",
-    "Flips left to right, upside down, or both; there is no less of it.",
-    linear_table(),
-    _flip,
-    _draw_flips,
-    only_severity=MAX_SEVERITY,
-    uint8_io=True,
-)
-
-random_grid_shuffle = candidate(
-    "random_grid_shuffle",
-    "Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
-    linear_table(share=(0, 1)),
-    _shuffle,
-    _draw_tiles,
-    uint8_io=True,
-)
-
-SHAPE_CANDIDATES: tuple[Corruption, ...] = tuple(
-    sorted(
-        (*WARPS, *BLURS, border, coarse_dropout, cutout, channel_dropout, flip, random_grid_shuffle),
-        key=lambda unit: unit.name,
-    )
+OCCLUSIONS: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:border",
+        family="syn2nat",
+        description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
+        table=SeverityTable.linear(kept=(1, 130 / 224)),
+        apply=_border,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:coarse_dropout",
+        family="syn2nat",
+        description="Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
+        table=SeverityTable.linear(share=(0, 1)),
+        draw=_draw_coarse_dropout,
+        apply=_cut,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:cutout",
+        family="syn2nat",
+        description="Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
+        table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
+        draw=_draw_cutout,
+        apply=_cut,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:channel_dropout",
+        family="syn2nat",
+        description="Sets one of the three channels to 0; there is no less of it.",
+        table=SeverityTable.linear(),
+        draw=_draw_channel,
+        apply=_drop_channel,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:flip",
+        family="syn2nat",
+        description="Flips left to right, upside down, or both; there is no less of it.",
+        table=SeverityTable.linear(),
+        draw=_draw_flips,
+        apply=_flip,
+        severities=(5,),
+        source=SOURCE,
+        only_severity=5,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="syn2nat:random_grid_shuffle",
+        family="syn2nat",
+        description="Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
+        table=SeverityTable.linear(share=(0, 1)),
+        draw=_draw_tiles,
+        apply=_shuffle,
+        severities=(5,),
+        source=SOURCE,
+        uint8_io=True,
+    ),
 )

@@ -9,31 +9,27 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.distort import grid_positions, lens_positions, quadrilateral_map, shifted, snapped
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, projected, sample, warp_affine
 
-__all__ = ["WARPS", "relative_size"]
+__all__ = ["WARPS"]
 
 _GRID_CELLS = 5
 
 
-def relative_size(height: int, width: int) -> float:
-    """The shorter side in units of 224 pixels, for which the published settings are meant."""
-    return min(height, width) / 224
-
-
-def _between(params: Params, words: CounterRng, name: str) -> Tensor:
+def _between(params: Params, rng: CounterRng, name: str) -> Tensor:
     """A value per image, uniform between the parameters `name_low` and `name_high`; (B,) float64 on the CPU."""
-    rank = words.on_cpu().uniforms(name, 1)[:, 0].to(torch.float64)
+    rank = rng.on_cpu().uniforms(name, 1)[:, 0].to(torch.float64)
     return span(rank, params[f"{name}_low"], params[f"{name}_high"])
 
 
-def _symmetric(words: CounterRng, name: str, *shape: int) -> Tensor:
+def _symmetric(rng: CounterRng, name: str, *shape: int) -> Tensor:
     """Float64 in (−1, 1) on the CPU."""
-    return words.on_cpu().uniforms(name, *shape).to(torch.float64) * 2 - 1
+    return rng.on_cpu().uniforms(name, *shape).to(torch.float64) * 2 - 1
 
 
 def _rounded(images: Tensor) -> Tensor:
@@ -52,8 +48,8 @@ class Zoom(NamedTuple):
     scale: Tensor
 
 
-def _draw_affine(shape: Shape, params: Params, words: CounterRng) -> Zoom:
-    return Zoom(_between(params, words, "scale"))
+def _draw_affine(shape: Shape, params: Params, rng: CounterRng) -> Zoom:
+    return Zoom(_between(params, rng, "scale"))
 
 
 def _affine(images: Tensor, params: Params, draw: Zoom) -> Tensor:
@@ -67,8 +63,8 @@ class Turn(NamedTuple):
     degrees: Tensor
 
 
-def _draw_rotate(shape: Shape, params: Params, words: CounterRng) -> Turn:
-    return Turn(_symmetric(words, "angle", 1)[:, 0] * params["degrees"])
+def _draw_rotate(shape: Shape, params: Params, rng: CounterRng) -> Turn:
+    return Turn(_symmetric(rng, "angle", 1)[:, 0] * params["degrees"])
 
 
 def _rotate(images: Tensor, params: Params, draw: Turn) -> Tensor:
@@ -83,8 +79,8 @@ class Shift(NamedTuple):
     share: Tensor
 
 
-def _draw_translate(shape: Shape, params: Params, words: CounterRng) -> Shift:
-    return Shift(_symmetric(words, "shift", 2) * params["share"][:, None])
+def _draw_translate(shape: Shape, params: Params, rng: CounterRng) -> Shift:
+    return Shift(_symmetric(rng, "shift", 2) * params["share"][:, None])
 
 
 def _translate(images: Tensor, params: Params, draw: Shift) -> Tensor:
@@ -98,9 +94,9 @@ class Moves(NamedTuple):
     pixels: Tensor
 
 
-def _draw_elastic(shape: Shape, params: Params, words: CounterRng) -> Moves:
-    reach = params["affine"] * relative_size(shape.height, shape.width)
-    return Moves(_symmetric(words, "corners", 3, 2) * reach.view(-1, 1, 1))
+def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Moves:
+    reach = params["affine"] * side_scale(shape.height, shape.width)
+    return Moves(_symmetric(rng, "corners", 3, 2) * reach.view(-1, 1, 1))
 
 
 def _elastic(images: Tensor, params: Params, draw: Moves) -> Tensor:
@@ -124,9 +120,9 @@ class Corners(NamedTuple):
     share: Tensor
 
 
-def _draw_perspective(shape: Shape, params: Params, words: CounterRng) -> Corners:
-    std = _between(params, words, "std")
-    normals = words.on_cpu().normals("corners", 4, 2).to(torch.float64)
+def _draw_perspective(shape: Shape, params: Params, rng: CounterRng) -> Corners:
+    std = _between(params, rng, "std")
+    normals = rng.on_cpu().normals("corners", 4, 2).to(torch.float64)
     return Corners((normals * std.view(-1, 1, 1)).abs() % 1)
 
 
@@ -186,9 +182,9 @@ class Lens(NamedTuple):
     shift: Tensor
 
 
-def _draw_optical(shape: Shape, params: Params, words: CounterRng) -> Lens:
-    shift = _symmetric(words, "shift", 2) * params["shift"][:, None] * relative_size(shape.height, shape.width)
-    return Lens(_symmetric(words, "strength", 1)[:, 0] * params["strength"], shift)
+def _draw_optical(shape: Shape, params: Params, rng: CounterRng) -> Lens:
+    shift = _symmetric(rng, "shift", 2) * params["shift"][:, None] * side_scale(shape.height, shape.width)
+    return Lens(_symmetric(rng, "strength", 1)[:, 0] * params["strength"], shift)
 
 
 def _optical(images: Tensor, params: Params, draw: Lens) -> Tensor:
@@ -204,8 +200,8 @@ class Stretch(NamedTuple):
     rows: Tensor
 
 
-def _draw_grid(shape: Shape, params: Params, words: CounterRng) -> Stretch:
-    moves = _symmetric(words, "stretch", 2, _GRID_CELLS) * params["limit"].view(-1, 1, 1)
+def _draw_grid(shape: Shape, params: Params, rng: CounterRng) -> Stretch:
+    moves = _symmetric(rng, "stretch", 2, _GRID_CELLS) * params["limit"].view(-1, 1, 1)
     columns, rows = (moves + 1).unbind(1)
     return Stretch(columns, rows)
 
@@ -218,60 +214,78 @@ def _grid(images: Tensor, params: Params, draw: Stretch) -> Tensor:
     return _rounded(sample(images, x[:, None, :].expand(shape), y[:, :, None].expand(shape), outside="reflect101"))
 
 
-affine = candidate(
-    "affine",
-    "Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
-    linear_table(scale_low=(1, 0.6), scale_high=(1, 0.8)),
-    _affine,
-    _draw_affine,
+WARPS: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:affine",
+        family="syn2nat",
+        description="Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
+        table=SeverityTable.linear(scale_low=(1, 0.6), scale_high=(1, 0.8)),
+        draw=_draw_affine,
+        apply=_affine,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:rotate",
+        family="syn2nat",
+        description="Turns the image by up to ±180°; lower severities by a smaller angle.",
+        table=SeverityTable.linear(degrees=(0, 180)),
+        draw=_draw_rotate,
+        apply=_rotate,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:translate",
+        family="syn2nat",
+        description="Shifts the image by up to ±70 % of each side; lower severities by less.",
+        table=SeverityTable.linear(share=(0, 0.7)),
+        draw=_draw_translate,
+        apply=_translate,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:elastic_transform",
+        family="syn2nat",
+        description="Shears and stretches the image by moving three points up to 50 of 224 pixels; "
+        "lower severities by less.",
+        table=SeverityTable.linear(affine=(0, 50)),
+        draw=_draw_elastic,
+        apply=_elastic,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:perspective",
+        family="syn2nat",
+        description="Looks at a part of the image askew: corners move inwards by 10–30 % (std); "
+        "lower severities by less.",
+        table=SeverityTable.linear(std_low=(0, 0.1), std_high=(0, 0.3)),
+        draw=_draw_perspective,
+        apply=_perspective,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:optical_distortion",
+        family="syn2nat",
+        description="A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; "
+        "lower severities less.",
+        table=SeverityTable.linear(strength=(0, 4), shift=(0, 4)),
+        draw=_draw_optical,
+        apply=_optical,
+        severities=(5,),
+        source=SOURCE,
+    ),
+    Corruption(
+        name="syn2nat:grid_distortion",
+        family="syn2nat",
+        description="Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
+        table=SeverityTable.linear(limit=(0, 1)),
+        draw=_draw_grid,
+        apply=_grid,
+        severities=(5,),
+        source=SOURCE,
+    ),
 )
-
-rotate = candidate(
-    "rotate",
-    "Turns the image by up to ±180°; lower severities by a smaller angle.",
-    linear_table(degrees=(0, 180)),
-    _rotate,
-    _draw_rotate,
-)
-
-translate = candidate(
-    "translate",
-    "Shifts the image by up to ±70 % of each side; lower severities by less.",
-    linear_table(share=(0, 0.7)),
-    _translate,
-    _draw_translate,
-)
-
-elastic_transform = candidate(
-    "elastic_transform",
-    "Shears and stretches the image by moving three points up to 50 of 224 pixels; lower severities by less.",
-    linear_table(affine=(0, 50)),
-    _elastic,
-    _draw_elastic,
-)
-
-perspective = candidate(
-    "perspective",
-    "Looks at a part of the image askew: corners move inwards by 10–30 % (std); lower severities by less.",
-    linear_table(std_low=(0, 0.1), std_high=(0, 0.3)),
-    _perspective,
-    _draw_perspective,
-)
-
-optical_distortion = candidate(
-    "optical_distortion",
-    "A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; lower severities less.",
-    linear_table(strength=(0, 4), shift=(0, 4)),
-    _optical,
-    _draw_optical,
-)
-
-grid_distortion = candidate(
-    "grid_distortion",
-    "Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
-    linear_table(limit=(0, 1)),
-    _grid,
-    _draw_grid,
-)
-
-WARPS = (affine, rotate, translate, elastic_transform, perspective, optical_distortion, grid_distortion)

@@ -16,14 +16,14 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.severity import Params
-from blemish.corruptions.syn2nat.candidate import HALF_LEVEL, candidate, linear_table, span
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
 from blemish.ops.hsv import lightness, with_lightness
 from blemish.ops.transfer import to_device
 
-__all__ = ["WEATHER_CANDIDATES"]
+__all__ = ["WEATHER"]
 
 
 def _scale(height: int, width: int) -> float:
@@ -62,10 +62,10 @@ _MOST = _DIAMETER // 10
 _NEAR, _FAR = (1.5, 0.5), (3.0, 2.0)
 
 
-def _draw_fog(shape: Shape, params: Params, words: CounterRng) -> Haze:
-    words = words.on_cpu()
-    offsets = words.uniforms("offsets", 3 * _MOST, 2).to(torch.float64).mul(2).sub(1)
-    return Haze(words.uniforms("density", 1)[:, 0].to(torch.float64), offsets)
+def _draw_fog(shape: Shape, params: Params, rng: CounterRng) -> Haze:
+    rng = rng.on_cpu()
+    offsets = rng.uniforms("offsets", 3 * _MOST, 2).to(torch.float64).mul(2).sub(1)
+    return Haze(rng.uniforms("density", 1)[:, 0].to(torch.float64), offsets)
 
 
 def _fog(images: Tensor, params: Params, draw: Haze) -> Tensor:
@@ -108,9 +108,9 @@ def _drop_shape(height: int, width: int) -> tuple[int, int, int]:
     return max(1, round(_DROP_ROWS * scale)), thickness, max(1, int(height * width / (_DROP_AREA * scale * thickness)))
 
 
-def _draw_rain(shape: Shape, params: Params, words: CounterRng) -> Drops:
+def _draw_rain(shape: Shape, params: Params, rng: CounterRng) -> Drops:
     count = _drop_shape(shape.height, shape.width)[2]
-    return Drops(words.uniforms("start", count, 2), words.uniforms("room", 1))
+    return Drops(rng.uniforms("start", count, 2), rng.uniforms("room", 1))
 
 
 def _rain(images: Tensor, params: Params, draw: Drops) -> Tensor:
@@ -139,10 +139,10 @@ class Shadows(NamedTuple):
 _FEWEST_SHADOWS, _MOST_SHADOWS, _VERTICES = 2, 4, 8
 
 
-def _draw_shadow(shape: Shape, params: Params, words: CounterRng) -> Shadows:
-    words = words.on_cpu()
-    vertices = words.uniforms("vertices", _MOST_SHADOWS, _VERTICES, 2).to(torch.float64)
-    return Shadows(vertices, words.integers("count", 1, high=_MOST_SHADOWS - _FEWEST_SHADOWS + 1) + _FEWEST_SHADOWS)
+def _draw_shadow(shape: Shape, params: Params, rng: CounterRng) -> Shadows:
+    rng = rng.on_cpu()
+    vertices = rng.uniforms("vertices", _MOST_SHADOWS, _VERTICES, 2).to(torch.float64)
+    return Shadows(vertices, rng.integers("count", 1, high=_MOST_SHADOWS - _FEWEST_SHADOWS + 1) + _FEWEST_SHADOWS)
 
 
 def _shadow(images: Tensor, params: Params, draw: Shadows) -> Tensor:
@@ -160,8 +160,8 @@ class SnowPoint(NamedTuple):
     rank: Tensor
 
 
-def _draw_snow(shape: Shape, params: Params, words: CounterRng) -> SnowPoint:
-    return SnowPoint(words.uniforms("point", 1, 1, 1))
+def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> SnowPoint:
+    return SnowPoint(rng.uniforms("point", 1, 1, 1))
 
 
 def _snow(images: Tensor, params: Params, draw: SnowPoint) -> Tensor:
@@ -173,14 +173,14 @@ def _snow(images: Tensor, params: Params, draw: SnowPoint) -> Tensor:
 
 
 class Flare(NamedTuple):
-    """The sun and the line of reflections through it, and for each of ten reflections its place, size, colour and
+    """The sun and the line of reflections through it, and for each of ten reflections its position, size, colour and
     opacity; all uniform in (0, 1) but the number, (B, 1), and on the CPU.
     """
 
     sun: Tensor  # (B, 2): x, y
     angle: Tensor  # (B, 1)
     number: Tensor
-    place: Tensor  # (B, 10)
+    position: Tensor  # (B, 10)
     large: Tensor  # (B, 10), 0 or 1
     opacity: Tensor  # (B, 10)
     colour: Tensor  # (B, 10, 3)
@@ -193,17 +193,17 @@ _REFLECTION_STEP = 10
 _COLOUR_RANGE = 50
 
 
-def _draw_flare(shape: Shape, params: Params, words: CounterRng) -> Flare:
-    words = words.on_cpu()
+def _draw_flare(shape: Shape, params: Params, rng: CounterRng) -> Flare:
+    rng = rng.on_cpu()
     many = _MOST_REFLECTIONS
     return Flare(
-        sun=words.uniforms("sun", 2).to(torch.float64),
-        angle=words.uniforms("angle", 1).to(torch.float64),
-        number=words.integers("count", 1, high=many - _FEWEST_REFLECTIONS + 1) + _FEWEST_REFLECTIONS,
-        place=words.uniforms("place", many).to(torch.float64),
-        large=words.integers("large", many, high=2),
-        opacity=words.uniforms("opacity", many).to(torch.float64),
-        colour=words.uniforms("colour", many, 3).to(torch.float64),
+        sun=rng.uniforms("sun", 2).to(torch.float64),
+        angle=rng.uniforms("angle", 1).to(torch.float64),
+        number=rng.integers("count", 1, high=many - _FEWEST_REFLECTIONS + 1) + _FEWEST_REFLECTIONS,
+        position=rng.uniforms("place", many).to(torch.float64),
+        large=rng.integers("large", many, high=2),
+        opacity=rng.uniforms("opacity", many).to(torch.float64),
+        colour=rng.uniforms("colour", many, 3).to(torch.float64),
     )
 
 
@@ -224,7 +224,7 @@ def _reflections(images: Tensor, params: Params, draw: Flare, sun: Tensor) -> Te
     height, width = images.shape[-2:]
     scale, device = _scale(height, width), images.device
     step = _REFLECTION_STEP * width / 224
-    x = (draw.place * math.ceil(width / step)).floor() * step
+    x = (draw.position * math.ceil(width / step)).floor() * step
     y = sun[:, 1:] - torch.tan(2 * math.pi * draw.angle) * (x - sun[:, :1])
     # Far outside it does not matter how far.
     centres = torch.stack([x, y.clamp(-2 * height, 3 * height)], dim=-1).trunc()
@@ -253,43 +253,59 @@ def _flare(images: Tensor, params: Params, draw: Flare) -> Tensor:
     return _glare(images.device).index_select(0, entries.flatten()).view_as(images).mul_(1 / 255)
 
 
-WEATHER_CANDIDATES: tuple[Corruption, ...] = (
-    candidate(
-        "random_fog",
-        "White discs all over a blurred image, a fog coefficient of 0.8 to 1; lower severities thin them out and blur "
-        "less.",
-        linear_table(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
-        _fog,
-        _draw_fog,
+WEATHER: tuple[Corruption, ...] = (
+    Corruption(
+        name="syn2nat:random_fog",
+        family="syn2nat",
+        description="White discs all over a blurred image, a fog coefficient of 0.8 to 1; "
+        "lower severities thin them out and blur less.",
+        table=SeverityTable.linear(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
+        draw=_draw_fog,
+        apply=_fog,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_rain",
-        "Gray strokes over a blurred and darkened image; lower severities draw fewer, blur less and darken less.",
-        linear_table(drops=(0, 1), blur=(0, 1), light=(1, 0.7)),
-        _rain,
-        _draw_rain,
+    Corruption(
+        name="syn2nat:random_rain",
+        family="syn2nat",
+        description="Gray strokes over a blurred and darkened image; "
+        "lower severities draw fewer, blur less and darken less.",
+        table=SeverityTable.linear(drops=(0, 1), blur=(0, 1), light=(1, 0.7)),
+        draw=_draw_rain,
+        apply=_rain,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_shadow",
-        "Two to four polygons of eight random corners at half the lightness; lower severities darken less.",
-        linear_table(light=(1, 0.5)),
-        _shadow,
-        _draw_shadow,
+    Corruption(
+        name="syn2nat:random_shadow",
+        family="syn2nat",
+        description="Two to four polygons of eight random corners at half the lightness; lower severities darken less.",
+        table=SeverityTable.linear(light=(1, 0.5)),
+        draw=_draw_shadow,
+        apply=_shadow,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_snow",
-        "Multiplies the lightness of all that is darker than a random bound by 2.5; lower severities by less.",
-        linear_table(point_low=(0.1, 0.1), point_high=(0.3, 0.3), gain=(1, 2.5)),
-        _snow,
-        _draw_snow,
+    Corruption(
+        name="syn2nat:random_snow",
+        family="syn2nat",
+        description="Multiplies the lightness of all that is darker than a random bound by 2.5; "
+        "lower severities by less.",
+        table=SeverityTable.linear(point_low=(0.1, 0.1), point_high=(0.3, 0.3), gain=(1, 2.5)),
+        draw=_draw_snow,
+        apply=_snow,
+        severities=(5,),
+        source=SOURCE,
     ),
-    candidate(
-        "random_sun_flare",
-        "A white sun with a halo of 200 pixels in the upper half and faint reflections on a line through it; lower "
-        "severities have a smaller halo and fainter reflections.",
-        linear_table(radius=(0, 200), reflections=(0, 1)),
-        _flare,
-        _draw_flare,
+    Corruption(
+        name="syn2nat:random_sun_flare",
+        family="syn2nat",
+        description="A white sun with a halo of 200 pixels in the upper half and faint reflections on a line through "
+        "it; lower severities have a smaller halo and fainter reflections.",
+        table=SeverityTable.linear(radius=(0, 200), reflections=(0, 1)),
+        draw=_draw_flare,
+        apply=_flare,
+        severities=(5,),
+        source=SOURCE,
     ),
 )
-"""Five of the forty."""

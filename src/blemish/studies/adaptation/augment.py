@@ -17,7 +17,7 @@ __all__ = ["random_views"]
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def random_views(images: Tensor, words: CounterRng) -> Tensor:
+def random_views(images: Tensor, rng: CounterRng) -> Tensor:
     """Each image (float, in [0, 1]) changed at random, by draws of its own.
 
     The ranges are those of Wang et al., CVPR 2022, as released: brightness 0.6 … 1.4, contrast 0.7 … 1.3, saturation
@@ -25,12 +25,12 @@ def random_views(images: Tensor, words: CounterRng) -> Tensor:
     Gaussian blur of σ up to 0.5, a mirror image for one half, and noise of σ = 0.005. The order of the colour changes
     is fixed here, and random there.
     """
-    rank = words.uniforms("views", 11).cpu().to(torch.float64)
+    rank = rng.uniforms("views", 11).cpu().to(torch.float64)
     names = ("brightness", "contrast", "saturation", "hue", "gamma", "angle", "x", "y", "scale", "sigma", "mirror")
     draw = dict(zip(names, rank.T, strict=True))
     views = _coloured(images.clamp(0, 1), draw)
     views = _blurred(_moved(views, draw), 0.001 + 0.499 * draw["sigma"])
-    return views.add(words.normals("noise", *images.shape[1:]), alpha=0.005).clamp_(0, 1)
+    return views.add(rng.normals("noise", *images.shape[1:]), alpha=0.005).clamp_(0, 1)
 
 
 def _between(low: float, high: float, rank: Tensor) -> Tensor:

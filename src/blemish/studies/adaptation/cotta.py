@@ -95,8 +95,8 @@ class CoTTA(Gradient):
             count = min(at_once, self.views - first)
             # Image i of view v stands at place i · count + v: views are the groups of `BatchStatistics`.
             number = torch.arange(len(batch))[:, None] * self.views + torch.arange(first, first + count)
-            words = CounterRng(self.seed, number.flatten(), f"cotta {self.steps}", batch.device)
-            views = random_views(unit.repeat_interleave(count, 0), words)
+            rng = CounterRng(self.seed, number.flatten(), f"cotta {self.steps}", batch.device)
+            views = random_views(unit.repeat_interleave(count, 0), rng)
             with grouped(self.teacher, count):
                 logits: Tensor = self.teacher(views * self.white)
             total = total + logits.view(len(batch), count, -1).sum(1)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
-from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import STAGING, sync_folder, write_bytes, write_files
 from blemish.core.folders import part_folder
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
 
 __all__ = ["make_benchmark", "read_benchmark_names", "read_group", "write_benchmark", "write_groups"]
@@ -24,25 +26,28 @@ def make_benchmark(
     metric: str = "residual",
     severities: Sequence[float] | None = None,
     protocol: Protocol | None = None,
+    catalog: Catalog = catalog,
 ) -> Benchmark:
-    """A benchmark of these corruptions, at the severities with which each catalogue was published.
+    """A benchmark of these corruptions, at the severities with which each was published; ``severities`` overrides them.
 
-    That is 1 to 5 for ImageNet-C, a severity drawn from 1 to 5 for every image for ``noc:``, and 5 for ``syn2nat:``;
-    ``severities`` overrides it for all.
+    That is 1 to 5 for ImageNet-C, a severity drawn from 1 to 5 for every image for ``noc:``, and 5 for ``syn2nat:``.
     """
-    conditions = [condition for corruption in corruptions for condition in _conditions(corruption, severities)]
+    conditions = [
+        parse_condition(f"{corruption}@{level}", catalog=catalog)
+        for corruption in corruptions
+        for level in _levels(catalog[corruption], severities)
+    ]
     return Benchmark(
         name=name, title=title, metric=metric, conditions=tuple(conditions), protocol=protocol or Protocol()
     )
 
 
-def _conditions(corruption: str, severities: Sequence[float] | None) -> list[Condition]:
-    if severities is not None:
-        return [parse_condition(f"{corruption}@{severity_text(check_severity(severity))}") for severity in severities]
-    if corruption.startswith("noc:"):
-        return [parse_condition(f"{corruption}@1-5")]
-    levels = [5] if corruption.startswith("syn2nat:") else [1, 2, 3, 4, 5]
-    return [parse_condition(f"{corruption}@{level}") for level in levels]
+def _levels(corruption: Corruption, severities: Sequence[float] | None) -> list[str]:
+    """The severities as conditions write them: those given, the only one there is, or those it was published with."""
+    chosen: Sequence[float] | str = corruption.severities if severities is None else severities
+    if severities is None and corruption.only_severity is not None:
+        chosen = [corruption.only_severity]
+    return [chosen] if isinstance(chosen, str) else [severity_text(check_severity(level)) for level in chosen]
 
 
 def write_benchmark(benchmark: Benchmark, path: Path) -> None:

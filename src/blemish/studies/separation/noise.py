@@ -59,11 +59,11 @@ class Noise:
         if self.epsilon == 0:
             return points
         if self.draws == "shared":
-            words = CounterRng(self.seed, torch.tensor([self.run]), "mscr/shared")
+            rng = CounterRng(self.seed, torch.tensor([self.run]), "mscr/shared")
         else:
             numbers = np.arange(len(points)) if ids is None else ids
-            words = CounterRng(self.seed, torch.from_numpy(numbers), f"mscr/{self.run}/{self.role}")
-        unit = in_ball(words, self.norm, *points.shape[1:], name=str(copy)).numpy()
+            rng = CounterRng(self.seed, torch.from_numpy(numbers), f"mscr/{self.run}/{self.role}")
+        unit = in_ball(rng, self.norm, *points.shape[1:], name=str(copy)).numpy()
         noisy = points + (unit * np.float64(self.epsilon)).astype(points.dtype)
         return np.asarray(noisy.clip(0, 1) if self.clip else noisy)
 

@@ -95,8 +95,8 @@ def _epoch(
     device: torch.device,
 ) -> None:
     net.train()
-    words = CounterRng(noise.seed, torch.tensor([noise.run]), "mscr/order")
-    order = words.permutations(str(epoch), len(images))[0].numpy()
+    rng = CounterRng(noise.seed, torch.tensor([noise.run]), "mscr/order")
+    order = rng.permutations(str(epoch), len(images))[0].numpy()
     fresh = replace(noise, role=f"train {epoch}")
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]

@@ -135,9 +135,9 @@ def randomly_cropped(
     A crop holds 8 to 100 % of the area and has an aspect ratio of 3:4 to 4:3, uniform on a logarithmic scale (Szegedy
     et al., 2015), with torchvision's ten tries and its centre crop when all of them fail.
     """
-    words = CounterRng(seed, torch.from_numpy(np.ascontiguousarray(positions)), "ccc crop")
-    mirrored = words.uniforms("mirror", 1)[:, 0].lt(0.5).tolist()
-    draws = words.uniforms("crop", 4, _TRIES).to(torch.float64).numpy()
+    rng = CounterRng(seed, torch.from_numpy(np.ascontiguousarray(positions)), "ccc crop")
+    mirrored = rng.uniforms("mirror", 1)[:, 0].lt(0.5).tolist()
+    draws = rng.uniforms("crop", 4, _TRIES).to(torch.float64).numpy()
     result = []
     for picture, mirror, draw in zip(pictures, mirrored, draws, strict=True):
         turned = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror else picture

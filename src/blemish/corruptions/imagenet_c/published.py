@@ -1,0 +1,7 @@
+"""Where ImageNet-C's corruptions and their tables were published."""
+
+from __future__ import annotations
+
+__all__ = ["SOURCE"]
+
+SOURCE = "Hendrycks and Dietterich, ICLR 2019: the published generators"

@@ -1,0 +1,8 @@
+"""Where ImageNet-NOC's corruptions and their ranges were published. A severity is drawn from the range per image."""
+
+from __future__ import annotations
+
+__all__ = ["FIGURE_5", "FIGURE_6"]
+
+FIGURE_5 = "Laugros, Caplier and Ospici, ImageNet-NOC, Figure 5"
+FIGURE_6 = "Laugros, Caplier and Ospici, ImageNet-NOC, Figure 6"
