@@ -41,9 +41,9 @@ def compare(matrix: Matrix) -> None:
     for k, eps in enumerate(matrix.protocol.eps_train):
         row = f"| {eps:.6g} |"
         for _, ours, means, halves in columns:
-            ok = abs(100 * ours[k].mean - means[k]) <= np.hypot(100 * ours[k].half_width, halves[k])
+            ok = abs(100 * ours[k].value - means[k]) <= np.hypot(100 * ours[k].half_width, halves[k])
             inside, total = inside + ok, total + 1
-            row += f" {100 * ours[k].mean:.3f} ± {100 * ours[k].half_width:.3f}{'' if ok else ' ✗'} |"
+            row += f" {100 * ours[k].value:.3f} ± {100 * ours[k].half_width:.3f}{'' if ok else ' ✗'} |"
             row += f" {means[k]:.3f} ± {halves[k]:.3f} |"
         print(row)
     print(f"\n{inside} of {total} within the combined 95 % intervals\n")
@@ -55,7 +55,7 @@ def plain(matrix: Matrix) -> None:
     at = matrix.protocol.epsilon_min
     rows = zip(matrix.protocol.eps_train, matrix.accuracy(0.0), matrix.accuracy(at), matrix.mscr(), strict=True)
     for eps, *values in rows:
-        print(f"| {eps:.6g} |" + "".join(f" {100 * v.mean:.3f} ± {100 * v.half_width:.3f} |" for v in values))
+        print(f"| {eps:.6g} |" + "".join(f" {100 * v.value:.3f} ± {100 * v.half_width:.3f} |" for v in values))
     print()
 
 
@@ -101,14 +101,14 @@ def main() -> None:
         if name == "forest":
             print("| runs | mean MSCR % at ε_train = 0 | 95 % interval ± |\n|---|---|---|")
             for row in effect_of_runs(matrix):
-                print(f"| {row.runs} | {100 * row.mean:.3f} | {100 * row.half_width:.3f} |")
+                print(f"| {row.count} | {100 * row.value:.3f} | {100 * row.half_width:.3f} |")
             print()
     if args.only in (None, "k"):
         print("| k | robust accuracy % | deviation of a run | share of it due to the draws |\n|---|---|---|---|")
         for row in effect_of_k(
             points, labels, forest(), epsilon=0.001, ks=(1, 2, 5, 10, 20), runs=max(2, args.runs // 4)
         ):
-            values = (100 * row.robust.mean, 100 * row.robust.deviation, row.share_of_draws)
+            values = (100 * row.robust.value, 100 * row.robust.deviation, row.share_of_draws)
             print(f"| {row.k} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
 
 

@@ -17,12 +17,12 @@ from torch import Tensor
 import blemish
 from blemish import Catalog, Corruption, InputError, SeverityTable, catalog
 from blemish.benchmarks.benchmark import Protocol
+from blemish.core.resampling import Bootstrap
 from blemish.corruptions import base
 from blemish.corruptions.base import per_image, quantise
 from blemish.corruptions.compose import random_severity
 from blemish.export.recipe import make_recipe
 from blemish.export.sequences import make_sequence_recipe
-from blemish.metrics.bootstrap import Bootstrap
 from blemish.studies.overlap.plan import Plan
 from pictures import pictures
 

@@ -102,12 +102,11 @@ class TestReading:
         assert source.names == ("0.tar/x.png", "1.tar/x.png")
         assert len(set(source.ids.tolist())) == 2
 
-    def test_same_members_as_the_standard_library(self, tmp_path: Path) -> None:
+    def test_members_are_read_in_place(self, tmp_path: Path) -> None:
         path = write_tar(tmp_path / "x.tar", {f"{i}/x": bytes([i]) * (i * 300) for i in range(20)})
-        with tarfile.open(path) as archive:
-            expected = [(entry.name, entry.offset_data, entry.size) for entry in archive]
-            assert [tuple(member) for member in list_members(path)] == expected
-        assert read_member(path, list_members(path)[7]) == bytes([7]) * 2100
+        members = list_members(path)
+        assert [(member.name, member.size) for member in members] == [(f"{i}/x", 300 * i) for i in range(20)]
+        assert [read_member(path, members[i]) for i in (7, 0, 19)] == [bytes([7]) * 2100, b"", bytes([19]) * 5700]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +176,37 @@ class TestHostileArchives:
         write_tar(tmp_path / "x.tar", {"x" * 2**21: b""}, tar_format=tarfile.GNU_FORMAT)
         with pytest.raises(InputError, match="bytes about a name"):
             list_members(tmp_path / "x.tar")
+
+    @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+    @pytest.mark.parametrize("size", [2**60, -512])
+    def test_sizes_of_names(self, tmp_path: Path, kind: bytes, size: int) -> None:
+        entry = tarfile.TarInfo("a.png")
+        entry.size, entry.type = size, kind
+        (tmp_path / "x.tar").write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+        with pytest.raises(InputError, match="bytes about a name"):
+            list_members(tmp_path / "x.tar")
+
+    def test_a_negative_size(self, tmp_path: Path) -> None:
+        entry = tarfile.TarInfo("a.png")
+        entry.size = -1024
+        (tmp_path / "x.tar").write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+        with pytest.raises(InputError, match="without a usable size"):
+            list_members(tmp_path / "x.tar")
+
+    def test_names_of_names_of_names(self, tmp_path: Path) -> None:
+        entry = tarfile.TarInfo("a.png")
+        entry.type = tarfile.GNUTYPE_LONGNAME
+        (tmp_path / "x.tar").write_bytes(entry.tobuf(tarfile.GNU_FORMAT) * 5000 + bytes(1024))
+        with pytest.raises(InputError, match="not a tar archive, or a damaged one"):
+            list_members(tmp_path / "x.tar")
+
+    def test_a_damaged_header_in_the_middle_is_not_the_end(self, tmp_path: Path) -> None:
+        path = write_tar(tmp_path / "x.tar", {f"{i}.png": picture(i) for i in range(3)})
+        whole = bytearray(path.read_bytes())
+        whole[1024 + 3] ^= 1
+        path.write_bytes(whole)
+        with pytest.raises(InputError, match=r"x\.tar, byte 1024: not a tar archive, or a damaged one"):
+            list_members(path)
 
     def test_cut_off_anywhere(self, tmp_path: Path) -> None:
         path = write_tar(tmp_path / "x.tar", {"a.png": picture(1), "a.cls": b"1"})

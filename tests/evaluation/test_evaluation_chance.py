@@ -13,7 +13,7 @@ from torch import Tensor
 import blemish
 from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError
-from blemish.evaluation.chance import NearChanceError, against_chance, wilson_ends
+from blemish.evaluation.chance import NearChanceError, against_chance
 from blemish.evaluation.executors import Processes
 from blemish.evaluation.run import Step, evaluate
 from blemish.evaluation.runs import Run, open_run
@@ -104,10 +104,6 @@ class TestRule:
     def test_nothing_to_compare(self, labels: list[int], answers: list[int]) -> None:
         with pytest.raises(InputError, match="expected as many, one or more"):
             against_chance(labels, answers)
-
-    def test_ends_of_the_interval(self) -> None:
-        assert wilson_ends(0, 10)[0] == 0
-        assert wilson_ends(10, 10)[1] == 1
 
 
 def at_chance(values: Tensor) -> Tensor:

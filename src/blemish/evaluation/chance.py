@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import wilson_interval
 from blemish.evaluation.records import Records
 
-__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of", "wilson_ends"]
+__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of"]
 
 LOOK_AT = (
     "Look at the labels (--mapping), the normalisation (--mean, --std), the channels (--channels) and the order of "
@@ -79,7 +78,8 @@ def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None
     else:
         chance = 1 / outputs if outputs else 0.0
     right = int((truth == said).sum())
-    low, high = wilson_ends(right, len(truth), level=_LEVEL)
+    interval = wilson_interval(right, len(truth), level=_LEVEL)
+    low, high = interval.low, interval.high
     undecided = high >= chance + _HALF_WAY * (1 - chance)
     near = (low <= chance and not undecided) or high < chance + _NOTHING * (1 - chance)
     return Chance(right / len(truth), low, high, chance, len(truth), near and len(truth) >= _FEWEST)
@@ -89,16 +89,3 @@ def chance_of(clean: Records, *, outputs: int | None = None) -> Chance:
     """The comparison with chance for records of clean images; their header may know the number of outputs."""
     known = outputs or (clean.header.get("model") or {}).get("outputs")
     return against_chance(clean.labels, clean.top5[:, 0], outputs=known)
-
-
-def wilson_ends(correct: float, images: int, *, level: float = _LEVEL) -> tuple[float, float]:
-    """The ends of Wilson's score interval (1927) of a share of images.
-
-    >>> [round(end, 4) for end in wilson_ends(8, 10)]
-    [0.4902, 0.9433]
-    """
-    share, z = correct / images, NormalDist().inv_cdf((1 + level) / 2)
-    centre = (share + z**2 / (2 * images)) / (1 + z**2 / images)
-    half = z * math.sqrt(share * (1 - share) / images + (z / (2 * images)) ** 2) / (1 + z**2 / images)
-    # With no image right, or none wrong, one end is the share itself, but for rounding.
-    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))

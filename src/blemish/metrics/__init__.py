@@ -1,8 +1,9 @@
 """What results mean: the metrics of the literature, with intervals and paired tests."""
 
+from blemish.core.resampling import Bootstrap
+from blemish.core.statistics import Estimate
 from blemish.evaluation.chance import Chance, against_chance
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
-from blemish.metrics.bootstrap import Bootstrap, Estimate
 from blemish.metrics.calibration import Reliability, calibration_error, pooled, reliability
 from blemish.metrics.compare import Comparison, Difference, compare, protocol_differences
 from blemish.metrics.formulas import (

@@ -12,9 +12,9 @@ import numpy as np
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.statistics import Estimate, check_level
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.bootstrap import Estimate, check_level
 from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of

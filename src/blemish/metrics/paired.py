@@ -9,7 +9,7 @@ import numpy as np
 
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
-from blemish.metrics.bootstrap import Swaps, stream_of
+from blemish.core.resampling import Swaps, stream_of
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Key, Table, drawn_with
 

@@ -11,11 +11,12 @@ import numpy as np
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.resampling import Bootstrap, stream_of
+from blemish.core.statistics import Estimate, check_level, percentile_interval, unanimous_interval
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.chance import LOOK_AT, Chance
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
-from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval, stream_of, unanimous_interval
 from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
@@ -236,7 +237,7 @@ def estimate(metric: Metric, value: Array, replicates: Array, *, level: float) -
     if metric.name == "ece":
         # Resampling adds noise to every bin and so raises ECE: without this the interval could lie above the value.
         replicates = replicates - (replicates.mean() - value)
-    return interval(float(value) * scale, replicates * scale, level=level)
+    return percentile_interval(float(value) * scale, replicates * scale, level=level)
 
 
 def measured(
@@ -252,8 +253,7 @@ def measured(
     if metric.name in ("error", "accuracy") and len(metric.conditions) == 1 and value in (0, 1):
         key: Key = ("correct", str(metric.conditions[0]))
         images = next(len(table.images) for table in tables if key in table.columns)
-        found, scale = unanimous_interval(float(value), images, level=level), TITLES[metric.name].scale
-        return Estimate(found.value * scale, found.low * scale, found.high * scale)
+        return unanimous_interval(float(value), images, level=level).scaled(TITLES[metric.name].scale)
     return estimate(metric, value, metric.function(replicated), level=level)
 
 

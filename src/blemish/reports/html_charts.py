@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from blemish.metrics.bootstrap import Estimate
+from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import Reliability
 from blemish.reports.html_parts import DASHES, SYMBOLS
 from blemish.reports.markup import Markup, chart_text, element

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.bootstrap import Estimate
 from blemish.reports import html_charts as charts
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures

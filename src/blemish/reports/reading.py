@@ -9,10 +9,10 @@ from functools import cached_property
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.statistics import check_level
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.bootstrap import check_level
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 import blemish
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
+from blemish.core.statistics import Estimate
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
-from blemish.metrics.bootstrap import Estimate
 from blemish.studies.equivalence.compare_sets import Equivalence, equivalence
 from blemish.studies.equivalence.copies import statistics
 from blemish.studies.equivalence.sets import chosen_cells, fair_storage, open_other

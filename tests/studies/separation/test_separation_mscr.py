@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import MeanEstimate
 from blemish.studies.separation.experiment import Protocol, experiment, forest, from_estimator, nearest_neighbour
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.sample_size import effect_of_k, effect_of_runs, runs_for
-from blemish.studies.separation.scores import Estimate, accuracy, estimate, mscr, mscr_of
+from blemish.studies.separation.scores import accuracy, mscr, mscr_of
 from conftest import SHARED
 
 POWERS: dict[str, float] = {"l1": 1, "l2": 2, "linf": np.inf}
@@ -108,8 +110,8 @@ def test_mscr_of_trained_models_by_hand() -> None:
         "constant": lambda asked: np.full(len(asked), "high"),
     }
     sign, constant = mscr(models, points, labels, epsilon=0.5, runs=3, k=2)
-    assert (sign.clean, sign.robust.mean, sign.mscr.mean, sign.mscr.half_width) == (1, 1, 0, 0)
-    assert (constant.clean, constant.robust.mean) == (0.75, 0.75)
+    assert (sign.clean, sign.robust.value, sign.mscr.value, sign.mscr.half_width) == (1, 1, 0, 0)
+    assert (constant.clean, constant.robust.value) == (0.75, 0.75)
     json.dumps(sign.record())
 
 
@@ -117,16 +119,6 @@ def test_mscr_numbers_of_the_paper() -> None:
     """Table 2: 99.531 % clean and 99.405 % robust give −0.126 … −0.127 %; CIFAR-10 at ε_train = 0.15: +2.674 %."""
     assert 100 * mscr_of(0.99531, 0.99405) == pytest.approx(-0.1266, abs=5e-5)
     assert 100 * mscr_of(0.81989, 0.84181) == pytest.approx(2.674, abs=5e-4)
-
-
-def test_intervals() -> None:
-    """Worked by hand: 1, 2, 3, 4 has deviation √(5/3) and t(3) = 3.182."""
-    found = estimate([1, 2, 3, 4])
-    assert found.mean == 2.5
-    assert found.half_width == pytest.approx(3.182446 * np.sqrt(5 / 3) / 2, rel=1e-5)
-    assert found.agrees(2.5 + found.half_width, 0.1)
-    assert not found.agrees(2.6 + found.half_width, 0.1)
-    assert np.isnan(estimate([1.0]).half_width)
 
 
 def test_the_experiment_is_what_its_parts_say() -> None:
@@ -142,7 +134,7 @@ def test_the_experiment_is_what_its_parts_say() -> None:
     noise = protocol.noise(1)
     predict = threshold(points[trained], labels[trained], noise.of(0.1, role="train"))
     assert matrix.accuracies[1, 2, 1] == accuracy(predict, points[tested], labels[tested], noise.of(0.2))
-    assert matrix.mscr()[0].runs == 2
+    assert matrix.mscr()[0].count == 2
     with pytest.raises(InputError, match=r"was not measured; expected one of 0\.0, 0\.05, 0\.2"):
         matrix.mscr(0.3)
     json.dumps(matrix.record())
@@ -252,7 +244,7 @@ def test_more_points_per_point_lower_the_draws_share() -> None:
     variances = [effect.share_of_draws * effect.robust.deviation**2 for effect in (one, many)]
     assert 0 < variances[1] < variances[0] / 16
     assert many.robust.deviation < one.robust.deviation
-    assert one.robust.runs == 12
+    assert one.robust.count == 12
     with pytest.raises(InputError, match="expected 2 runs"):
         effect_of_k(points, labels, threshold, epsilon=0.4, runs=1)
 
@@ -261,7 +253,7 @@ def test_the_effect_of_runs() -> None:
     points, labels = two_blobs()
     matrix = experiment(points, labels, threshold, model="t", epsilon_min=0.3, runs=12, k=2)
     rows = effect_of_runs(matrix)
-    assert [row.runs for row in rows] == [5, 10, 12]
+    assert [row.count for row in rows] == [5, 10, 12]
     assert rows[-1] == matrix.mscr()[0]
     assert runs_for(rows[-1].half_width, rows[-1].deviation) < 12  # 1.96 instead of t(11) = 2.201
     with pytest.raises(InputError, match="half_width=0"):
@@ -279,9 +271,9 @@ def test_the_published_forest_within_the_combined_intervals() -> None:
         points, labels = file["x"], file["y"]
     matrix = experiment(points, labels, forest(), model="forest", epsilon_min=0.004013, runs=8, draws="shared")
     at = published["eps_train"].index(0)
-    assert _percent(matrix.accuracy(0.0)[0]).agrees(published["clean"][at], 0.014)
-    assert _percent(matrix.accuracy(0.004013)[0]).agrees(published["robust_at_epsilon_min"][at], 0.013)
-    assert _percent(matrix.mscr()[0]).agrees(published["mscr_percent"][at], 0.007)
+    assert _agrees(matrix.accuracy(0.0)[0], published["clean"][at], 0.014)
+    assert _agrees(matrix.accuracy(0.004013)[0], published["robust_at_epsilon_min"][at], 0.013)
+    assert _agrees(matrix.mscr()[0], published["mscr_percent"][at], 0.007)
     flat = experiment(
         points,
         labels,
@@ -292,13 +284,14 @@ def test_the_published_forest_within_the_combined_intervals() -> None:
         runs=8,
         draws="shared",
     )
-    clean = [value.mean for value in flat.accuracy(0.0)]
+    clean = [value.value for value in flat.accuracy(0.0)]
     assert max(clean) - min(clean) < 0.0005  # 1-NN is flat up to 0.007 (Figure 5)
-    assert min(clean) > matrix.accuracy(0.0)[0].mean
+    assert min(clean) > matrix.accuracy(0.0)[0].value
 
 
-def _percent(value: Estimate) -> Estimate:
-    return Estimate(100 * value.mean, 100 * value.half_width, 100 * value.deviation, value.runs)
+def _agrees(ours: MeanEstimate, percent: float, half_width: float) -> bool:
+    """Whether a published mean lies within the combined 95 % interval √(a² + b²)."""
+    return abs(100 * ours.value - percent) <= math.hypot(100 * ours.half_width, half_width)
 
 
 def test_the_split_is_new_in_every_run_and_repeats() -> None:

@@ -96,7 +96,7 @@ def test_trained_classifiers_see_the_noise_unrounded() -> None:
     labels[0] = 0
     (score,) = mscr({"half": from_classifier(classifier, clip=False)}, images, labels, epsilon=0.1, runs=2)
     assert score.clean == 1
-    assert score.robust.mean == pytest.approx(0.75, abs=0.03)
+    assert score.robust.value == pytest.approx(0.75, abs=0.03)
     assert ((seen[-1] * 255) % 1 > 0.01).any()
     levels = Classifier("levels", "test", forward, "", Preprocessing(levels=True))
     with pytest.raises(InputError, match="takes 8-bit levels"):

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import wilson_interval
 from blemish.evaluation.records import Records, parquet_bytes, read_header, records_bytes
-from blemish.studies.streams.certainty import cell_interval, certain_rises, mean_interval, wilson
+from blemish.studies.streams.certainty import cell_interval, certain_rises, mean_interval
 from blemish.studies.streams.surface import Surface, repaired
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
 
@@ -115,30 +114,10 @@ class TestFiles:
 
 
 class TestIntervals:
-    def test_wilson_published(self) -> None:
-        """Newcombe (1998), table I, method 3: 81/263 gives .2553 to .3662, 15/148 gives .0624 to .1605, 1/29 gives
-        .0061 to .1718 and 0/20 gives 0 to .1611."""
-        for correct, images, low, high in (
-            (81, 263, 0.2553, 0.3662),
-            (15, 148, 0.0624, 0.1605),
-            (1, 29, 0.0061, 0.1718),
-            (0, 20, 0.0, 0.1611),
-        ):
-            found = wilson(correct, images)
-            assert (round(found.low, 4), round(found.high, 4)) == (low, high)
-
-    @given(images=st.integers(1, 10_000), share=st.floats(0, 1), level=st.floats(0.5, 0.999))
-    def test_wilson_holds_the_share(self, images: int, share: float, level: float) -> None:
-        correct = round(share * images)
-        found, mirrored = wilson(correct, images, level=level), wilson(images - correct, images, level=level)
-        assert 0 <= found.low <= found.value <= found.high <= 1
-        assert found.width > 0
-        assert mirrored.low == pytest.approx(1 - found.high, abs=1e-12)
-
     def test_of_a_cell(self) -> None:
         measured = np.eye(3, dtype=bool)
         surface = made(random_right(), measured)
-        assert cell_interval(surface, (1, 1)) == wilson(int(surface.right((1, 1)).sum()), 13)
+        assert cell_interval(surface, (1, 1)) == wilson_interval(int(surface.right((1, 1)).sum()), 13)
         with pytest.raises(InputError, match=r"cell \(0, 1\) of fog and snow was interpolated"):
             cell_interval(surface, (0, 1))
 
@@ -149,10 +128,6 @@ class TestIntervals:
         assert mean_interval([right, ~right]).width == 0
 
     def test_refusals(self) -> None:
-        with pytest.raises(InputError, match="3 of 2 images"):
-            wilson(3, 2)
-        with pytest.raises(InputError, match="level 95"):
-            wilson(1, 2, level=95)
         with pytest.raises(InputError, match="no cells"):
             mean_interval([])
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.core.rng import check_seed
+from blemish.core.statistics import check_level
 from blemish.studies.construction.tables import CLEAN, AccuracyTable
 
 __all__ = [
@@ -176,8 +177,7 @@ def _check_scores(
         raise InputError(f"{len(synthetic)} models; expected at least {_LEAST_MODELS} to correlate over")
     if control is not None and control.shape != (len(synthetic),):
         raise InputError(f"a control of shape {control.shape}; expected one number for each of {len(synthetic)} models")
-    if not 0 < level < 1:
-        raise InputError(f"an interval of level {level:g}; expected a number between 0 and 1, such as 0.95")
+    check_level(level)
     columns = [
         ("benchmark", synthetic),
         ("natural set", natural),

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.rng import check_seed
+from blemish.core.resampling import Bootstrap
+from blemish.core.statistics import check_level
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.tables import CLEAN, STANDARD, AccuracyTable
 
@@ -150,8 +151,7 @@ def overlap_intervals(
     """
     correct = np.asarray(correct)
     _check_correct(correct, models, settings)
-    if not 0 < level < 1:
-        raise InputError(f"an interval of level {level:g}; expected a number between 0 and 1, such as 0.95")
+    check_level(level)
     if resamples < 2:
         raise InputError(f"{resamples} resamples; expected at least 2, better 1000")
     table = AccuracyTable(tuple(models), tuple(settings), correct.mean(axis=2))
@@ -159,7 +159,9 @@ def overlap_intervals(
     matrix = overlap_matrix(table, clean=clean, least_gain=least_gain)
     rows = [table.row(name) for name in (STANDARD, *names)]
     columns = [table.column(name) for name in (clean, *names)]
-    accuracies = _resampled(correct[np.ix_(rows, columns)], resamples, seed)
+    used = correct[np.ix_(rows, columns)]
+    flat = Bootstrap(correct.shape[2], resamples, seed).accuracies(used.reshape(-1, correct.shape[2]).T)
+    accuracies = flat.reshape(resamples, len(rows), len(columns))
     with np.errstate(divide="ignore", invalid="ignore"):  # a resample without a correct clean image is undefined
         robustness = accuracies[..., 1:] / accuracies[..., :1]
         scores, _ = _scores(robustness, least_gain)
@@ -178,20 +180,6 @@ def _check_correct(correct: NDArray[np.bool_], models: Sequence[str], settings: 
         raise InputError(
             f"correctness of shape {correct.shape}; expected {len(models)} models × {len(settings)} settings × images"
         )
-
-
-def _resampled(correct: NDArray[np.bool_], resamples: int, seed: int) -> Floats:
-    """Accuracies (resamples, models, settings) when images are drawn with replacement."""
-    models, settings, images = correct.shape
-    draw = np.random.default_rng(check_seed(seed, least=0))
-    flat = correct.reshape(-1, images).astype(np.float32)
-    found = np.empty((resamples, models * settings))
-    for start in range(0, resamples, 64):  # the counts of one block fit in memory whatever the number of images
-        block = min(64, resamples - start)
-        picks = draw.integers(0, images, size=(block, images))
-        counts = np.stack([np.bincount(row, minlength=images) for row in picks]).astype(np.float32)
-        found[start : start + block] = counts @ flat.T
-    return np.asarray(found / images).reshape(resamples, models, settings)
 
 
 def _percentiles(scores: Floats, tail: float) -> tuple[Floats, Floats]:

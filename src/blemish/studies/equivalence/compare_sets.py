@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from blemish.benchmarks.benchmark import STORAGES
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
+from blemish.core.resampling import Bootstrap
+from blemish.core.statistics import Estimate, check_level, percentile_interval
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
-from blemish.metrics.bootstrap import Bootstrap, Estimate, check_level, interval
 from blemish.metrics.formulas import Array
 from blemish.models.base import Classifier
 from blemish.studies.equivalence.copies import STATISTICS, Measured, Pixels, measure_cell
@@ -207,10 +208,10 @@ def _mean(gains: Array, theirs: float, ours: float, margin: float, level: float,
     """
     _, counts = np.unique(gains, return_counts=True)
     if len(gains) - counts.max() < FEWEST:
-        difference = _points(bounded_interval(gains, level=level))
+        difference = bounded_interval(gains, level=level).scaled(100)
     else:
         means = Bootstrap(len(gains), replicates).means({"gain": gains})["gain"]
-        difference = interval(100 * float(gains.mean()), 100 * means, level=level)
+        difference = percentile_interval(100 * float(gains.mean()), 100 * means, level=level)
     return Contrast("accuracy", theirs, ours, difference, margin, judge(difference, difference, margin))
 
 
@@ -262,9 +263,5 @@ def _accuracy(
     if identical and np.array_equal(theirs, ours):
         return _no_difference("accuracy", *values, margin)
     counts = int((ours & ~theirs).sum()), int((theirs & ~ours).sum()), len(ours)
-    difference, widened = (_points(paired_interval(*counts, level=at)) for at in (level, 1 - (1 - level) / cells))
+    difference, widened = (paired_interval(*counts, level=at).scaled(100) for at in (level, 1 - (1 - level) / cells))
     return Contrast("accuracy", *values, difference, margin, judge(difference, widened, margin))
-
-
-def _points(found: Estimate) -> Estimate:
-    return Estimate(100 * found.value, 100 * found.low, 100 * found.high)

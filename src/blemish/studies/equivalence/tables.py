@@ -10,7 +10,7 @@ from typing import Any
 from blemish.benchmarks.benchmark import STORAGES
 from blemish.core.csv_files import csv_text
 from blemish.core.marks import MADE_WITH
-from blemish.metrics.bootstrap import Estimate
+from blemish.core.statistics import Estimate
 from blemish.reports.tables import Cell, Table, number
 from blemish.studies.equivalence.compare_sets import Contrast, Equivalence
 from blemish.studies.equivalence.verdicts import FEWEST, Verdict, overall

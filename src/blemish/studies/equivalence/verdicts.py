@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
-from statistics import NormalDist
 
 import numpy as np
 
 from blemish.core.errors import InputError
-from blemish.metrics.bootstrap import Estimate, check_level
+from blemish.core.statistics import Estimate, check_level, estimate_mean, normal_quantile
 from blemish.metrics.formulas import Array
 
 __all__ = [
@@ -69,24 +68,11 @@ def judge_excess(excess: Estimate, widened: Estimate, margin: float) -> Verdict:
 
 
 def mean_interval(values: Array, *, level: float = 0.95) -> Estimate:
-    """A mean with Student's interval; without one (−∞ … ∞) where there are fewer than `FEWEST` values.
-
-    The quantile is Student's by its expansion in the normal one (Abramowitz and Stegun 26.7.5), good to three digits.
-    """
-    check_level(level)
-    mean, count = float(np.mean(values)), len(values)
-    if count < FEWEST:
-        return Estimate(mean, -math.inf, math.inf)
-    half = _student(count - 1, level) * float(np.std(values, ddof=1)) / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half)
-
-
-def _student(freedom: int, level: float) -> float:
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    """A mean with Student's interval; without one (−∞ … ∞) where there are fewer than `FEWEST` values."""
+    if len(values) < FEWEST:
+        check_level(level)
+        return Estimate(float(np.mean(values)), -math.inf, math.inf)
+    return estimate_mean(values, level=level)
 
 
 def paired_interval(only_first: int, only_second: int, images: int, *, level: float = 0.95) -> Estimate:
@@ -101,7 +87,7 @@ def paired_interval(only_first: int, only_second: int, images: int, *, level: fl
     check_level(level)
     if min(only_first, only_second) < 0 or only_first + only_second > images or images < 1:
         raise InputError(f"{only_first} and {only_second} of {images} images; expected parts of them")
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = normal_quantile(level)
 
     def score(gap: float) -> float:
         """Standard deviations between what was seen and a gap, with the nuisance parameter at its best."""
@@ -132,7 +118,7 @@ def bounded_interval(values: Array, *, level: float = 0.95) -> Estimate:
     if not len(seen) or not np.abs(seen).max() <= 1:
         raise InputError(f"{len(values)} values; expected at least one, and all from -1 to 1")
     images, mean = int(counts.sum()), float(np.average(seen, weights=counts))
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = normal_quantile(level)
 
     def score(gap: float) -> float:
         variance = _variance(seen, counts / images, gap, 1.0 if gap > mean else -1.0)

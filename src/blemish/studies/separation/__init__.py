@@ -4,10 +4,9 @@ from blemish.studies.separation.exact import Pair, Separation, nearest_other_cla
 from blemish.studies.separation.experiment import Protocol, experiment, forest, from_estimator, nearest_neighbour
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.sample_size import effect_of_k, effect_of_runs, runs_for
-from blemish.studies.separation.scores import Estimate, Matrix, ModelScore, mscr
+from blemish.studies.separation.scores import Matrix, ModelScore, mscr
 
 __all__ = [
-    "Estimate",
     "Matrix",
     "ModelScore",
     "Noise",

@@ -44,7 +44,7 @@ def tradeoff_curve(matrices: Mapping[str, Matrix]) -> Any:
     figure, ((axes,),) = _figure(6.4, 4.6)
     for (name, matrix), colour in zip(matrices.items(), _COLOURS, strict=False):
         clean, scores = matrix.accuracy(0.0), matrix.mscr()
-        x, y = [100 * value.mean for value in scores], [100 * value.mean for value in clean]
+        x, y = [100 * value.value for value in scores], [100 * value.value for value in clean]
         axes.plot(x, y, color=colour, linewidth=1, alpha=0.7)
         axes.errorbar(
             x,
@@ -235,7 +235,7 @@ def effect_of_k(effects: Sequence[KEffect]) -> Any:
     upper, lower = grid[:, 0]
     upper.errorbar(
         ks,
-        [100 * effect.robust.mean for effect in effects],
+        [100 * effect.robust.value for effect in effects],
         yerr=[100 * effect.robust.half_width for effect in effects],
         fmt="o-",
         markersize=4,

@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_there, read_json
+from blemish.core.statistics import MeanEstimate
 from blemish.evaluation.runs import Run
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import NORMS, Pair, Separation
-from blemish.studies.separation.scores import Estimate, ModelScore
+from blemish.studies.separation.scores import ModelScore
 
 __all__ = ["MSCR_FILE", "SEPARATION_FILE", "Entry", "Experiment", "Found", "Settings", "TrainedAt", "find_separation"]
 
@@ -46,8 +47,8 @@ class TrainedAt:
 
     settings: Settings
     eps_train: list[float]
-    accuracy: dict[float, list[Estimate]]
-    mscr: list[Estimate]
+    accuracy: dict[float, list[MeanEstimate]]
+    mscr: list[MeanEstimate]
 
 
 @dataclass(frozen=True)
@@ -200,17 +201,17 @@ def _separation(node: _Node) -> Separation:
     return found
 
 
-def _accuracy(node: _Node) -> Estimate:
+def _accuracy(node: _Node) -> MeanEstimate:
     return _estimate(node, 0.0, 1 + _ROUNDING)
 
 
-def _relative(node: _Node) -> Estimate:
+def _relative(node: _Node) -> MeanEstimate:
     return _estimate(node, -1 - _ROUNDING, _HUGE)
 
 
-def _estimate(node: _Node, low: float, high: float) -> Estimate:
-    mean, runs = node["mean"].number(low, high), node["runs"].whole(1)
-    return Estimate(mean, node["half_width"].spread(), node["deviation"].spread(), runs)
+def _estimate(node: _Node, low: float, high: float) -> MeanEstimate:
+    mean, half = node["mean"].number(low, high), node["half_width"].spread()
+    return MeanEstimate(mean, mean - half, mean + half, node["deviation"].spread(), node["runs"].whole(1))
 
 
 def _settings(node: _Node, runs: _Node) -> Settings:
@@ -234,7 +235,7 @@ def _trained_at(node: _Node, epsilon: float) -> TrainedAt:
     if not {0.0, epsilon} <= set(eps_test):
         raise protocol["eps_test"].wrong(f"0 and {epsilon:g} among the radii")
 
-    def per_radius(part: _Node, reader: Callable[[_Node], Estimate]) -> list[Estimate]:
+    def per_radius(part: _Node, reader: Callable[[_Node], MeanEstimate]) -> list[MeanEstimate]:
         found = [reader(item) for item in part.items()]
         if len(found) != len(eps_train):
             raise part.wrong(f"{len(eps_train)} entries, one for each ε_train")

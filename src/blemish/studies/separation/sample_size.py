@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import MeanEstimate, estimate_mean
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import checked_points
 from blemish.studies.separation.experiment import Protocol, Trainer
 from blemish.studies.separation.noise import as_unit_floats
-from blemish.studies.separation.scores import Estimate, Matrix, accuracy, estimate
+from blemish.studies.separation.scores import Matrix, accuracy
 
 __all__ = ["KEffect", "effect_of_k", "effect_of_runs", "runs_for"]
 
@@ -25,7 +26,7 @@ class KEffect:
     """Robust accuracy with k noisy points per point."""
 
     k: int
-    robust: Estimate
+    robust: MeanEstimate
     """Over runs: each with its own split, model and draws."""
     share_of_draws: float
     """The share of a run's variance that comes from the test draws alone; more points per point lower only this."""
@@ -87,11 +88,11 @@ def _effect(k: int, table: Any) -> KEffect:
     """One-way analysis of variance: the draws' part is the variance between repeats of one run."""
     of_draws = float(table.var(axis=1, ddof=1).mean())
     whole = float(table[:, 0].var(ddof=1))
-    pooled = estimate(table[:, 0])
+    pooled = estimate_mean(table[:, 0])
     return KEffect(k, pooled, of_draws / whole if whole > 0 else 0.0)
 
 
-def effect_of_runs(matrix: Matrix, *, column: int = 0) -> list[Estimate]:
+def effect_of_runs(matrix: Matrix, *, column: int = 0) -> list[MeanEstimate]:
     """MSCR of one ε_train from the first 5, 10, 20, … runs of an experiment, and from all."""
     total = len(matrix.accuracies)
     counts = [5 * 2**step for step in range(12) if 5 * 2**step < total]

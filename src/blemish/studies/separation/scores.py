@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,57 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.statistics import MeanEstimate, estimate_mean
 from blemish.studies.separation.exact import checked_points
 from blemish.studies.separation.noise import Noise, as_unit_floats
 
-__all__ = ["Estimate", "Matrix", "ModelScore", "accuracy", "estimate", "mscr", "mscr_of", "student_t"]
+__all__ = ["Matrix", "ModelScore", "accuracy", "estimate_record", "mscr", "mscr_of"]
 
 _CHUNK_VALUES = 1 << 24
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over runs with half the width of its 95 % interval, and the standard deviation of a single run."""
-
-    mean: float
-    half_width: float
-    deviation: float
-    runs: int
-
-    def agrees(self, mean: float, half_width: float) -> bool:
-        """Whether another mean lies within the combined 95 % interval √(a² + b²)."""
-        return abs(self.mean - mean) <= math.hypot(self.half_width, half_width)
-
-
-def estimate(values: ArrayLike) -> Estimate:
-    """Mean, Student's 95 % interval and deviation of values from independent runs; one run has no interval.
-
-    >>> estimate([1.0, 2.0, 3.0]).mean, round(estimate([1.0, 2.0, 3.0]).half_width, 3)
-    (2.0, 2.484)
-    """
-    runs = np.asarray(values, dtype=np.float64)
-    if runs.ndim != 1 or not len(runs):
-        raise InputError(f"values of shape {runs.shape}; expected one per run")
-    if len(runs) == 1:
-        return Estimate(float(runs[0]), math.nan, math.nan, 1)
-    deviation = float(runs.std(ddof=1))
-    return Estimate(
-        float(runs.mean()), student_t(len(runs) - 1) * deviation / math.sqrt(len(runs)), deviation, len(runs)
-    )
-
-
-@lru_cache(maxsize=64)
-def student_t(freedom: int) -> float:
-    """The 97.5 % point of Student's law: with t = √f · tan θ its density is proportional to cos^(f−1) θ.
-
-    >>> round(student_t(1), 3), round(student_t(9), 3), round(student_t(1199), 3)
-    (12.706, 2.262, 1.962)
-    """
-    angle = np.linspace(-np.pi / 2, np.pi / 2, 200_001)
-    density = np.cos(angle).clip(0) ** (freedom - 1)
-    steps = (density[1:] + density[:-1]) / 2
-    below = np.concatenate([[0.0], np.cumsum(steps)])
-    return float(math.sqrt(freedom) * math.tan(np.interp(0.975, below / below[-1], angle)))
+def estimate_record(estimate: MeanEstimate) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {
+        "mean": estimate.value,
+        "half_width": estimate.half_width,
+        "deviation": estimate.deviation,
+        "runs": estimate.count,
+    }
 
 
 def mscr_of(clean: float, robust: float) -> float:
@@ -105,12 +70,13 @@ class ModelScore:
     model: str
     epsilon: float
     clean: float
-    robust: Estimate
-    mscr: Estimate
+    robust: MeanEstimate
+    mscr: MeanEstimate
 
     def record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return dataclasses.asdict(self)
+        estimates = {"robust": estimate_record(self.robust), "mscr": estimate_record(self.mscr)}
+        return {"model": self.model, "epsilon": self.epsilon, "clean": self.clean, **estimates}
 
 
 def mscr(
@@ -148,7 +114,7 @@ def mscr(
             progress(number, runs, name)
             robust.append(accuracy(predict, values, targets, noise))
         relative = [mscr_of(clean, value) for value in robust]
-        scores.append(ModelScore(name, float(epsilon), clean, estimate(robust), estimate(relative)))
+        scores.append(ModelScore(name, float(epsilon), clean, estimate_mean(robust), estimate_mean(relative)))
     return scores
 
 
@@ -170,25 +136,25 @@ class Matrix:
             raise InputError(f"ε_test = {epsilon} was not measured; expected one of {', '.join(map(str, rows))}")
         return rows.index(epsilon)
 
-    def accuracy(self, eps_test: float) -> list[Estimate]:
+    def accuracy(self, eps_test: float) -> list[MeanEstimate]:
         """Accuracy per ε_train at one ε_test."""
-        return [estimate(column) for column in self.accuracies[:, self._row(eps_test)].T]
+        return [estimate_mean(column) for column in self.accuracies[:, self._row(eps_test)].T]
 
-    def mscr(self, epsilon: float | None = None) -> list[Estimate]:
+    def mscr(self, epsilon: float | None = None) -> list[MeanEstimate]:
         """MSCR per ε_train, the mean over runs of each run's value, at ε_min or another measured radius."""
         at = self.protocol.epsilon_min if epsilon is None else epsilon
         clean, robust = self.accuracies[:, self._row(0.0)], self.accuracies[:, self._row(at)]
         values = [
             [mscr_of(c, r) for c, r in zip(*columns, strict=True)] for columns in zip(clean.T, robust.T, strict=True)
         ]
-        return [estimate(column) for column in values]
+        return [estimate_mean(column) for column in values]
 
     def record(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
-        at = {str(eps): [dataclasses.asdict(e) for e in self.accuracy(eps)] for eps in self.protocol.eps_test}
+        at = {str(eps): [estimate_record(e) for e in self.accuracy(eps)] for eps in self.protocol.eps_test}
         return {
             "protocol": dataclasses.asdict(self.protocol),
             "runs": len(self.accuracies),
             "accuracy": at,
-            "mscr": [dataclasses.asdict(e) for e in self.mscr()],
+            "mscr": [estimate_record(e) for e in self.mscr()],
         }

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from blemish.core.statistics import MeanEstimate
 from blemish.evaluation.runs import Run
 from blemish.reports.html_page import ExtraSections, Page
 from blemish.reports.html_scores import html_table
@@ -14,7 +15,6 @@ from blemish.reports.markup import Markup, element
 from blemish.reports.tables import Cell, Table, number
 from blemish.studies.separation.exact import Separation
 from blemish.studies.separation.files import Entry, Experiment, Found, Settings, find_separation
-from blemish.studies.separation.scores import Estimate
 
 __all__ = ["separation_sections"]
 
@@ -123,9 +123,9 @@ def _settings(settings: Settings) -> list[str]:
     return [_NORMS[settings.norm], f"k = {settings.k}", runs, clipped, f"seed {settings.seed}"]
 
 
-def _percent(value: Estimate) -> Cell:
-    half = "" if math.isnan(value.half_width) else f" ± {number(100 * value.half_width, 3)}"
-    return Cell(number(100 * value.mean, 3) + half)
+def _percent(estimate: MeanEstimate) -> Cell:
+    half = "" if math.isnan(estimate.half_width) else f" ± {number(100 * estimate.half_width, 3)}"
+    return Cell(number(100 * estimate.value, 3) + half)
 
 
 def _models(found: Experiment) -> Table | None:

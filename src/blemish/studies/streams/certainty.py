@@ -7,42 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.evaluation.chance import wilson_ends
-from blemish.metrics.bootstrap import Estimate, check_level
+from blemish.core.statistics import Estimate, check_level, normal_quantile, wilson_interval
 from blemish.metrics.paired import mcnemar_p_value
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["Rises", "cell_interval", "certain_rises", "mean_interval", "wilson"]
+__all__ = ["Rises", "cell_interval", "certain_rises", "mean_interval"]
 
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).astype(np.int64)
 """How many bits are set in a byte."""
-
-
-def wilson(correct: float, images: int, *, level: float = 0.95) -> Estimate:
-    """Wilson's score interval (1927) of the share of images that are correct.
-
-    >>> found = wilson(8, 10)
-    >>> round(found.low, 4), round(found.high, 4)
-    (0.4902, 0.9433)
-    """
-    check_level(level)
-    if images < 1 or not 0 <= correct <= images:
-        raise InputError(f"{correct:g} of {images} images correct; expected at least one image and a share of them")
-    return Estimate(correct / images, *wilson_ends(correct, images, level=level))
 
 
 def cell_interval(surface: Surface, cell: tuple[int, int], *, level: float = 0.95) -> Estimate:
     """The accuracy of a cell with Wilson's interval; a cell that was not measured has none."""
     if surface.measured is not None and not surface.measured[cell]:
         raise InputError(f"cell {cell} of {surface.first} and {surface.second} was interpolated, not measured")
-    return wilson(round(float(surface.accuracy[cell]) * surface.images, 9), surface.images, level=level)
+    return wilson_interval(round(float(surface.accuracy[cell]) * surface.images, 9), surface.images, level=level)
 
 
 def mean_interval(rights: Iterable[NDArray[np.bool_]], *, level: float = 0.95) -> Estimate:
@@ -61,7 +46,7 @@ def mean_interval(rights: Iterable[NDArray[np.bool_]], *, level: float = 0.95) -
     if total is None or len(total) < 2:
         raise InputError("no cells, or a single image, to average over; expected some of both")
     each = total / cells
-    half = NormalDist().inv_cdf((1 + level) / 2) * float(each.std(ddof=1)) / math.sqrt(len(each))
+    half = normal_quantile(level) * float(each.std(ddof=1)) / math.sqrt(len(each))
     mean = float(each.mean())
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half))
 

@@ -19,6 +19,7 @@ from blemish.core.errors import InputError, notify
 from blemish.core.folders import check_folder
 from blemish.core.links import check_links
 from blemish.core.marks import MADE_WITH
+from blemish.core.statistics import MeanEstimate
 from blemish.data.folders import check_mapped, class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
 from blemish.models.base import Classifier
@@ -40,7 +41,7 @@ from blemish.studies.separation.commands.separation import (
 from blemish.studies.separation.exact import separation
 from blemish.studies.separation.experiment import Trainer, experiment, forest, from_estimator, nearest_neighbour
 from blemish.studies.separation.noise import Draws
-from blemish.studies.separation.scores import Estimate, Matrix, ModelScore, mscr
+from blemish.studies.separation.scores import Matrix, ModelScore, mscr
 from blemish.studies.separation.sources import LabelledPoints, read_points
 from blemish.studies.separation.trained import classes_of, from_classifier
 from blemish.studies.separation.training import wide_resnet
@@ -296,9 +297,9 @@ def _trained_scores(
     ]
 
 
-def _percent(value: Estimate, digits: int = 3) -> str:
-    half = "" if np.isnan(value.half_width) else f" ± {100 * value.half_width:.{digits}f}"
-    return f"{100 * value.mean:.{digits}f}{half}"
+def _percent(estimate: MeanEstimate, digits: int = 3) -> str:
+    half = "" if np.isnan(estimate.half_width) else f" ± {100 * estimate.half_width:.{digits}f}"
+    return f"{100 * estimate.value:.{digits}f}{half}"
 
 
 def _matrix_table(name: str, matrix: Matrix) -> Table:

@@ -11,12 +11,12 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.statistics import Estimate, wilson_interval
 from blemish.corruptions.catalog import catalog
 from blemish.data.cache import load
-from blemish.metrics.bootstrap import Estimate
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate, read_calibration
-from blemish.studies.streams.certainty import certain_rises, mean_interval, wilson
+from blemish.studies.streams.certainty import certain_rises, mean_interval
 from blemish.studies.streams.commands.options import (
     ClassMapping,
     Crop,
@@ -153,7 +153,7 @@ def calibrate_command(
 
 def _describe_certainty(surfaces: Sequence[Surface]) -> None:
     """How well cells are known, and whether rises are real: both say whether more images are needed."""
-    halves = [wilson(surface.images / 2, surface.images).width / 2 for surface in surfaces]
+    halves = [wilson_interval(surface.images / 2, surface.images).width / 2 for surface in surfaces]
     say(f"a cell is known to within {100 * max(halves):.1f} points (95 %, at an accuracy of one half)", style="dim")
     found = certain_rises(surfaces)
     say(

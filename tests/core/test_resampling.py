@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blemish.core import resampling
 from blemish.core.errors import InputError
-from blemish.metrics import Bootstrap, bootstrap, corruption_error
-from blemish.metrics.bootstrap import Swaps, interval, stream_of, unanimous_interval
+from blemish.core.resampling import Bootstrap, Swaps, stream_of
+from blemish.core.statistics import percentile_interval
+from blemish.metrics import corruption_error
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value
 
 
@@ -43,7 +45,7 @@ class TestWeights:
     def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         correct = np.random.default_rng(0).random((40, 3)) < 0.5
         whole = Bootstrap(40, 25).accuracies(correct)
-        monkeypatch.setattr(bootstrap, "_ROOM", 100)
+        monkeypatch.setattr(resampling, "_ROOM", 100)
         assert sum(1 for _ in Bootstrap(40, 25).blocks()) == 13
         assert (Bootstrap(40, 25).accuracies(correct) == whole).all()
         # Fewer replicates are a beginning of more.
@@ -73,19 +75,7 @@ class TestWeights:
         with pytest.raises(InputError, match="2 values for 3 images"):
             Bootstrap(3).accuracies(np.zeros(2))
         with pytest.raises(InputError, match=r"level 95; expected a number between 0 and 1"):
-            interval(0.0, np.zeros(3), level=95)
-        for value, images, level in ((0.5, 10, 0.95), (0.0, 0, 0.95), (0.0, 10, 1.0)):
-            with pytest.raises(InputError, match="expected"):
-                unanimous_interval(value, images, level=level)
-
-    @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-    @pytest.mark.parametrize("images", [1, 40, 50_000])
-    def test_unanimous_interval_is_that_of_the_binomial_test(self, images: int, level: float) -> None:
-        stats = pytest.importorskip("scipy.stats")
-        for right in (0, images):
-            wanted = stats.binomtest(right, images).proportion_ci(level, method="exact")
-            found = unanimous_interval(right / images, images, level=level)
-            assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
+            percentile_interval(0.0, np.zeros(3), level=95)
 
 
 class TestIntervals:
@@ -100,7 +90,7 @@ class TestIntervals:
             hard = rng.random((200, 1))
             wrong = np.where(rng.random((200, 3)) < 0.5, hard, rng.random((200, 3))) < truth
             replicates = corruption_error(1 - Bootstrap(200, 300, seed=run).accuracies(~wrong), base)
-            found = interval(float(corruption_error(wrong.mean(0), base)), replicates)
+            found = percentile_interval(float(corruption_error(wrong.mean(0), base)), replicates)
             covered += found.low <= wanted <= found.high
         assert 0.93 <= covered / 400 <= 0.97
 
@@ -108,14 +98,14 @@ class TestIntervals:
         """Four times the images, half the width: 2 · 1.96 · √(p(1 − p)/n)."""
         for count in (400, 1600):
             correct = np.arange(count) % 4 != 0
-            found = interval(0.75, Bootstrap(count, 2000).accuracies(correct))
+            found = percentile_interval(0.75, Bootstrap(count, 2000).accuracies(correct))
             assert found.width == pytest.approx(2 * 1.96 * np.sqrt(0.75 * 0.25 / count), rel=0.08)
 
     @settings(max_examples=30)
     @given(st.integers(2, 50), st.integers(0, 1000))
     def test_it_surrounds_the_mean(self, count: int, seed: int) -> None:
         correct = np.random.default_rng(seed).random(count) < 0.5
-        found = interval(correct.mean(), Bootstrap(count, 200, seed=seed).accuracies(correct))
+        found = percentile_interval(correct.mean(), Bootstrap(count, 200, seed=seed).accuracies(correct))
         assert 0 <= found.low <= found.value <= found.high <= 1
 
 

@@ -9,36 +9,22 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
-from blemish.metrics.formulas import Array
 
-__all__ = ["Bootstrap", "Estimate", "Swaps", "check_level", "interval", "stream_of", "unanimous_interval"]
+__all__ = ["Bootstrap", "Swaps", "stream_of"]
 
+Array = NDArray[Any]
 Key = TypeVar("Key")
 
 # Weights held at once: 64 MB of float32.
 _ROOM = 2**24
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number and the interval around it."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def width(self) -> float:
-        """From end to end."""
-        return self.high - self.low
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ class _Weights(ABC):
     doing: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Raise unless there is something to draw, and from a seed."""
         if self.images < 1:
             raise InputError(f"{self.images} images to resample; expected at least 1")
         if self.replicates < 1:
@@ -141,39 +127,3 @@ class Swaps(_Weights):
 def stream_of(table: str) -> int:
     """Which random stream belongs to a set of images; the benchmark's own, without a name, has stream 0."""
     return zlib.crc32(table.encode())
-
-
-def check_level(level: float) -> None:
-    """Refuse what is not the level of an interval."""
-    if not 0 < level < 1:
-        raise InputError(f"level {level:g}; expected a number between 0 and 1, such as 0.95")
-
-
-def interval(value: float, replicates: Array, *, level: float = 0.95) -> Estimate:
-    """The percentile interval: between the (1 − level)/2 quantiles of the resampled values from below and above.
-
-    >>> estimate = interval(0.5, np.linspace(0, 1, 101), level=0.9)
-    >>> round(estimate.low, 6), round(estimate.high, 6)
-    (0.05, 0.95)
-    """
-    check_level(level)
-    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(value), float(low), float(high))
-
-
-def unanimous_interval(value: float, images: int, *, level: float = 0.95) -> Estimate:
-    """The exact interval (Clopper and Pearson 1934) of a proportion that is 0 or 1 in a sample of images.
-
-    Resamples of images that all agree agree too, so the bootstrap has nothing to say. With α = 1 − level, the far end
-    is 1 − (α/2)^(1/n) away.
-
-    >>> round(unanimous_interval(0.0, 40).high, 4), round(unanimous_interval(1.0, 40).low, 4)
-    (0.0881, 0.9119)
-    """
-    check_level(level)
-    if value not in (0, 1):
-        raise InputError(f"a proportion of {value:g}; expected 0 or 1")
-    if images < 1:
-        raise InputError(f"a proportion of {images} images; expected at least 1")
-    far = 1 - ((1 - level) / 2) ** (1 / images)
-    return Estimate(float(value), 0.0, far) if value == 0 else Estimate(float(value), 1 - far, 1.0)
