@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from blemish.benchmarks.files import benchmark_toml, load_benchmark
 from blemish.cli.main import app
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.core.states import read_state as read_checked_state
 from blemish.corruptions.catalog import catalog
 from blemish.data.array_source import array_source
@@ -278,7 +278,7 @@ def attempt(read: Callable[[Path], Any], path: Path, what: str) -> str | None:
     try:
         with within(20):
             read(path)
-    except InputError as error:
+    except (InputError, StorageError) as error:
         return None if str(error).strip() else f"{what}: refused without a word"
     except Exception as error:
         return f"{what}: {type(error).__name__}: {str(error)[:200]}"

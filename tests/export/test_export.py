@@ -145,7 +145,7 @@ class TestTrees:
 
     def test_pictures_of_another_folder_are_not_taken_for_these(self, tmp_path: Path) -> None:
         corrupt_tree(make_tree(tmp_path / "one", count=1), tmp_path / "dst", make_recipe(["contrast"], [1]))
-        with pytest.raises(InputError, match=r"source was one \(.*\), now two"):
+        with pytest.raises(InputError, match=r"source was \"one \(.*\)\", now \"two"):
             corrupt_tree(make_tree(tmp_path / "two", count=1), tmp_path / "dst", make_recipe(["contrast"], [1]))
 
     def test_manifest(self, tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ class TestTrees:
         ("change", "message"),
         [
             ({"seed": 1}, "seed was 0, now 1"),
-            ({"file_format": "png"}, "format was jpeg, now png"),
-            ({"preset": "cifar"}, "preset was nearest to the shorter side, now cifar"),
+            ({"file_format": "png"}, 'format was "jpeg", now "png"'),
+            ({"preset": "cifar"}, 'preset was "nearest to the shorter side", now "cifar"'),
             ({"resize": 16}, "resize was not set, now 16"),
         ],
     )
@@ -192,7 +192,7 @@ class TestTrees:
         corrupt_tree(source, tmp_path / "dst", recipe)
         manifest = tmp_path / "dst" / "blemish.json"
         manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 0'))
-        with pytest.raises(InputError, match="fog version was 0, now 1"):
+        with pytest.raises(InputError, match=r"fog\.version was 0, now 1"):
             corrupt_tree(source, tmp_path / "dst", recipe)
 
     def test_destination_refusals(self, tmp_path: Path) -> None:

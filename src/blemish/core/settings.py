@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["differences", "first_differences"]
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.core.reading import read_json
+
+__all__ = ["differences", "keep_settings", "listed"]
 
 _SHOWN = 80
 _LISTED = 3
@@ -32,11 +38,34 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
     return [f"{name} was {was}, now {now}"]
 
 
-def first_differences(before: Any, after: Any) -> str:
-    """The first few differences in one line; empty where there are none."""
-    lines = differences(before, after)
+def listed(lines: Sequence[str]) -> str:
+    """The first few differences in one line."""
     more = f"; and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
     return "; ".join(lines[:_LISTED]) + more
+
+
+def keep_settings(
+    path: Path, settings: Mapping[str, Any], *, holds: str, growing: Collection[str] = ()
+) -> dict[str, Any]:
+    """Write down what a folder is made with, or raise if it was made with other settings.
+
+    ``holds`` says what there would be then. Entries in ``growing`` may differ, and are written anew. The settings are
+    returned as they are in the file.
+    """
+    wanted: dict[str, Any] = json.loads(json.dumps(settings))
+    if path.exists():
+        try:
+            present = dict(read_json(path))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}: not readable ({error}); choose another folder") from error
+        compared = [key for key in wanted if key not in growing]
+        lines = differences({key: present.get(key) for key in compared}, {key: wanted[key] for key in compared})
+        if lines:
+            raise InputError(f"{path.parent}: holds {holds} ({listed(lines)}); choose another folder")
+        if all(present.get(key) == wanted[key] for key in growing):
+            return wanted
+    write_bytes(path, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode(), destination=path.parent)
+    return wanted
 
 
 def _excerpt(text: str, same: int) -> str:

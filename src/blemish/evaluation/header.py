@@ -17,7 +17,7 @@ from blemish.benchmarks.condition import Step, read_condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
-from blemish.core.settings import differences
+from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
@@ -35,8 +35,6 @@ __all__ = [
     "read_info",
     "save_info",
 ]
-
-_LISTED = 3
 
 
 def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
@@ -192,9 +190,8 @@ def merged(folder: Path, present: Mapping[str, Any] | None, info: dict[str, Any]
 
 def other_run(folder: Path, lines: Sequence[str]) -> InputError:
     """The refusal to go on in a folder whose results were made in another way."""
-    more = f"; and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
     return InputError(
-        f"{folder} holds results of another run ({'; '.join(lines[:_LISTED])}{more}); "
+        f"{folder} holds results of another run ({listed(lines)}); "
         "repeat its settings, or choose another --out or --name"
     )
 

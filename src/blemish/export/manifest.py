@@ -14,8 +14,8 @@ import torch
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
+from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.severity import severity_text
 from blemish.export.recipe import Recipe
 from blemish.version import VERSION
 
@@ -24,7 +24,6 @@ __all__ = ["MANIFEST", "check_manifest", "protocol", "write_manifest"]
 MANIFEST = "blemish.json"
 
 # Entries that may grow from run to run: a further corruption does not touch the images of the others.
-_GROWING = ("corruptions", "severities")
 
 
 def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
@@ -63,10 +62,9 @@ def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path
         _check_protocol(present)
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a readable manifest ({error}); choose another destination") from error
-    differences = _differences(present, wanted)
-    if differences:
+    if lines := _differences(present, wanted):
         raise InputError(
-            f"{destination} holds images made with other settings ({'; '.join(differences)}); "
+            f"{destination} holds images made with other settings ({listed(lines)}); "
             "repeat those settings, or choose another destination"
         )
     return _joined(present, wanted)
@@ -83,24 +81,15 @@ def _check_protocol(present: dict[str, Any]) -> None:
 
 
 def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    found = []
-    for key in sorted({*present, *wanted} - {*_GROWING}):
-        if present.get(key) != wanted.get(key):
-            found.append(f"{key} was {_shown(present.get(key))}, now {_shown(wanted.get(key))}")
-    before, after = present.get("corruptions", {}), wanted["corruptions"]
-    for name in sorted(before.keys() & after.keys()):
-        for key in sorted(before[name].keys() | after[name].keys()):
-            if before[name].get(key) != after[name].get(key):
-                found.append(f"{name} {key} was {_shown(before[name].get(key))}, now {_shown(after[name].get(key))}")
-    if wanted["layout"] == "array" and present.get("severities") != wanted["severities"]:
-        found.append(f"severities were {_shown(present.get('severities'))}, now {_shown(wanted['severities'])}")
-    return found
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(severity_text(item) if isinstance(item, int | float) else str(item) for item in value)
-    return "not set" if value is None else str(value)
+    """What differs besides what may be added: corruptions, and severities where each has a file of its own."""
+    growing = ("corruptions",) if wanted["layout"] == "array" else ("corruptions", "severities")
+    both = present["corruptions"].keys() & wanted["corruptions"].keys()
+    before, after = (
+        {key: value for key, value in entry.items() if key not in growing}
+        | {name: entry["corruptions"][name] for name in sorted(both)}
+        for entry in (present, wanted)
+    )
+    return differences(before, after)
 
 
 def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,11 +12,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from blemish.core.errors import InputError
 from blemish.core.files import staging_path, write_bytes
 from blemish.core.folders import held_folder
-from blemish.core.reading import read_json
-from blemish.core.settings import differences
+from blemish.core.settings import keep_settings
 from blemish.core.states import DamagedFileError, read_state
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.executors.base import Executor
@@ -103,20 +100,9 @@ def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> Non
     digest = hashlib.blake2b(images.cpu().contiguous().numpy().data, digest_size=12)
     digest.update(labels.cpu().contiguous().numpy().data)
     data = {"images": list(images.shape), "data_fingerprint": digest.hexdigest()}
-    entry = json.loads(json.dumps({**asdict(plan), **data}))
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
-    kept = {key: value for key, value in entry.items() if key != "corruptions" or plan.with_all}
-    if path.exists():
-        try:
-            present = dict(read_json(path))
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{path}: not readable ({error}); choose another folder") from error
-        found = differences({key: present.get(key) for key in kept}, kept)
-        if found:
-            raise InputError(
-                f"{folder} holds networks trained otherwise ({'; '.join(found[:4])}); choose another folder"
-            )
-    write_bytes(path, f"{json.dumps(entry, indent=2)}\n".encode(), destination=folder)
+    growing = () if plan.with_all else ("corruptions",)
+    keep_settings(path, {**asdict(plan), **data}, holds="networks trained otherwise", growing=growing)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder, temporary_folder
 from blemish.core.reading import is_there, read_json
+from blemish.core.settings import keep_settings
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor, Reach
 from blemish.evaluation.executors.failures import completed
@@ -27,7 +28,6 @@ from blemish.evaluation.travel import mapped_sets, reopened_set
 from blemish.models.portable import portable
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.bench import Bench, Pair, SurfaceMeasurement
-from blemish.studies.streams.settings import differing
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
 from blemish.version import VERSION
@@ -65,7 +65,7 @@ def calibrate(
     protocol = _protocol(bench, refinement, model)
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
         if folder is not None:
-            _check_protocol(folder, protocol)
+            keep_settings(folder / PROTOCOL_FILE, protocol, holds="a calibration made otherwise")
         pairs = [(first, second) for first in names for second in names if first != second]
         surfaces: dict[Pair, Surface] = {}
         paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
@@ -123,17 +123,6 @@ def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, A
     }
     plain: dict[str, Any] = json.loads(json.dumps(settings))
     return plain
-
-
-def _check_protocol(folder: Path, protocol: dict[str, Any]) -> None:
-    path = folder / PROTOCOL_FILE
-    if not path.exists():
-        write_bytes(path, (json.dumps(protocol, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
-        return
-    found = read_json(path)
-    different = differing(found, protocol)
-    if different:
-        raise InputError(f"{folder}: holds a calibration made otherwise ({different}); choose another folder")
 
 
 def pair_file(first: str, second: str) -> str:

@@ -22,12 +22,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from blemish.core.errors import InputError
-from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.reading import read_json
+from blemish.core.settings import keep_settings
 from blemish.data.labels import check_below
 from blemish.studies.streams.checkpoints import PLACE, Checkpoint, Checkpoints, Columns
-from blemish.studies.streams.settings import differing
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.version import VERSION
 
@@ -164,12 +163,7 @@ def _info(
 
 def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoint | None:
     """Check that the folder holds this run, or nothing yet, and load the states of the checkpoint to go on from."""
-    folder, info = checkpoints.folder, checkpoints.info
-    path = folder / RUN_FILE
-    if not path.exists():
-        write_bytes(path, (json.dumps(info, indent=1, sort_keys=True) + "\n").encode(), destination=folder)
-    elif different := differing(_read_info(folder), info):
-        raise InputError(f"{folder}: holds another run ({different}); choose another folder")
+    keep_settings(checkpoints.folder / RUN_FILE, checkpoints.info, holds="another run")
     checkpoint = checkpoints.resume()
     if checkpoint is not None:
         for name, method in methods.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ import torch
 from PIL import Image
 
 from blemish.core.errors import InputError
-from blemish.core.files import part_file, write_bytes
+from blemish.core.files import part_file
 from blemish.core.folders import held_folder
-from blemish.core.reading import open_regular, read_json
+from blemish.core.reading import open_regular
+from blemish.core.settings import keep_settings
 from blemish.evaluation.executors.base import Executor, Tell
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.export.outcome import Outcome, Progress
 from blemish.export.workers import stop_at_bad_input
 from blemish.studies.streams.levels import release_name
-from blemish.studies.streams.settings import differing
 from blemish.studies.streams.stream import JPEG_QUALITY, Stream
 from blemish.version import VERSION
 
@@ -166,18 +165,9 @@ def _share(length: int, shard_images: int, part: int, parts: int) -> int:
 def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
     """Write down what the shards hold; refuse to add to those of another stream."""
     path = destination / MANIFEST
-    if not path.exists():
-        if any(destination.glob("serial_*.tar")):
-            raise InputError(f"{destination}: holds shards of unknown origin (no {MANIFEST}); choose another folder")
-        write_bytes(path, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode(), destination=destination)
-        return
-    try:
-        found = read_json(path)
-    except InputError as error:
-        raise InputError(f"{error}; choose another folder") from error
-    different = differing(found, settings)
-    if different:
-        raise InputError(f"{destination}: holds another stream ({different}); choose another folder")
+    if not path.exists() and any(destination.glob("serial_*.tar")):
+        raise InputError(f"{destination}: holds shards of unknown origin (no {MANIFEST}); choose another folder")
+    keep_settings(path, settings, holds="another stream")
 
 
 def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:
