@@ -124,7 +124,7 @@ def test_errors_are_not_kept_and_threads_share() -> None:
         filters._gaussian_map,
         noc_texture._blur_map,
         resample._box_taps,
-        resample._zoom_places,
+        resample._zoom_sources,
         sequences_warps._positions,
         textures._scaled,
     ],

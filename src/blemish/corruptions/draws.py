@@ -15,7 +15,7 @@ __all__ = ["Field", "add_noise", "draw_normals", "draw_pixel_normals", "draw_pix
 
 
 class Field(NamedTuple):
-    """A random value per image value, (B, C, H, W), or per pixel, (B, 1, H, W)."""
+    """Random values beside images: one per value (B, C, H, W), per pixel (B, 1, H, W) or per image (B, 1, 1, 1)."""
 
     field: Tensor
 

@@ -28,15 +28,15 @@ def load_catalog(modules: Iterable[str] = (), *, installed: bool = True) -> Cata
 
     A module gives every `Corruption` among its public names. The current folder can be imported from.
     """
-    found: dict[str, Corruption] = {}
+    own: dict[str, Corruption] = {}
     for origin, thing in (*(_installed() if installed else ()), *((name, _module(name)) for name in modules)):
         members = _corruptions(thing)
         if not members:
             raise InputError(f"plugin {origin}: no corruption in it; expected at least one blemish.Corruption")
         for corruption in members:
-            if found.setdefault(corruption.name, corruption) != corruption:
+            if own.setdefault(corruption.name, corruption) != corruption:
                 raise InputError(f"plugin {origin}: another plugin has a corruption named {corruption.name!r}")
-    return catalog.extended(*found.values()) if found else catalog
+    return catalog.extended(*own.values()) if own else catalog
 
 
 def _installed() -> Iterable[tuple[str, Any]]:

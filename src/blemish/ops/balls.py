@@ -42,11 +42,11 @@ def exact_k_mask(rng: CounterRng, count: Tensor, *shape: int, name: str = "few")
     size = math.prod(shape)
     # Distinct keys, so that exactly so many lie below the bound: 32 random bits, then the place.
     keys = (rng.raw(name, size).to(torch.int64) << 31) + torch.arange(size, device=rng.device)
-    place = (count.to(torch.int64) - 1).clamp(min=0)
+    last_kept = (count.to(torch.int64) - 1).clamp(min=0)
     if keys.device.type == "cpu":  # one selection per image costs a tenth of a sort
-        found = [np.partition(row, index)[index] for row, index in zip(keys.numpy(), place.tolist(), strict=True)]
-        bound = torch.tensor(found, dtype=torch.int64)[:, None]
+        bounds = [np.partition(row, index)[index] for row, index in zip(keys.numpy(), last_kept.tolist(), strict=True)]
+        bound = torch.tensor(bounds, dtype=torch.int64)[:, None]
     else:
-        bound = keys.sort(1).values.gather(1, place.to(keys.device, non_blocking=True)[:, None])
+        bound = keys.sort(1).values.gather(1, last_kept.to(keys.device, non_blocking=True)[:, None])
     some = (count > 0).to(keys.device, non_blocking=True)[:, None]
     return ((keys <= bound) & some).view(-1, *shape)

@@ -78,9 +78,9 @@ def stroke_mask(
     y = (start[..., 1:] + steps)[..., None]
     seen = (x >= 0) & (x < width) & (y >= 0) & (y < height) & drawn[..., None, None]
     # What is not seen goes to a place behind the image.
-    places = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
+    positions = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
     plane = torch.zeros((len(start), height * width + 1), device=start.device, dtype=torch.float32)
-    return plane.scatter_(1, places.flatten(1), 1.0)[:, :-1].view(-1, 1, height, width)
+    return plane.scatter_(1, positions.flatten(1), 1.0)[:, :-1].view(-1, 1, height, width)
 
 
 def paint_discs(images: Tensor, centres: Tensor, radii: Tensor, colours: Tensor, opacity: Tensor, reach: int) -> Tensor:
@@ -95,12 +95,12 @@ def paint_discs(images: Tensor, centres: Tensor, radii: Tensor, colours: Tensor,
     x = centres[..., :1] + step.repeat(len(step))
     y = centres[..., 1:] + step.repeat_interleave(len(step))
     seen = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-    places = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
+    positions = torch.where(seen, y.to(torch.int64) * width + x.to(torch.int64), height * width)
     weights = (square <= (radii * radii)[..., None]) * opacity[..., None]
     # What is not seen goes to a place behind the image.
     flat = F.pad(images.flatten(2), (0, 1))
-    for place, weight, colour in zip(places.unbind(1), weights.unbind(1), colours.unbind(1), strict=True):
-        index = place[:, None, :].expand(-1, channels, -1)
+    for position, weight, colour in zip(positions.unbind(1), weights.unbind(1), colours.unbind(1), strict=True):
+        index = position[:, None, :].expand(-1, channels, -1)
         below = flat.gather(2, index)
         flat.scatter_(2, index, below + (colour[..., None] - below) * weight[:, None, :])
     return flat[..., :-1].reshape(images.shape)

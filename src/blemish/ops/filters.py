@@ -173,8 +173,8 @@ def _transformed(values: Tensor, transform: Callable[[Tensor], Tensor]) -> Tenso
     if values.device.type == "cpu":
         return transform(values)
     planes = values.reshape(-1, *values.shape[-2:])
-    found = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
-    return found.view(*values.shape[:-2], *found.shape[-2:])
+    result = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
+    return result.view(*values.shape[:-2], *result.shape[-2:])
 
 
 def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:
@@ -185,10 +185,10 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
     """
     fused = kernels_for(images.device)
     if fused is not None:
-        found: Tensor = fused.line_sums(
+        sums: Tensor = fused.line_sums(
             images, to_device(shifts, images.device, torch.int32), to_device(weights, images.device, torch.float32)
         )
-        return found
+        return sums
     if images.device.type != "cpu":
         side = 2 * reach + 1
         flat = to_device((shifts[..., 0] + reach) * side + shifts[..., 1] + reach, images.device)

@@ -23,6 +23,6 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     sixths = torch.where(value == green, blue - red + 2 * chroma, red - green + 4 * chroma)
     sixths = torch.where(value == red, green - blue, sixths).div_(chroma + (chroma <= 0)).add_(6 * turns)
     start = to_device(torch.tensor([5.0, 3.0, 1.0], dtype=torch.float32).view(1, 3, 1, 1), images.device)
-    place = (sixths + start).remainder_(6)
-    ramp = torch.minimum(place, 4 - place).clamp_(0, 1)
+    phase = (sixths + start).remainder_(6)
+    ramp = torch.minimum(phase, 4 - phase).clamp_(0, 1)
     return value - ramp.mul_(chroma)

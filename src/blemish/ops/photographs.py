@@ -55,10 +55,10 @@ class Photographs:
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Photographs:
         """Those in a folder, whatever they show."""
-        place = Path(folder).expanduser().absolute()
-        stamp = _stamp_of(place)
-        load(place, stamp)
-        return cls(place, _digest(place, stamp))
+        path = Path(folder).expanduser().absolute()
+        stamp = _stamp_of(path)
+        load(path, stamp)
+        return cls(path, _digest(path, stamp))
 
     @property
     def kind(self) -> str:
@@ -74,8 +74,8 @@ class Photographs:
         if self.folder is None:
             return _find_reference()
         stamp = _stamp_of(self.folder)
-        if (found := _digest(self.folder, stamp)) != self.digest:
-            raise InputError(f"{self.folder}: photographs of frost with digest {found}; expected {self.digest}")
+        if (digest := _digest(self.folder, stamp)) != self.digest:
+            raise InputError(f"{self.folder}: photographs of frost with digest {digest}; expected {self.digest}")
         return self.folder, stamp
 
 

@@ -24,8 +24,8 @@ def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:
     """
     fused = kernels_for(mean.device)
     if fused is not None:
-        found: Tensor = fused.poisson_counts(rank, mean, _SWITCH, _LAST)
-        return found
+        counts: Tensor = fused.poisson_counts(rank, mean, _SWITCH, _LAST)
+        return counts
     if limit < _SWITCH:
         return _summed(rank, mean)
     counts = _expanded(rank, mean.clamp(min=_SWITCH))

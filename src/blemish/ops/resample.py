@@ -54,7 +54,7 @@ def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     fused = kernels_for(images.device)
     if fused is not None:
         height, width = images.shape[-2:]
-        rows, columns = (_zoom_places(size, tuple(factors), images.device) for size in (height, width))
+        rows, columns = (_zoom_sources(size, tuple(factors), images.device) for size in (height, width))
         mean: Tensor = fused.zoom_mean(images, rows, columns)
         return mean
     total = images.clone()
@@ -64,29 +64,33 @@ def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
 
 
 @cached()
-def _zoom_places(size: int, factors: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+def _zoom_sources(size: int, factors: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
     """For each enlargement and position, the first of the two source positions and the share of the second."""
-    places, shares = [], []
+    positions, shares = [], []
     for factor in factors:
         start, crop, enlarged, trim = _zoom_extent(size, factor)
         lower, share = _between(crop, enlarged, trim, size)
-        places.append(start + lower)
+        positions.append(start + lower)
         shares.append(share)
-    return torch.stack(places).to(device, torch.int32), torch.stack(shares).to(device, torch.float32)
+    return torch.stack(positions).to(device, torch.int32), torch.stack(shares).to(device, torch.float32)
 
 
 def _between(length: int, size: int, start: int, count: int) -> tuple[Tensor, Tensor]:
     """Positions start … start + count − 1 of a line of ``length`` that is stretched to ``size``, as index and share."""
-    place = torch.arange(start, start + count, dtype=torch.float64) * ((length - 1) / max(1, size - 1))
-    lower = place.floor().clamp(max=max(0, length - 2))
-    return lower.to(torch.int64), place - lower
+    steps = torch.arange(start, start + count, dtype=torch.float64)
+    return _index_and_share(steps * ((length - 1) / max(1, size - 1)), length)
+
+
+def _index_and_share(position: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """The first of the two neighbours of each position on a line, and the share of the second."""
+    lower = position.floor().clamp(max=max(0, length - 2))
+    return lower.to(torch.int64), position - lower
 
 
 def _within(length: int, size: int) -> tuple[Tensor, Tensor]:
     """All positions of a line of ``length`` pixels that is shown with ``size`` pixels, as index and share."""
-    place = ((torch.arange(size, dtype=torch.float64) + 0.5) * (length / size) - 0.5).clamp(0, length - 1)
-    lower = place.floor().clamp(max=max(0, length - 2))
-    return lower.to(torch.int64), place - lower
+    position = (torch.arange(size, dtype=torch.float64) + 0.5) * (length / size) - 0.5
+    return _index_and_share(position.clamp(0, length - 1), length)
 
 
 def _lines(images: Tensor, lower: Tensor, shares: Tensor) -> Tensor:
@@ -103,7 +107,7 @@ def rescaled(levels: Tensor, factor: float) -> Tensor:
     values lie midway between two levels, and float32 decides about them. Here it does so on every machine alike: each
     step adds a product in double precision, where it is exact, and rounds once.
     """
-    rows, columns = (_places(size, factor) for size in levels.shape[-2:])
+    rows, columns = (_sources(size, factor) for size in levels.shape[-2:])
     total = torch.zeros((), dtype=torch.float32)
     for i, j in ((0, 1), (0, 0), (1, 0), (1, 1)):
         values = levels.index_select(-2, rows[0][i]).index_select(-1, columns[0][j]).to(torch.float64)
@@ -112,13 +116,13 @@ def rescaled(levels: Tensor, factor: float) -> Tensor:
     return truncated(total.add_(0.5))
 
 
-def _places(length: int, factor: float) -> tuple[Tensor, Tensor]:
+def _sources(length: int, factor: float) -> tuple[Tensor, Tensor]:
     """For each position on a scaled line, the source positions on both sides, (2, n), and their float32 shares."""
     step = float(np.float32(1 / factor))
-    place = (torch.arange(int(length * factor), dtype=torch.float64) + 0.5).mul_(step).sub_(0.5).clamp_(min=0)
-    place = place.to(torch.float32)
-    lower = place.floor().clamp_(max=length - 1)
-    share = place - lower
+    position = (torch.arange(int(length * factor), dtype=torch.float64) + 0.5).mul_(step).sub_(0.5).clamp_(min=0)
+    position = position.to(torch.float32)
+    lower = position.floor().clamp_(max=length - 1)
+    share = position - lower
     first = lower.to(torch.int64)
     return torch.stack([first, (first + 1).clamp(max=length - 1)]), torch.stack([1 - share, share])
 

@@ -29,8 +29,8 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     """
     fused = kernels_for(dy.device)
     if fused is not None:
-        found: Tensor = fused.glass_sources(dy, dx, to_device(max_delta, dy.device, torch.int32))
-        return found.to(torch.int64)
+        sources: Tensor = fused.glass_sources(dy, dx, to_device(max_delta, dy.device, torch.int32))
+        return sources.to(torch.int64)
     batch, passes, height, width = dy.shape
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
     delta = to_device(max_delta, dy.device, torch.int64).view(-1, 1, 1)

@@ -41,8 +41,8 @@ def _offsets(reach: float, device: torch.device) -> Tensor:
 
 def _near(centre: Tensor, offsets: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     """The rows, or columns, within reach of each centre, and their distances from it."""
-    place = (centre - reach).ceil_()[..., None] + offsets
-    return place, place - centre[..., None]
+    position = (centre - reach).ceil_()[..., None] + offsets
+    return position, position - centre[..., None]
 
 
 def _canvas(index: Tensor, height: int, width: int, dtype: torch.dtype) -> Tensor:

@@ -51,15 +51,15 @@ def _ferns(rng: CounterRng) -> Tensor:
     extent = 0.42 * (length - root)
     inside = (needle < extent) & (root < length)
     bend = 0.004 * root * (turn - 0.5)
-    places = []
+    positions = []
     for side in (-math.pi / 3, math.pi / 3):
         px = x * _SIDE + root * (angle + bend).cos() + needle * (angle + side + bend).cos()
         py = y * _SIDE + root * (angle + bend).sin() + needle * (angle + side + bend).sin()
         row, column = (p.floor().to(torch.int64) % _SIDE for p in (py, px))
-        places.append((row * _SIDE + column).flatten(1))
+        positions.append((row * _SIDE + column).flatten(1))
     sheet = torch.zeros(count, _SIDE * _SIDE, dtype=torch.float32)
-    for place in places:
-        sheet.scatter_add_(1, place, inside.expand(count, -1, -1, -1).to(torch.float32).flatten(1))
+    for position in positions:
+        sheet.scatter_add_(1, position, inside.expand(count, -1, -1, -1).to(torch.float32).flatten(1))
     return 1 - torch.exp(-1.1 * sheet.view(count, 1, _SIDE, _SIDE))
 
 
@@ -101,8 +101,8 @@ def cut(textures: Textures, chosen: Tensor, top: Tensor, left: Tensor, height: i
     """Crops (B, 3, height, width) of the chosen textures; the three (B,) tensors of places live on the CPU."""
     sheets = textures.sheets
     if sheets.device.type == "cpu":
-        places = zip(chosen.tolist(), top.tolist(), left.tolist(), strict=True)
-        return torch.stack([sheets[i, :, y : y + height, x : x + width] for i, y, x in places])
+        positions = zip(chosen.tolist(), top.tolist(), left.tolist(), strict=True)
+        return torch.stack([sheets[i, :, y : y + height, x : x + width] for i, y, x in positions])
     # One gather instead of a slice per image.
     chosen, top, left = to_device(torch.stack([chosen, top, left]), sheets.device)
     rows = (top[:, None] + torch.arange(height, device=sheets.device))[:, None, :, None]

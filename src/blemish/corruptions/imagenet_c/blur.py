@@ -74,9 +74,9 @@ def _draw_glass(shape: Shape, params: Params, rng: CounterRng) -> Offsets:
     side = 2 * to_device(params["max_delta"].clamp(min=1), rng.device, torch.float32).view(-1, 1, 1, 1)
     # One rank picks one of the side² places. A stream per pass: another image's passes may not change this one's.
     ranks = [rng.coarse_uniforms(f"place {i}", 1, shape.height, shape.width) for i in range(passes)]
-    place = torch.cat(ranks, dim=1).mul_(side * side).floor_()
-    down = (place / side).floor_()
-    right = place.addcmul_(down, side, value=-1)
+    cell = torch.cat(ranks, dim=1).mul_(side * side).floor_()
+    down = (cell / side).floor_()
+    right = cell.addcmul_(down, side, value=-1)
     active = torch.arange(passes)[:, None, None] < params["iterations"].view(-1, 1, 1, 1)
     if not bool(active.all()):
         down, right = (torch.where(to_device(active, rng.device), v, side / 2) for v in (down, right))

@@ -14,6 +14,7 @@ from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.base import MIN_SIDE, check_images, quantise
+from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range
@@ -141,7 +142,7 @@ class PerturbationSequence:
     render: Callable[[Scene, Settings, Any, int], Tensor]
     draw: Callable[[Shape, Settings, CounterRng], Any] = _no_draw
     advance: Callable[[Scene, Settings, Any, int], Any] | None = None
-    source: str = "Hendrycks and Dietterich, ICLR 2019: the published generators"
+    source: str = SOURCE
     noise: bool = False
     extra: bool = False
     family: str = "p"

@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.draws import signs
+from blemish.corruptions.draws import Field, signs
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE, luminance
@@ -22,18 +22,13 @@ __all__ = ["LIGHT"]
 _FIRST_SPLIT, _LAST_SPLIT = 0.3, 0.7
 
 
-class Sign(NamedTuple):
-    """+1 or −1, (B, 1, 1, 1)."""
-
-    sign: Tensor
-
-
-def _draw_sign(shape: Shape, params: Params, rng: CounterRng) -> Sign:
-    return Sign(signs(rng, "sign", 1, 1, 1).to(torch.float32))
+def _draw_sign(shape: Shape, params: Params, rng: CounterRng) -> Field:
+    """+1 or −1 for each image."""
+    return Field(signs(rng, "sign", 1, 1, 1).to(torch.float32))
 
 
-def _brightness(images: Tensor, params: Params, draw: Sign) -> Tensor:
-    return images.add_(draw.sign * per_image(params["shift"], images))
+def _brightness(images: Tensor, params: Params, draw: Field) -> Tensor:
+    return images.add_(draw.field * per_image(params["shift"], images))
 
 
 class Split(NamedTuple):
@@ -102,8 +97,8 @@ def _gray_scale(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return images.mul_(1 - weight).add_(gray.mul_(weight))
 
 
-def _hue(images: Tensor, params: Params, draw: Sign) -> Tensor:
-    return turn_hue(images, draw.sign * per_image(params["turns"], images))
+def _hue(images: Tensor, params: Params, draw: Field) -> Tensor:
+    return turn_hue(images, draw.field * per_image(params["turns"], images))
 
 
 LIGHT: tuple[Corruption, ...] = (

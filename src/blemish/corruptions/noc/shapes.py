@@ -10,6 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.draws import Field
 from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.stamps import Inside, covered, covered_index, pixels_between, times_covered, topmost
@@ -140,22 +141,17 @@ def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
     return torch.where(rows & columns, draw.gray, images)
 
 
-class Gray(NamedTuple):
-    """A gray value, (B, 1, 1, 1)."""
-
-    gray: Tensor
-
-
-def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Gray:
-    return Gray(rng.uniforms("gray", 1, 1, 1))
+def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Field:
+    """A gray value for each image."""
+    return Field(rng.uniforms("gray", 1, 1, 1))
 
 
-def _border(images: Tensor, params: Params, draw: Gray) -> Tensor:
+def _border(images: Tensor, params: Params, draw: Field) -> Tensor:
     height, width = images.shape[-2:]
     thickness = _whole_pixels(params["thickness"], side_scale(height, width))
     rows = pixels_between(thickness, height - thickness, height, images.device)[:, None, :, None]
     columns = pixels_between(thickness, width - thickness, width, images.device)[:, None, None, :]
-    return torch.where(rows & columns, images, draw.gray)
+    return torch.where(rows & columns, images, draw.field)
 
 
 SHAPES: tuple[Corruption, ...] = (

@@ -16,6 +16,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.draws import Field
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.box import box_blur
@@ -79,10 +80,8 @@ def _fog(images: Tensor, params: Params, draw: Haze) -> Tensor:
     centres = (axes - 1) / 2 + draw.offsets * spread * diameter[:, None, None] * axes / 224
     rank = torch.cat([torch.arange(_MOST), torch.arange(2 * _MOST, dtype=torch.float32) / 2])
     radii = torch.where(rank < count[:, None], (diameter / 2).floor()[:, None] * scale, -1.0)
-    device = images.device
-    covers = disc_counts(
-        to_device(centres, device, torch.float32), to_device(radii, device, torch.float32), height, width
-    )
+    centres, radii = (to_device(values, images.device, torch.float32) for values in (centres, radii))
+    covers = disc_counts(centres, radii, height, width)
     clear = torch.pow(1 - per_image(params["opacity"] * density, images), covers)
     images = images.sub_(1).mul_(clear).add_(1)
     radius = (count * scale - 1).clamp(min=0) / 2 * params["blur"]
@@ -148,24 +147,18 @@ def _draw_shadow(shape: Shape, params: Params, rng: CounterRng) -> Shadows:
 def _shadow(images: Tensor, params: Params, draw: Shadows) -> Tensor:
     height, width = images.shape[-2:]
     vertices = (draw.vertices * torch.tensor([width + 1, height + 1])).floor()
-    drawn = torch.arange(_MOST_SHADOWS) < draw.number
-    mask = polygon_union(vertices, drawn, height, width, images.device)
+    mask = polygon_union(vertices, torch.arange(_MOST_SHADOWS) < draw.number, height, width, images.device)
     images = _on_levels(images)
     return torch.where(mask, _relit(images, per_image(params["light"], images)), images).add_(HALF_LEVEL)
 
 
-class SnowPoint(NamedTuple):
-    """The rank of the snow point, (B, 1, 1, 1), uniform in (0, 1)."""
-
-    rank: Tensor
-
-
-def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> SnowPoint:
-    return SnowPoint(rng.uniforms("point", 1, 1, 1))
+def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Field:
+    """The rank of the snow point of each image, uniform in (0, 1)."""
+    return Field(rng.uniforms("point", 1, 1, 1))
 
 
-def _snow(images: Tensor, params: Params, draw: SnowPoint) -> Tensor:
-    point = span(draw.rank, per_image(params["point_low"], images), per_image(params["point_high"], images))
+def _snow(images: Tensor, params: Params, draw: Field) -> Tensor:
+    point = span(draw.field, per_image(params["point_low"], images), per_image(params["point_high"], images))
     images = _on_levels(images)
     # A snow point of 0 is a third of white, and 1 five sixths.
     dark = lightness(images) < point / 2 + 1 / 3
@@ -173,13 +166,11 @@ def _snow(images: Tensor, params: Params, draw: SnowPoint) -> Tensor:
 
 
 class Flare(NamedTuple):
-    """The sun and the line of reflections through it, and for each of ten reflections its position, size, colour and
-    opacity; all uniform in (0, 1) but the number, (B, 1), and on the CPU.
-    """
+    """The sun, and up to ten reflections on a line through it; uniform in (0, 1) unless said otherwise, on the CPU."""
 
     sun: Tensor  # (B, 2): x, y
     angle: Tensor  # (B, 1)
-    number: Tensor
+    number: Tensor  # (B, 1), 6 … 10
     position: Tensor  # (B, 10)
     large: Tensor  # (B, 10), 0 or 1
     opacity: Tensor  # (B, 10)
@@ -188,9 +179,7 @@ class Flare(NamedTuple):
 
 _RINGS, _RADIUS = 20, 200
 _FEWEST_REFLECTIONS, _MOST_REFLECTIONS = 6, 10
-_SMALL_RADIUS, _LARGE_RADIUS = 1, 8
-_REFLECTION_STEP = 10
-_COLOUR_RANGE = 50
+_SMALL_RADIUS, _LARGE_RADIUS, _REFLECTION_STEP, _COLOUR_RANGE = 1, 8, 10, 50
 
 
 def _draw_flare(shape: Shape, params: Params, rng: CounterRng) -> Flare:
@@ -230,9 +219,8 @@ def _reflections(images: Tensor, params: Params, draw: Flare, sun: Tensor) -> Te
     centres = torch.stack([x, y.clamp(-2 * height, 3 * height)], dim=-1).trunc()
     radii = torch.where(draw.large > 0, _LARGE_RADIUS, _SMALL_RADIUS) * scale
     exists = torch.arange(_MOST_REFLECTIONS) < draw.number
-    opacity = torch.where(
-        exists, span(draw.opacity, torch.tensor(0.05, dtype=torch.float32), torch.tensor(0.2, dtype=torch.float32)), 0.0
-    )
+    faintest, strongest = torch.tensor([0.05, 0.2], dtype=torch.float32)
+    opacity = torch.where(exists, span(draw.opacity, faintest, strongest), 0.0)
     # Each is painted again with all that follow.
     kept = (1 - opacity).flip(1).cumprod(1).flip(1)
     opacity = (1 - kept) * exists * params["reflections"][:, None]

@@ -25,8 +25,8 @@ def kernels_for(device: torch.device) -> ModuleType | None:
 def _working(device: torch.device) -> ModuleType | None:
     """Try one kernel: Triton also needs a C compiler and a card it knows, and says so only when it is used."""
     try:
-        found = importlib.import_module("blemish.ops.fused.calls")
-        found.quantised(torch.zeros(1, 1, 8, 8, device=device))
+        kernels = importlib.import_module("blemish.ops.fused.calls")
+        kernels.quantised(torch.zeros(1, 1, 8, 8, device=device))
     except Exception:  # whatever is missing, the plain operations remain
         return None
-    return found
+    return kernels
