@@ -22,7 +22,7 @@ from blemish.studies.separation.scores import mscr
 from blemish.studies.separation.trained import from_classifier
 from blemish.studies.streams.calibration import Bench, calibrate
 
-ONLY = {"blemish.evaluation.measure", "blemish.evaluation.frames"}
+ONLY = {"blemish.evaluation.measure", "blemish.evaluation.pixels"}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,9 +25,7 @@ from blemish.version import VERSION
 
 __all__ = [
     "benchmark_entry",
-    "data_entry",
     "extended",
-    "joined_data",
     "made_with",
     "merged",
     "protocol_entry",
@@ -97,32 +94,6 @@ def _is_ours(unit: Corruption) -> bool:
     # Ours with files of the user's, such as photographs of frost, which are stated apart.
     other_files = known is not None and None not in (known.files, unit.files)
     return known == unit or (known is not None and other_files and code_digest(known) == code_digest(unit))
-
-
-def data_entry(
-    *, name: str, images: int, classes: int, fingerprint: str, selection: str, others: dict[str, str]
-) -> dict[str, Any]:
-    """The images: how many, which, and a fingerprint of their names, labels and pixels."""
-    return {
-        "name": name,
-        "images": images,
-        "classes": classes,
-        "fingerprint": fingerprint,
-        "selection": selection,
-        "others": others,
-    }
-
-
-def joined_data(stages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The data of all stages of a run together."""
-    if len(stages) == 1:
-        return stages[0]
-    fingerprints = "\n".join(stage["fingerprint"] for stage in stages)
-    return {
-        **stages[-1],
-        "images": sum(stage["images"] for stage in stages),
-        "fingerprint": hashlib.blake2b(fingerprints.encode(), digest_size=16).hexdigest(),
-    }
 
 
 def made_with() -> dict[str, str]:

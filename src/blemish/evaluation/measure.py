@@ -21,8 +21,8 @@ from blemish.data.images import Images
 from blemish.data.stored import StoredSet
 from blemish.evaluation.executors.base import PendingResult, Tell, wait_for
 from blemish.evaluation.feed import Feed
-from blemish.evaluation.frames import as_stored, compared_with, frame_probabilities, ranks_of, zipf_distance
 from blemish.evaluation.header import made_with
+from blemish.evaluation.pixels import as_stored, centre, compared_with, frame_probabilities, ranks_of, zipf_distance
 from blemish.evaluation.plan import STORED, Part, Plan, Reopened
 from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
 from blemish.evaluation.prefixes import Prefixes
@@ -32,7 +32,7 @@ from blemish.models.portable import Portable
 from blemish.models.speed import compile_seconds, fill_batches, slowly
 from blemish.ops.transfer import to_device
 
-__all__ = ["Compiled", "Measurer", "Outputs", "PlanJob", "centre", "classify", "count_outputs", "measure"]
+__all__ = ["Compiled", "Measurer", "Outputs", "PlanJob", "classify", "count_outputs", "measure"]
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -96,15 +96,6 @@ def count_outputs(model: Classifier, images: Tensor) -> int:
     except Exception as error:  # a model may raise anything
         raise InputError(f"model {model.name} fails at the first image ({type(error).__name__}: {error})") from error
     return seen[0]
-
-
-def centre(images: Tensor, side: int) -> Tensor:
-    """The centre square, placed as torchvision's CenterCrop does."""
-    height, width = images.shape[-2:]
-    if side > min(height, width):
-        raise InputError(f"images of {height}×{width} pixels are too small for a crop of {side}×{side}")
-    top, left = round((height - side) / 2), round((width - side) / 2)
-    return images[..., top : top + side, left : left + side]
 
 
 @dataclass(frozen=True)
@@ -225,81 +216,59 @@ class Measurer:
             condition, crop = CLEAN, None
         else:
             crop = None if str(condition.other).startswith("natural:") else self.plan.crop
-        if condition.is_sequence:
-            return self._queue_frames(condition, images, header, progress, crop)
         self._prefixes.begin(condition, images)
-        top = int(images.labels.max())
-        grouping = Grouping(images.groups)
         order: list[int] = []
-        parts: list[Columns] = []
-        for shape_rows in images.by_shape():
-            with Feed(images, shape_rows, self.model.device) as feed:
-
-                def work(rows: list[int], feed: Feed = feed) -> Columns:
-                    pixels = self._pixels(condition, images, feed.batch(rows), rows, crop)
-                    return rank(grouping(self.model(pixels)), self._labels(images, rows), top)
-
-                for rows, columns in self.batcher.map(work, shape_rows):
-                    order += rows
-                    parts.append(columns)
-                    progress(len(rows))
-        columns_of = join_columns(parts)
-        return lambda: _records(images, header, np.array(order), columns_of())
-
-    def _queue_frames(
-        self, condition: Condition, images: Images, header: dict[str, Any], progress: Progress, crop: int | None
-    ) -> Callable[[], Records]:
-        order: list[int] = []
-        numbers: list[int] = []
+        frames: list[int] = []
         parts: list[Columns] = []
         distances: list[Tensor] = []
         for shape_rows in images.by_shape():
             with Feed(images, shape_rows, self.model.device) as feed:
 
-                def work(rows: list[int], feed: Feed = feed) -> list[tuple[Columns, Tensor]]:
-                    return self._film(condition, images, feed.batch(rows), rows, crop)
+                def work(rows: list[int], feed: Feed = feed) -> list[tuple[Columns, Tensor | None]]:
+                    return list(self._answers(condition, images, feed.batch(rows), rows, crop))
 
-                for rows, film in self.batcher.map(work, shape_rows):
-                    for index, (columns, distance) in enumerate(film):
+                for rows, answers in self.batcher.map(work, shape_rows):
+                    for frame, (columns, distance) in enumerate(answers):
                         order += rows
-                        numbers += [index] * len(rows)
+                        frames += [frame] * len(rows)
                         parts.append(columns)
-                        distances.append(distance)
-                    progress(len(rows) * len(film))
-        columns_of, distances_of = join_columns(parts), fetched(distances)
+                        distances += [] if distance is None else [distance]
+                    progress(len(rows) * len(answers))
+        columns_of, distances_of = join_columns(parts), fetched(distances) if distances else None
 
         def finish() -> Records:
-            more: dict[str, Any] = {"frames": np.array(numbers, dtype=np.int16)}
-            if self.plan.zipf:
+            more = {"frames": np.array(frames, dtype=np.int16)} if condition.is_sequence else {}
+            if distances_of is not None:
                 more["zipf"] = distances_of().numpy()
             return _records(images, header, np.array(order), columns_of(), **more)
 
         return finish
 
-    def _film(
+    def _answers(
         self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
-    ) -> list[tuple[Columns, Tensor]]:
-        """For each frame of some images, what is kept of it, and its distance from the frame it is compared with."""
-        labels, top = self._labels(images, rows), int(images.labels.max())
-        grouping = Grouping(images.groups)
-        film = []
-        ranks: list[Tensor] = []
+    ) -> Iterator[tuple[Columns, Tensor | None]]:
+        """What is kept of a batch, frame by frame (there is one, but of sequences); and the distances between frames.
+
+        A frame's distance is that from the frame it is compared with, where distances are asked for.
+        """
+        labels = to_device(torch.from_numpy(images.labels[rows]), self.model.device)
+        top, grouping = int(images.labels.max()), Grouping(images.groups)
+        if not condition.is_sequence:
+            scores = self.model(self._pixels(condition, images, pixels, rows, crop))
+            yield rank(grouping(scores), labels, top), None
+            return
         ids = torch.from_numpy(images.ids[rows])
-        for output in frame_probabilities(
-            self.model, condition, pixels, ids, protocol=self.plan.protocol, crop=crop, size=self.batcher.size
-        ):
+        protocol, size = self.plan.protocol, self.batcher.size
+        ranks: list[Tensor] = []
+        for output in frame_probabilities(self.model, condition, pixels, ids, protocol, crop, size):
             probabilities = grouping(output)
-            distance = torch.full((len(rows),), torch.nan, device=probabilities.device)
+            distance = None
             if self.plan.zipf:
                 ranks.append(ranks_of(probabilities))
                 against = compared_with(condition, len(ranks) - 1)
-                if against is not None:
-                    distance = zipf_distance(ranks[against], ranks[-1])
-            film.append((rank(probabilities, labels, top), distance))
-        return film
-
-    def _labels(self, images: Images, rows: list[int]) -> Tensor:
-        return to_device(torch.from_numpy(images.labels[rows]), self.model.device)
+                unknown = torch.full((len(rows),), torch.nan, device=probabilities.device)
+                distance = unknown if against is None else zipf_distance(ranks[against], ranks[-1])
+            yield rank(probabilities, labels, top), distance
 
     def _pixels(
         self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None

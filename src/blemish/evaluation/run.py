@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import Dataset
 
@@ -24,10 +23,10 @@ from blemish.core.errors import InputError, notify
 from blemish.core.folders import held_folder
 from blemish.core.links import check_no_link
 from blemish.data.cache import Progress, load
-from blemish.data.images import Images, joined_fingerprint
+from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
-from blemish.data.source import Source, stratified_order
+from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.chance import LOOK_AT, NearChanceError, chance_of
 from blemish.evaluation.executors.base import Executor, Failed
@@ -36,7 +35,6 @@ from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.header import (
     benchmark_entry,
-    data_entry,
     extended,
     made_with,
     merged,
@@ -51,6 +49,7 @@ from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
 from blemish.evaluation.recording import Recording, Report, Step, frames_of
 from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.stages import FIRST_STAGE, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
@@ -58,9 +57,6 @@ from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
 
 __all__ = ["FIRST_STAGE", "Step", "evaluate"]
-
-FIRST_STAGE = 256
-"""How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
@@ -195,7 +191,8 @@ class _Evaluation:
         """Measure stage by stage; a run has one, unless it grows."""
         present = read_info(self.folder)
         self.benchmark = extended(self.benchmark, present, self.folder)
-        rows_of = self._stage_rows(limit, present, doubling=stop_when is not None)
+        doubling = stop_when is not None
+        rows_of = stage_rows(self.source, limit, self._images_present(present, limit, doubling), doubling=doubling)
         others = {name: self._load(source) for name, source in self.natural.items()}
         stages: list[Images] = []
         entries: list[dict[str, Any]] = []
@@ -203,9 +200,9 @@ class _Evaluation:
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
             stages.append(self._load(source, crop=not self.benchmark.has_sequences))
-            entries.append(self._data(stages, others, rows_of[: number + 1], whole=False))
-            whole = self._data(stages, others, rows_of[: number + 1], whole=True)
-            info = self._info(present, stages[0], entries, whole, doubling=stop_when is not None)
+            entry, whole = data_entries(self.source, stages, rows_of[: number + 1], others)
+            entries.append(entry)
+            info = self._info(present, stages[0], entries, whole, doubling=doubling)
             # A run that has gone further is not cut short by a wider interval.
             if number + 1 >= reached:
                 save_info(self.folder, info)
@@ -216,53 +213,26 @@ class _Evaluation:
         save_pictures(run, stages)
         return run
 
-    def _stage_rows(
-        self, limit: int | None, present: Mapping[str, Any] | None, *, doubling: bool
-    ) -> list[NDArray[np.int64]]:
-        """The rows of each stage: those of the folder, then what is asked for beyond them."""
-        if limit is not None and limit < 1:
-            raise InputError(f"a limit of {limit} images; expected at least 1")
-        count = len(self.source)
-        asked = min(count, limit or (FIRST_STAGE if doubling else count))
-        stops = [int(n) for n in np.cumsum([stage["images"] for stage in present["stages"]])] if present else [asked]
-        if stops[-1] > count:  # other images, which are refused when they are compared
-            stops = [asked]
-        if asked < stops[-1] and not doubling:
-            notify(f"{self.folder} holds {stops[-1]} images already, more than the {asked} that were asked for")
-        if asked > stops[-1] and not doubling:
-            if others := [str(c) for c in self.benchmark.conditions if c.other]:
-                raise InputError(
-                    f"{self.folder} holds {stops[-1]} images; {others[0]} is of another set of images, "
-                    "which does not grow with a limit: choose another --out"
-                )
-            stops.append(asked)
-        while doubling and stops[-1] < count:
-            stops.append(min(count, 2 * stops[-1]))
-        if stops == [count]:
-            return [np.arange(count)]
-        order = stratified_order(self.source.labels, self.source.ids)
-        return [np.sort(order[start:stop]) for start, stop in zip([0, *stops], stops, strict=False)]
+    def _images_present(self, present: Mapping[str, Any] | None, limit: int | None, doubling: bool) -> list[int]:
+        """The numbers of images of the stages that the folder holds; raise where these cannot grow as asked."""
+        counts = [int(stage["images"]) for stage in present["stages"]] if present else []
+        total, asked = sum(counts), limit or len(self.source)
+        if not counts or doubling or asked == total:
+            return counts
+        if asked < total <= len(self.source):
+            notify(f"{self.folder} holds {total} images already, more than the {asked} that were asked for")
+        elif asked > total and (others := [str(c) for c in self.benchmark.conditions if c.other]):
+            raise InputError(
+                f"{self.folder} holds {total} images; {others[0]} is of another set of images, "
+                "which does not grow with a limit: choose another --out"
+            )
+        return counts
 
     def _load(self, source: Source, *, crop: bool = True) -> Images:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
         side = protocol.crop if crop else None
         return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
-
-    def _data(
-        self, stages: Sequence[Images], others: Mapping[str, Images], rows: Sequence[NDArray[np.int64]], *, whole: bool
-    ) -> dict[str, Any]:
-        """The images of the last stage, or of all of them as if they had been one."""
-        count, taken = len(self.source), sum(map(len, rows))
-        order = np.argsort(np.concatenate(rows), kind="stable")
-        return data_entry(
-            name=self.source.name,
-            images=taken if whole else len(stages[-1]),
-            classes=len(np.unique(self.source.labels)),
-            fingerprint=joined_fingerprint(stages, order) if whole else stages[-1].fingerprint,
-            selection="all" if taken == count else f"{taken} of {count}, stratified by class",
-            others={name: other.fingerprint for name, other in others.items()},
-        )
 
     def _info(
         self,

@@ -16,8 +16,8 @@ from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.data.images import Images
-from blemish.evaluation.frames import as_stored
 from blemish.evaluation.measure import measure
+from blemish.evaluation.pixels import as_stored
 from blemish.evaluation.plan import fitting_batch_size, plan_for
 from blemish.evaluation.predict import Batcher
 from blemish.metrics.formulas import Array

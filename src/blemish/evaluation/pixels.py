@@ -1,4 +1,4 @@
-"""The frames of perturbation sequences on their way through a model, and how far each is from the one before."""
+"""Pixels on their way to a model: cropped, stored, or as the frames of sequences; and distances of frames."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from torch import Tensor
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import Condition
+from blemish.core.errors import InputError
 from blemish.ops.jpeg import jpeg_round_trip
 
-__all__ = ["as_stored", "compared_with", "frame_probabilities", "ranks_of", "zipf_distance"]
+__all__ = ["as_stored", "centre", "compared_with", "frame_probabilities", "ranks_of", "zipf_distance"]
 
 _JPEG_QUALITY = 85.0
 
@@ -23,12 +24,20 @@ def as_stored(images: Tensor, storage: str) -> Tensor:
     return jpeg_round_trip(images, torch.full((len(images),), _JPEG_QUALITY, dtype=torch.float64))
 
 
+def centre(images: Tensor, side: int) -> Tensor:
+    """The centre square, placed as torchvision's CenterCrop does."""
+    height, width = images.shape[-2:]
+    if side > min(height, width):
+        raise InputError(f"images of {height}×{width} pixels are too small for a crop of {side}×{side}")
+    top, left = round((height - side) / 2), round((width - side) / 2)
+    return images[..., top : top + side, left : left + side]
+
+
 def frame_probabilities(
     model: Callable[[Tensor], Tensor],
     condition: Condition,
     images: Tensor,
     ids: Tensor,
-    *,
     protocol: Protocol,
     crop: int | None,
     size: int,
