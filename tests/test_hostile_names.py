@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli.main import app
-from blemish.core.errors import InputError
+from blemish.core.errors import BlemishError
 from blemish.data.demo import demo_picture
 from blemish.data.folders import folder_source
 from blemish.data.open import open_source, open_stored
@@ -134,7 +134,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_names_that_no_file_can_have(reader: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError):
+    with pytest.raises(BlemishError):
         READERS[reader](name)
 
 
