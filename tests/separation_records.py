@@ -68,7 +68,8 @@ class Words(HTMLParser):
             self._now = self.sections.setdefault(str(dict(attrs)["id"]), [])
 
     def handle_data(self, data: str) -> None:
-        self._now.append(data)
+        if data.strip():
+            self._now.append(data)
 
 
 def write(folder: Path, name: str, record: Any) -> Path:

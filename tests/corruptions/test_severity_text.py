@@ -18,7 +18,7 @@ from blemish.corruptions.severity import severity_text
 from blemish.data.stored import open_stored
 from blemish.export.recipe import make_recipe
 from blemish.export.trees import corrupt_tree
-from blemish.reports.html_pictures import condition_label
+from blemish.reports.examples import condition_label
 from blemish.reports.reading import column_of
 from blemish.studies.construction.benchmark_files import make_benchmark
 from blemish.studies.overlap.plan import Plan, conditions

@@ -15,7 +15,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics import baseline_from_run, compare, precise_enough, relative_corruption_error, score
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.html import report_page
-from blemish.reports.html_protocol import protocol_table
+from blemish.reports.protocol import protocol_rows
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables, summary_table
 from blemish.reports.table_files import comparison_csv, comparison_json, scores_csv, scores_json
@@ -63,9 +63,8 @@ class TestParts:
         assert not [text for text in heads if "mCE" in text]
 
     def test_the_protocol_names_the_number_of_the_part(self, tmp_path: Path) -> None:
-        table = str(protocol_table(read_all([part(tmp_path)], replicates=5)))
-        assert "mean_ce" in table
-        assert ">mce<" not in table
+        rows = protocol_rows(read_all([part(tmp_path)], replicates=5))["Benchmark"]
+        assert {row.name: row.values for row in rows}["metric"] == ["mean_ce"]
 
     def test_the_value_is_that_of_the_formula(self, tmp_path: Path) -> None:
         here = score(part(tmp_path), **QUICK)

@@ -15,7 +15,7 @@ from blemish.corruptions.catalog import catalog
 from blemish.evaluation.records import read_records, records_bytes
 from blemish.evaluation.runs import Run, record_path
 from blemish.reports.answers import gather, read_pictures, worst_hit
-from blemish.reports.html_pictures import Subject, shown_conditions, unmakeable
+from blemish.reports.examples import Subject, shown_conditions, unmakeable
 from report_runs import pictured_run
 from synthetic_runs import write_run
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
+from importlib import resources
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
-from blemish.reports.markup import chart_text, element, embedded_json, joined, raw_element
+from blemish.reports.charts import chart_text
+from blemish.reports.page import Page, embedded_json, page_environment, render_page, visible
 from blemish.reports.tables import Cell, Table, latex, markdown
 
 HOSTILE = [
@@ -47,37 +51,78 @@ def parsed(page: str) -> Reader:
     return reader
 
 
-class TestElement:
+def rendered(source: str, **data: object) -> str:
+    return page_environment().from_string(source).render(**data)
+
+
+def paragraph(text: object) -> str:
+    return rendered('<p title="{{ text }}">{{ text }}</p>', text=text)
+
+
+class TestTemplates:
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_makes_no_tags(self, text: str) -> None:
-        found = parsed(element("p", text, title=text))
+        found = parsed(paragraph(text))
         assert [tag for tag, _ in found.tags] == ["p"]
         assert list(found.tags[0][1]) == ["title"]
-        element("p", text, title=text).encode("utf-8")
+        paragraph(text).encode("utf-8")
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "<p>{{ text }}</p>",
+            "<p>{{ [text, text]|join(', ') }}</p>",
+            "<p>{{ 'of ' ~ text }}</p>",
+            "{% macro m(x) %}<p>{{ caller() }}{{ x }}</p>{% endmacro %}{% call m(text) %}{{ text }}{% endcall %}",
+            "{% set inner %}{{ text }}{% endset %}<p>{{ inner }}</p>",
+        ],
+    )
+    def test_whatever_way_it_takes(self, source: str, text: str) -> None:
+        found = rendered(source, text=text)
+        assert [tag for tag, _ in parsed(found).tags] == ["p"]
+        assert not set("\u202e\x00\x1b\udcff") & set(found)
 
     @given(st.text())
     def test_text_comes_back(self, text: str) -> None:
-        found = parsed(element("p", text))
+        found = parsed(paragraph(text))
         assert [tag for tag, _ in found.tags] == ["p"]
         if text.isprintable():
             assert found.text == text
 
-    def test_markup_stays_markup(self) -> None:
-        assert element("p", [element("b", "x"), None, "&"], 3) == "<p><b>x</b>&amp;3</p>"
-        assert joined(["<", element("br")]) == "&lt;<br>"
+    def test_what_is_not_text_is_shown_as_text(self) -> None:
+        assert paragraph(Cell("<1>", interval="0, 2")) == '<p title="&lt;1&gt; [0, 2]">&lt;1&gt; [0, 2]</p>'
 
     def test_direction_marks_are_shown(self) -> None:
-        assert element("p", "\u202egnp.exe") == "<p>\\u202egnp.exe</p>"
+        assert rendered("{{ text }}", text="\u202egnp.exe") == "\\u202egnp.exe"
+        assert visible("a\x00\u200fb\udcff") == "a\ufffd\\u200fb?"
 
-    def test_attributes(self) -> None:
-        assert element("a", class_="x", data_name='"', hidden=True, id=None, open=False) == (
-            '<a class="x" data-name="&quot;" hidden></a>'
-        )
+    def test_what_is_missing_is_an_error(self) -> None:
+        for source in ("{{ gone }}", "{{ cell.gone }}", "{% if gone %}{% endif %}", "{% for x in gone %}{% endfor %}"):
+            with pytest.raises(UndefinedError, match="gone"):
+                rendered(source, cell=Cell("x"))
+
+    def test_every_template_escapes(self) -> None:
+        """None of them calls a value safe, or puts one where escaping does not help."""
+        names = [name for name in page_environment().list_templates() if name.endswith(".j2")]
+        assert len(names) > 15
+        for name in names:
+            source = resources.files("blemish").joinpath(name).read_text(encoding="utf-8")
+            assert not re.search(r"\|\s*(safe|xmlattr)\b|autoescape|=\{\{|\bon\w+=", source), name
 
     def test_scripts_cannot_be_ended(self) -> None:
-        assert raw_element("script", "1 < 2", id="a") == '<script id="a">1 < 2</script>'
+        page = Page("t", "k", "h", "l", [], [], "f")
+        assert "<script>1 < 2</script>" in render_page(page, "1 < 2")
         with pytest.raises(ValueError, match="its own end"):
-            raw_element("script", "x</SCRIPT>")
+            render_page(page, "x</SCRIPT>")
+
+
+class TestTables:
+    def test_headings_go_over_rows_of_the_same_name(self) -> None:
+        rows = tuple((Cell(name), Cell(str(place))) for place, name in enumerate("aabca"))
+        spans = [span for _, span in Table("T", ("x", "y"), rows, text_columns=2).spanned_rows()]
+        assert spans == [2, 0, 1, 1, 1]
+        assert [span for _, span in Table("T", ("x", "y"), rows).spanned_rows()] == [1] * 5
 
 
 class TestJson:

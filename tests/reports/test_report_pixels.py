@@ -15,7 +15,7 @@ from blemish.data.digits import digits_source
 from blemish.evaluation.run import evaluate
 from blemish.models.demo import demo_model
 from blemish.reports.answers import gather, read_pictures
-from blemish.reports.html_pictures import Subject, condition_pixels, shown_conditions
+from blemish.reports.examples import Subject, condition_pixels, shown_conditions
 
 
 @pytest.mark.parametrize("storage", ["raw", "jpeg85"])

@@ -1,15 +1,9 @@
-"""The report: one HTML file that needs nothing else, neither files nor the network.
-
-A content security policy lets the page run its own two scripts, named by their hashes, and load nothing at all.
-"""
+"""The report: the page of one or several runs."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from blemish.core.errors import InputError, StorageError
@@ -18,13 +12,13 @@ from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.reports.html_charts import Chart
-from blemish.reports.html_page import ExtraSections, Page
-from blemish.reports.html_sections import sections
-from blemish.reports.markup import Markup, element, embedded_json, joined, raw_element
+from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
+from blemish.reports.protocol import run_warnings
+from blemish.reports.reading import read_all
+from blemish.reports.sections import picture_sections, score_sections, setting_sections
 from blemish.version import VERSION
 
-__all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "document", "report_page", "write_report"]
+__all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "report_page", "write_report"]
 
 _SUFFIXES = (".html", ".htm")
 
@@ -94,22 +88,28 @@ def report_page(
     replicates: int = 1000,
     report: ProgressReport = tell_nobody,
 ) -> str:
-    """The whole page as text; the same runs give the same page."""
+    """The whole page as text; the same runs give the same page. What studies have to add stands before the pictures."""
     if not runs:
         raise InputError("no runs to report; expected at least one")
     drawn = charts_are_drawn()
-    library = str(optional_import("plotly.offline").get_plotlyjs()) if drawn else ""
-    page = sections(
-        runs,
-        extra=extra,
-        baseline=baseline,
-        level=level,
-        replicates=replicates,
+    readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
+    warnings = [*run_warnings(readings), *(text for study in extra for text in study.warnings)]
+    page = Page(
+        title=f"Robustness report: {readings[0].title}",
+        kicker="Robustness report",
+        heading=readings[0].title,
+        lead=_lead(runs),
+        warnings=warnings if drawn else [*warnings, f"{NO_CHARTS}."],
+        sections=[
+            *score_sections(readings, baseline=baseline, level=level, replicates=replicates, report=report),
+            *(section for study in extra for section in study.sections),
+            *picture_sections(readings, report),
+            *setting_sections(readings),
+        ],
+        footer=f"Made by blemish {VERSION} from the records of each run. {ALL_INSIDE}",
         drawn=drawn,
-        warnings=() if drawn else (f"{NO_CHARTS}.",),
-        report=report,
     )
-    return f"<!doctype html>\n{document(page, library)}\n"
+    return render_page(page, str(optional_import("plotly.offline").get_plotlyjs()) if drawn else "")
 
 
 def charts_are_drawn() -> bool:
@@ -121,47 +121,14 @@ def charts_are_drawn() -> bool:
     return True
 
 
-def document(page: Page, library: str) -> Markup:
-    """A page with everything it needs inside; ``library`` draws its charts."""
-    own = _file("page.js")
-    # A data block: browsers never run it, whatever it holds.
-    charts = raw_element("script", _charts(page.charts), type="application/json", id="charts")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_policy(library, own)),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="generator", content=f"blemish {VERSION}"),
-        element("title", page.title),
-        raw_element("style", _file("page.css")),
-    )
-    links = [element("a", title, href=f"#{identity}") for identity, title in page.contents]
-    button = element("button", "Dark", id="theme", type="button", hidden=True)
-    body = element(
-        "body",
-        element("a", "Skip to the results", href="#main", class_="skip"),
-        page.header,
-        element("div", element("div", element("nav", links, aria_label="Sections"), button), class_="bar"),
-        element("main", page.body, id="main"),
-        element("footer", page.footer),
-        charts,
-        raw_element("script", library),
-        raw_element("script", own),
-    )
-    return element("html", joined([head, body]), lang="en")
+def _lead(runs: Sequence[Run]) -> str:
+    """What was measured, in one line."""
+    data = [run.info["data"] for run in runs]
+    names = ", ".join(dict.fromkeys(f"{entry.get('name', 'images')} ({_amount(entry)})" for entry in data))
+    models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
+    return f"{models} under {max(len(run.conditions) for run in runs)} conditions, on {names}."
 
 
-def _charts(charts: Sequence[Chart]) -> str:
-    return embedded_json([chart.description_for_page() for chart in charts])
-
-
-def _file(name: str) -> str:
-    return resources.files("blemish.reports").joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(*scripts: str) -> str:
-    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
-    return (
-        f"default-src 'none'; script-src {' '.join(hashes)}; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def _amount(entry: dict[str, object]) -> str:
+    selection = entry.get("selection", "all")
+    return f"{entry.get('images', '?')} images" if selection == "all" else f"{selection}"

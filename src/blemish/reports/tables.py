@@ -6,8 +6,9 @@ Numbers in which a model met a corruption that it was trained on carry a †, in
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 __all__ = ["DAGGER", "FOOTNOTE", "Cell", "Table", "latex", "markdown", "number"]
 
@@ -47,6 +48,19 @@ class Table:
         """What stands below the table."""
         marked = any(cell.marked for row in self.rows for cell in row)
         return (*((FOOTNOTE,) if marked else ()), *self.notes)
+
+    def spanned_rows(self) -> Iterator[tuple[tuple[Cell, ...], int]]:
+        """Each row and over how many its first cell goes; 0 where the one above goes on.
+
+        Only cells in the first of several columns of words go over several rows.
+        """
+        if self.text_columns < 2:
+            yield from ((row, 1) for row in self.rows)
+            return
+        for _, group in groupby(self.rows, lambda row: row[0].value):
+            first, *others = group
+            yield first, 1 + len(others)
+            yield from ((row, 0) for row in others)
 
 
 def number(value: float, digits: int = 1) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "rests_on",
     "signed",
     "statistics_table",
+    "storage_order",
     "summary_table",
 ]
 
@@ -74,7 +75,7 @@ def count_text(verdicts: list[Verdict]) -> str:
 def summary_table(found: Equivalence) -> Table:
     """What it comes to, for both ways to store ours; the one that suits their set is named first."""
     rows = []
-    for storage in _order(found):
+    for storage in storage_order(found):
         fair = " (as theirs)" if storage == found.storage else ""
         images = found.verdicts("images", storage)
         rows.append(_summary(f"{storage}{fair}", "images", overall(images).value, count_text(images)))
@@ -91,7 +92,8 @@ def _summary(*texts: str) -> tuple[Cell, ...]:
     return tuple(Cell(text) for text in texts)
 
 
-def _order(found: Equivalence) -> list[str]:
+def storage_order(found: Equivalence) -> list[str]:
+    """Both ways to store ours, the one that suits their set first."""
     return [found.storage, *(storage for storage in STORAGES if storage != found.storage)]
 
 
@@ -126,12 +128,12 @@ def rests_on(found: Equivalence) -> tuple[str, ...]:
 
 def cell_table(found: Equivalence) -> Table:
     """A row per cell: the verdicts on images for both ways to store ours, and the numbers for the one that suits."""
-    columns = ["cell", *(f"images, {storage}" for storage in _order(found))]
+    columns = ["cell", *(f"images, {storage}" for storage in storage_order(found))]
     names = [item.name for item in found.cells[0].sides[found.storage].statistics]
     rows = []
     for cell in found.cells:
         side = cell.sides[found.storage]
-        verdicts = [Cell(cell.sides[storage].images.value) for storage in _order(found)]
+        verdicts = [Cell(cell.sides[storage].images.value) for storage in storage_order(found)]
         numbers = [difference_text(item, 2) for item in side.statistics]
         rows.append((Cell(str(cell.condition)), *verdicts, *numbers, Cell(number(side.statistics[0].margin, 2))))
     columns += [TITLES[name] for name in names] + ["margin"]
@@ -144,12 +146,12 @@ def accuracy_table(found: Equivalence) -> Table | None:
     if found.model is None:
         return None
     columns = ["cell", "theirs, %"]
-    for storage in _order(found):
+    for storage in storage_order(found):
         columns += [f"{storage}, %", "gap", "verdict"]
     rows = []
     for cell in found.cells:
         row = [Cell(str(cell.condition))]
-        for place, storage in enumerate(_order(found)):
+        for place, storage in enumerate(storage_order(found)):
             accuracy = cell.sides[storage].accuracy
             assert accuracy is not None
             row += [] if place else [Cell(number(accuracy.theirs))]

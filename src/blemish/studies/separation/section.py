@@ -4,59 +4,39 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from blemish.core.statistics import MeanEstimate
 from blemish.evaluation.runs import Run
-from blemish.reports.html_page import ExtraSections, Page
-from blemish.reports.html_scores import html_table
-from blemish.reports.markup import Markup, element
+from blemish.reports.page import ExtraSections, Section
 from blemish.reports.tables import Cell, Table, number
 from blemish.studies.separation.exact import Separation
-from blemish.studies.separation.files import Entry, Experiment, Found, Settings, find_separation
+from blemish.studies.separation.files import Entry, Experiment, Settings, find_separation
 
 __all__ = ["separation_sections"]
 
 _SHOWN = 10
 _NORMS = {"l1": "L₁", "l2": "L₂", "linf": "L∞"}
-_SEPARATION_WORDS = (
-    "2r is the smallest distance between two points of different class. ε_min is half of it: balls of this radius "
-    "around the points do not overlap across classes, so that a classifier could be right everywhere in them."
-)
-_MSCR_WORDS = (
-    "MSCR is (accuracy under noise − clean accuracy) / clean accuracy. The noise is drawn uniformly from the ball of "
-    "radius ε around each test point (Siedel et al. 2022). At ε_min every loss could have been avoided; 0 is no loss, "
-    "and above 0 noise moved wrongly classified points to the right side."
-)
 _INTERVALS = "± is Student's 95 % interval over the runs, which a single run does not have."
 _NOISE_ONLY = "Trained models are tested with all points; their runs differ in noise only."
-T = TypeVar("T")
 
 
 def separation_sections(runs: Sequence[Run], folders: Iterable[str | os.PathLike[str]] = ()) -> ExtraSections:
     """What ``separation.json`` and ``mscr.json`` say, in ``folders``, a run's folder or its parent."""
     found = find_separation(runs, folders)
+    separations = [_separation(entry) for entry in found.separations]
+    experiments = [_experiment(entry) for entry in found.experiments]
+    sections = [
+        Section(identity, title, f"studies/separation/templates/{identity}.html.j2", {"parts": parts}, short)
+        for identity, title, short, parts in (
+            ("separation", "Class separation", "Separation", separations),
+            ("mscr", "Minimal-separation robustness (MSCR)", "MSCR", experiments),
+        )
+        if parts
+    ]
     named = [(entry.data or str(entry.path), _contradictions(entry.result)) for entry in found.separations]
-    return ExtraSections(lambda page: _add(page, found), [f"{name}: {text}" for name, text in named if text])
-
-
-def _add(page: Page, found: Found) -> None:
-    """A section of each kind that there is."""
-    if found.separations:
-        words = element("p", _SEPARATION_WORDS)
-        parts = _parts(found.separations, _separation)
-        page.add("separation", "Class separation", words, parts, short="Separation")
-    if found.experiments:
-        words = element("p", _MSCR_WORDS)
-        parts = _parts(found.experiments, _experiment)
-        page.add("mscr", "Minimal-separation robustness (MSCR)", words, parts, short="MSCR")
-
-
-def _parts(entries: Sequence[Entry[T]], show: Callable[[Entry[T]], list[Markup]]) -> list[list[Markup]]:
-    if len(entries) == 1:
-        return [show(entries[0])]
-    return [[element("h3", str(entry.path)), *show(entry)] for entry in entries]
+    return ExtraSections(sections, [f"{name}: {text}" for name, text in named if text])
 
 
 def _amount(value: float, scale: float) -> str:
@@ -73,21 +53,17 @@ def _contradictions(found: Separation) -> str | None:
     return f"equal points have different labels: {amount}. {left}"
 
 
-def _separation(entry: Entry[Separation]) -> list[Markup]:
+def _separation(entry: Entry[Separation]) -> dict[str, Any]:
     found = entry.result
     facts = {
+        **({"Data": entry.data} if entry.data is not None else {}),
         "2r": _amount(found.distance, found.scale),
         "ε_min": _amount(found.epsilon_min, found.scale),
         "Norm": _NORMS[found.norm],
         "Points": f"{found.points:,}",
         "Classes": f"{len(found.classes):,}",
     }
-    if entry.data is not None:
-        facts = {"Data": entry.data, **facts}
-    text = _contradictions(found)
-    warning = [element("aside", element("p", f"Contradictions: {text}"), class_="notes")] if text else []
-    terms = [(element("dt", name), element("dd", value)) for name, value in facts.items()]
-    return [element("dl", terms, class_="terms"), *warning, html_table(_closest(found))]
+    return {"path": entry.path, "facts": facts, "contradictions": _contradictions(found), "closest": _closest(found)}
 
 
 def _closest(found: Separation) -> Table:
@@ -107,14 +83,14 @@ def _closest(found: Separation) -> Table:
     return Table("Closest pairs; points are counted from 0", columns, tuple(rows))
 
 
-def _experiment(entry: Entry[Experiment]) -> list[Markup]:
+def _experiment(entry: Entry[Experiment]) -> dict[str, Any]:
     found = entry.result
     origin = f" ({found.radius})" if found.radius else ""
-    facts = [f"ε = {found.epsilon:.6g}{origin}", *(_settings(found.settings) if found.settings else ())]
+    texts = [f"ε = {found.epsilon:.6g}{origin}", *(_settings(found.settings) if found.settings else ())]
     if entry.data is not None:
-        facts.insert(0, entry.data)
+        texts.insert(0, entry.data)
     tables = [table for table in (_models(found), _trained(found)) if table is not None]
-    return [element("p", f"{', '.join(facts)}."), *map(html_table, tables)]
+    return {"path": entry.path, "settings": ", ".join(texts), "tables": tables}
 
 
 def _settings(settings: Settings) -> list[str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from blemish.evaluation.chance import LOOK_AT
 from blemish.metrics.compare import protocol_differences
-from blemish.reports.html_parts import scrolling
-from blemish.reports.markup import Markup, element
 from blemish.reports.reading import Reading
 
-__all__ = ["protocol_table", "run_warnings"]
+__all__ = ["ProtocolRow", "protocol_rows", "run_warnings"]
 
 _PARTS = {
     "benchmark": "Benchmark",
@@ -72,34 +71,26 @@ def _entries(reading: Reading) -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in _SILENT}
 
 
-def protocol_table(readings: Sequence[Reading]) -> Markup:
-    """One row per field, one column per run; what differs is marked."""
+@dataclass(frozen=True)
+class ProtocolRow:
+    """A field of the protocol with its value in every run."""
+
+    name: str
+    values: list[str]
+    differs: bool
+
+
+def protocol_rows(readings: Sequence[Reading]) -> dict[str, list[ProtocolRow]]:
+    """The fields of every part of the protocol."""
     entries = [_entries(reading) for reading in readings]
-    fields = list(dict.fromkeys(field for entry in entries for field in entry))
-    head = element("tr", element("th", "", class_="text"), [_column(reading.name) for reading in readings])
-    bodies = []
-    for part, title in _PARTS.items():
-        own = [field for field in fields if field.split(".")[0] == part]
-        heading = element("tr", element("th", title, scope="rowgroup", colspan=len(readings) + 1, class_="text"))
-        bodies.append(element("tbody", heading, [_row(field, entries) for field in own], class_="part"))
-    caption = "≠ marks what differs between the runs." if len(readings) > 1 else None
-    table = element(
-        "table", element("caption", caption) if caption else None, element("thead", head), bodies, class_="protocol"
-    )
-    return scrolling(table, "Protocol")
-
-
-def _column(name: str) -> Markup:
-    return element("th", name, scope="col", class_="text wrap")
-
-
-def _row(field: str, entries: Sequence[Mapping[str, str]]) -> Markup:
-    part, _, name = field.partition(".")
-    values = [entry.get(field, "–") for entry in entries]
-    differs = part != _OWN and len(set(values)) > 1
-    style = "text wrap differs" if differs else "text wrap"
-    cells = [element("td", "≠ " if differs else None, value, class_=style) for value in values]
-    return element("tr", element("th", name.replace("_", " ").replace(".", " · "), scope="row"), cells)
+    fields = dict.fromkeys(field for entry in entries for field in entry)
+    found: dict[str, list[ProtocolRow]] = {title: [] for title in _PARTS.values()}
+    for field in fields:
+        part, _, name = field.partition(".")
+        values = [entry.get(field, "–") for entry in entries]
+        differs = part != _OWN and len(set(values)) > 1
+        found[_PARTS[part]].append(ProtocolRow(name.replace("_", " ").replace(".", " · "), values, differs))
+    return found
 
 
 def run_warnings(readings: Sequence[Reading]) -> list[str]:

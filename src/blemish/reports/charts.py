@@ -5,51 +5,30 @@ Labels come from data and are escaped, because Plotly reads them as a kind of HT
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import Reliability
-from blemish.reports.html_parts import DASHES, SYMBOLS
-from blemish.reports.markup import Markup, chart_text, element
+from blemish.reports.page import Chart, visible
 
-__all__ = ["Chart", "bars", "curve", "reliability_chart"]
+__all__ = ["bars", "chart_text", "curve", "reliability_chart"]
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A chart with the words that stand in for it, and its height in pixels."""
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
-    identity: str
-    title: str
-    description: str
-    data: list[dict[str, Any]]
-    layout: dict[str, Any]
-    height: int = 170
 
-    def figure(self, *, heading: bool = True) -> Markup:
-        """The place on the page where it is drawn."""
-        plot = element(
-            "div",
-            id=self.identity,
-            class_="plot",
-            role="img",
-            aria_label=f"{self.title}. {self.description}",
-            style=f"--height:{self.height}px",
-        )
-        return element("figure", element("h3", self.title) if heading else None, plot, class_="chart")
+def chart_text(text: str) -> str:
+    """A text for a chart: Plotly reads labels as a small subset of HTML.
 
-    def words(self, *, heading: bool = True) -> Markup:
-        """What stands in its place where nothing can draw it."""
-        text = element("p", self.description, class_="small quiet")
-        return element("figure", element("h3", self.title) if heading else None, text, class_="chart")
-
-    def description_for_page(self) -> dict[str, Any]:
-        """What the page's script needs to draw it."""
-        return {"id": self.identity, "data": self.data, "layout": self.layout}
+    >>> chart_text("<b>cat</b>")
+    '&lt;b&gt;cat&lt;/b&gt;'
+    """
+    return html.escape(visible(text), quote=False)
 
 
 def _line(name: str, place: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
@@ -60,8 +39,8 @@ def _line(name: str, place: int, x: Sequence[float], y: Sequence[float], **more:
         "name": chart_text(name),
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour, "width": 2, "dash": DASHES[place % 8]},
-        "marker": {"color": colour, "size": 6, "symbol": SYMBOLS[place % 8]},
+        "line": {"color": colour, "width": 2, "dash": _DASHES[place % 8]},
+        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[place % 8]},
         **more,
     }
 

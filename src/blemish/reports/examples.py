@@ -17,10 +17,12 @@ from blemish.corruptions.severity import severity_text
 from blemish.data.encoding import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
-from blemish.reports.markup import Markup, element
 
 __all__ = [
+    "Example",
+    "Picture",
     "Subject",
+    "Tile",
     "condition_label",
     "condition_pixels",
     "examples",
@@ -54,6 +56,44 @@ class Subject:
     def series(self) -> str:
         """The style class that gives the model its colour."""
         return f"s{self.place % 8}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture inside the page; a ``fine`` one has so few pixels that they are shown as squares."""
+
+    source: str
+    alt: str
+    fine: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said of a picture; the model is named where there are several."""
+
+    text: str
+    right: bool
+    model: Subject | None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A picture under a condition with what models said of it."""
+
+    title: str
+    picture: Picture
+    answers: list[Answer]
+
+
+@dataclass(frozen=True)
+class Example:
+    """An image by its class and name, clean and under some conditions; ``text`` says why it is shown."""
+
+    label: str
+    name: str
+    clean: Tile | None
+    tiles: list[Tile]
+    text: str = ""
 
 
 def unmakeable(run: Run, condition: Condition) -> str | None:
@@ -93,7 +133,7 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     return image
 
 
-def inline_picture(image: Image.Image, alt: str) -> Markup:
+def inline_picture(image: Image.Image, alt: str) -> Picture:
     """A picture inside the page; small ones keep every pixel, large ones are made smaller."""
     fine = max(image.size) <= _FINE
     if not fine:
@@ -105,7 +145,7 @@ def inline_picture(image: Image.Image, alt: str) -> Markup:
     else:
         image.save(buffer, "JPEG", quality=82)
     source = f"data:image/{'png' if fine else 'jpeg'};base64,{base64.b64encode(buffer.getvalue()).decode()}"
-    return element("img", src=source, alt=alt, class_="fine" if fine else None, loading="lazy")
+    return Picture(source, alt, fine)
 
 
 def condition_label(condition: Condition) -> str:
@@ -115,24 +155,28 @@ def condition_label(condition: Condition) -> str:
     return str(condition).replace("_", " ")
 
 
-def _said(subject: Subject, name: str, row: int | None, *, dots: bool) -> Markup | None:
-    """What a model said of an image, under a condition by its row or, without one, when clean."""
-    column = subject.answers.column(name)
-    if column is None:
+def _answer(subject: Subject, name: str, condition: Condition, *, named: bool) -> Answer | None:
+    """What a model said of an image under a condition, as far as it was asked."""
+    answers, column = subject.answers, subject.answers.column(name)
+    if column is None or (condition.steps and condition not in answers.conditions):
         return None
-    answers = subject.answers
-    if row is None:
-        number, sure = int(answers.clean.top5[column, 0]), float(answers.clean.confidence[column])
-    else:
+    if condition.steps:
+        row = answers.conditions.index(condition)
         number, sure = int(answers.top1[row, column]), float(answers.confidence[row, column])
+    else:
+        number, sure = int(answers.clean.top5[column, 0]), float(answers.clean.confidence[column])
     right = number == int(answers.labels[column])
-    text = f"{'✓' if right else '✗'} {class_name(number, subject.classes)} {100 * sure:.0f}\N{NO-BREAK SPACE}%"
-    dot = element("span", class_=f"dot {subject.series}", role="img", aria_label=subject.name) if dots else None
-    return element("span", dot, element("span", text, class_="right" if right else "wrong"), class_="said")
+    text = f"{class_name(number, subject.classes)} {100 * sure:.0f}\N{NO-BREAK SPACE}%"
+    return Answer(text, right, subject if named else None)
 
 
-def _tile(picture: Image.Image, caption: Sequence[object], alt: str) -> Markup:
-    return element("figure", inline_picture(picture, alt), element("figcaption", *caption), class_="tile")
+def _tile(first: Subject, row: int, condition: Condition, subjects: Sequence[Subject]) -> Tile:
+    """A picture of the first model's under a condition, with what all of them said."""
+    assert first.pictures is not None
+    name, title = first.pictures.names[row], condition_label(condition) if condition.steps else "clean"
+    said = [_answer(subject, name, condition, named=len(subjects) > 1) for subject in subjects]
+    picture = inline_picture(condition_pixels(first, row, condition), f"{name}: {title}")
+    return Tile(title, picture, [answer for answer in said if answer is not None])
 
 
 def _same_pixels(first: Subject, other: Subject) -> bool:
@@ -148,7 +192,7 @@ def shown_conditions(subject: Subject) -> list[Condition]:
     return [sorted(some, key=lambda c: c.severity or 0)[len(some) // 2] for some in groups.values()][:_TILES]
 
 
-def examples(subjects: Sequence[Subject]) -> list[Markup]:
+def examples(subjects: Sequence[Subject]) -> list[Example]:
     """A few images, each clean and under every corruption, with what each model said of it."""
     first = next((subject for subject in subjects if subject.pictures is not None), None)
     if first is None or first.pictures is None:
@@ -156,53 +200,28 @@ def examples(subjects: Sequence[Subject]) -> list[Markup]:
     alike = [subject for subject in subjects if _same_pixels(first, subject)]
     worst = {hit.name for hit in worst_hit(first.answers, _WORST)}
     names = [name for name in first.pictures.names if name not in worst] or list(first.pictures.names)
-    return [_example(first, alike, name) for name in names[:_EXAMPLES]]
+    return [_example(first, alike, first.pictures.names.index(name)) for name in names[:_EXAMPLES]]
 
 
-def _example(first: Subject, subjects: Sequence[Subject], name: str) -> Markup:
+def _example(first: Subject, subjects: Sequence[Subject], row: int) -> Example:
     assert first.pictures is not None
-    row = first.pictures.names.index(name)
     label = class_name(int(first.pictures.labels[row]), first.classes)
-    dots = len(subjects) > 1
-
-    def tile(condition: Condition, title: str) -> Markup:
-        lines = []
-        for subject in subjects:
-            known = condition in subject.answers.conditions
-            if known or not condition.steps:
-                place = subject.answers.conditions.index(condition) if condition.steps else None
-                lines.append(_said(subject, name, place, dots=dots))
-        return _tile(condition_pixels(first, row, condition), [title, *lines], f"{name}: {title}")
-
-    clean = tile(Condition(), "clean")
-    tiles = [tile(condition, condition_label(condition)) for condition in shown_conditions(first)]
-    heading = element("h3", label, " ", element("span", name, class_="quiet small"))
-    return element("div", heading, element("div", clean, element("div", tiles, class_="tiles"), class_="example"))
+    clean, *tiles = (_tile(first, row, condition, subjects) for condition in (Condition(), *shown_conditions(first)))
+    return Example(label, first.pictures.names[row], clean, tiles)
 
 
-def worst_images(subject: Subject) -> list[Markup]:
+def worst_images(subject: Subject) -> list[Example]:
     """The images that a model lost most often, with the mildest conditions that fooled it."""
-    hits = worst_hit(subject.answers, _WORST)
-    return [_worst(subject, hit) for hit in hits]
+    return [_worst(subject, hit) for hit in worst_hit(subject.answers, _WORST)]
 
 
-def _worst(subject: Subject, hit: Hit) -> Markup:
+def _worst(subject: Subject, hit: Hit) -> Example:
     label, other = class_name(hit.label, subject.classes), class_name(hit.mistaken_for, subject.classes)
     text = f"Wrong in {hit.wrong} of {hit.out_of} conditions; {hit.times} times called {other}."
-    heading = element("h4", label, " ", element("span", hit.name, class_="quiet small"))
     row = None if subject.pictures is None else subject.pictures.place(hit.name)
     if row is None:
-        return element("div", heading, element("p", text))
-    clean = _tile(
-        condition_pixels(subject, row, Condition()),
-        ["clean", _said(subject, hit.name, None, dots=False)],
-        f"{hit.name}: clean",
-    )
-    tiles = []
-    for place in hit.mildest:
-        condition = subject.answers.conditions[place]
-        title = condition_label(condition)
-        if unmakeable(subject.run, condition) is None:
-            said = _said(subject, hit.name, place, dots=False)
-            tiles.append(_tile(condition_pixels(subject, row, condition), [title, said], f"{hit.name}: {title}"))
-    return element("div", heading, element("p", text), element("div", clean, tiles, class_="tiles"), class_="hit")
+        return Example(label, hit.name, None, [], text)
+    mildest = [subject.answers.conditions[place] for place in hit.mildest]
+    shown = [Condition(), *(condition for condition in mildest if unmakeable(subject.run, condition) is None)]
+    clean, *tiles = (_tile(subject, row, condition, [subject]) for condition in shown)
+    return Example(label, hit.name, clean, tiles, text)

@@ -1,0 +1,122 @@
+"""What the page shows of scores besides tables: a card for each model, and its errors as a coloured table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blemish.metrics.scores import Score
+from blemish.metrics.titles import TITLES, both_names
+from blemish.reports.reading import Reading, benchmark_title, column_of, title_of
+from blemish.reports.score_tables import cell, with_interval
+from blemish.reports.tables import DAGGER, FOOTNOTE
+
+__all__ = ["Card", "HeatCell", "HeatRow", "Heatmap", "card", "heatmap"]
+
+_CARD_LINES = both_names(
+    ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "mfr", "natural_gap")
+)
+_STRONG = 55
+
+
+@dataclass(frozen=True)
+class Card:
+    """The headline of a model with its interval, and what goes with it."""
+
+    reading: Reading
+    number: str
+    unit: str
+    interval: str
+    lines: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """An error in a coloured table: from 0 to 100, or None where it was not measured."""
+
+    text: str = ""
+    title: str = ""
+    error: float | None = None
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether its colour needs light letters."""
+        return self.error is not None and self.error >= _STRONG
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """A corruption: its errors by severity, their mean, and further numbers."""
+
+    name: str
+    cells: list[HeatCell]
+    mean: HeatCell
+    more: list[str]
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Errors by corruption and severity, for each family."""
+
+    reading: Reading
+    heads: list[str]
+    families: dict[str, list[HeatRow]]
+    clean: str
+    footnote: str
+
+
+def card(reading: Reading) -> Card:
+    """The headline of a model, as far as it could be computed."""
+    name = reading.metric
+    shown = reading.get(name, "benchmark")
+    title, heading = TITLES[name], benchmark_title(name, reading.part, unit=False)
+    if shown is None:
+        number, unit, interval = "–", f" {heading}", "could not be computed; see below"
+    else:
+        found = with_interval(name, shown)
+        number, unit = found.value, f" {title.unit} {heading}" if title.unit else f" {heading}"
+        better = "higher is better" if title.higher_is_better else "lower is better"
+        interval = f"{found.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {better}"
+    lines = [("clean error", f"{cell('error', reading.get('error', 'condition', 'clean'))} %")]
+    for line in _CARD_LINES:
+        other = reading.get(line, "benchmark")
+        if other is not None and line != name:
+            value = f"{cell(line, other)} {TITLES[line].unit}".rstrip()
+            lines.append((benchmark_title(line, None, unit=False), value))
+    return Card(reading, number, unit, interval, lines)
+
+
+def heatmap(reading: Reading) -> Heatmap:
+    """Errors by corruption and severity, and the metrics of corruptions as far as there are any."""
+    more = [name for name in ("ce", "relative_ce") if any(reading.get(name, "corruption", g) for g in reading.groups)]
+    means = [reading.get("error", "corruption", group) for group in reading.groups]
+    return Heatmap(
+        reading,
+        heads=[*reading.columns, "mean", *(title_of(name, unit=False) for name in more)],
+        families={
+            family: [_row(reading, group, more) for group in groups] for family, groups in reading.by_family.items()
+        },
+        clean=str(cell("error", reading.get("error", "condition", "clean"))),
+        footnote=FOOTNOTE if any(score is not None and score.trained_on for score in means) else "",
+    )
+
+
+def _row(reading: Reading, group: str, more: Sequence[str]) -> HeatRow:
+    conditions = {column_of(condition): str(condition) for condition in reading.groups[group]}
+    return HeatRow(
+        group.replace("_", " "),
+        [
+            _heat(reading.get("error", "condition", conditions[column])) if column in conditions else HeatCell()
+            for column in reading.columns
+        ],
+        _heat(reading.get("error", "corruption", group)),
+        [str(cell(name, reading.get(name, "corruption", group))) for name in more],
+    )
+
+
+def _heat(shown: Score | None) -> HeatCell:
+    if shown is None:
+        return HeatCell("–", "not measured")
+    value, low, high = shown.estimate.value, shown.estimate.low, shown.estimate.high
+    text = f"{value:.0f}{DAGGER if shown.trained_on else ''}"
+    return HeatCell(text, f"{value:.1f} % ({low:.1f} to {high:.1f})", value)

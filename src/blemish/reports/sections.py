@@ -1,0 +1,187 @@
+"""What the page of some runs shows, section by section; the words and the markup are in the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.statistics import Estimate
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.metrics.calibration import Reliability, pooled
+from blemish.metrics.compare import compare, protocol_differences
+from blemish.metrics.titles import both_names
+from blemish.reports import score_tables
+from blemish.reports.answers import gather, read_pictures
+from blemish.reports.charts import bars, curve, reliability_chart
+from blemish.reports.compare_tables import comparison_tables
+from blemish.reports.examples import Subject, examples, unmakeable, worst_images
+from blemish.reports.page import Chart, Section
+from blemish.reports.protocol import protocol_rows
+from blemish.reports.reading import Reading, baseline_note
+from blemish.reports.score_cards import card, heatmap
+from blemish.reports.tables import Cell, Table, number
+
+__all__ = ["picture_sections", "score_sections", "setting_sections"]
+
+_TERMS = ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+
+
+def _section(
+    identity: str, title: str, *, short: str = "", template: str = "", charts: Sequence[Chart] = (), **data: Any
+) -> Section:
+    path = f"reports/templates/{template or identity}.html.j2"
+    return Section(identity, title, path, {**data, "charts": charts}, short, charts)
+
+
+def score_sections(
+    readings: Sequence[Reading],
+    *,
+    baseline: Baseline | Run | str | None,
+    level: float,
+    replicates: int,
+    report: ProgressReport = tell_nobody,
+) -> Iterator[Section]:
+    """The numbers of some runs, and what is measured of their difference."""
+    yield _section(
+        "summary",
+        "Summary",
+        cards=[card(reading) for reading in readings],
+        baseline=baseline_note(readings),
+        table=score_tables.summary_table(readings, remarks=False),
+        remarks=list(dict.fromkeys(text for reading in readings for text in reading.scores.remarks)),
+        missing=score_tables.missing_table(readings),
+    )
+    names = [reading.name for reading in readings]
+    if shown := [reading for reading in readings if reading.groups]:
+        maps = [heatmap(reading) for reading in shown]
+        yield _section("corruptions", "Errors by corruption and severity", short="Corruptions", maps=maps)
+        if curves := list(_curves(shown)):
+            yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
+    if (table := score_tables.family_table(readings)) is not None:
+        yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
+    if len(readings) > 1:
+        pairs = [_pair(readings[0], other, baseline, level, replicates, report) for other in readings[1:]]
+        first = readings[0].name
+        yield _section("differences", "Differences between models", short="Differences", first=first, pairs=pairs)
+    if (table := score_tables.calibration_table(readings)) is not None:
+        charts = [_reliability(reading) for reading in readings]
+        yield _section("calibration", "Calibration", table=table, bins=_bins_table(readings), charts=charts)
+    if (table := score_tables.sequence_table(readings)) is not None:
+        words = "How often the prediction changes along a sequence of frames that differ a little."
+        yield _section(
+            "sequences", "Perturbation sequences", short="Sequences", template="table", words=words, table=table
+        )
+    if (table := score_tables.natural_table(readings)) is not None:
+        words = "Images that nobody corrupted, but that were taken elsewhere, at other times, or drawn."
+        yield _section("natural", "Natural sets", template="table", words=words, table=table)
+
+
+def _curves(readings: Sequence[Reading]) -> Iterator[Chart]:
+    for place, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
+        lines = [(r.name, r.place, points) for r in readings if len(points := _points(r, group)) > 2]
+        if lines:
+            yield curve(f"curve-{place}", group.replace("_", " "), lines)
+
+
+def _points(reading: Reading, group: str) -> dict[float, Estimate]:
+    """Errors by severity; clean images are severity 0."""
+    clean = reading.get("error", "condition", "clean")
+    points = {0.0: clean.estimate} if clean else {}
+    for condition in reading.groups.get(group, ()):
+        found = reading.get("error", "condition", str(condition))
+        if found is not None and condition.severity is not None:
+            points[condition.severity] = found.estimate
+    return points
+
+
+def _family_chart(readings: Sequence[Reading], table: Table) -> Chart:
+    families = [row[0].text for row in table.rows]
+    models = {
+        r.name: [f.estimate if (f := r.get("error", "family", name)) else None for name in families] for r in readings
+    }
+    return bars("families-chart", "Mean error by family", families, models)
+
+
+def _pair(
+    first: Reading,
+    other: Reading,
+    baseline: Baseline | Run | str | None,
+    level: float,
+    replicates: int,
+    report: ProgressReport,
+) -> dict[str, Any]:
+    """The difference of two models, paired over images; why there is none where they are not comparable."""
+    title = f"{other.name} less {first.name}"
+    if reasons := protocol_differences(first.run, other.run):
+        return {"title": title, "reasons": "; ".join(reasons)}
+    found = compare(first.run, other.run, baseline=baseline, level=level, replicates=replicates, report=report)
+    whole, *parts = comparison_tables(found, first.name, other.name)
+    return {"title": title, "reasons": "", "table": whole, "parts": [replace(table, notes=()) for table in parts]}
+
+
+def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
+    """Clean images, and all corrupted ones together."""
+    known = reading.scores.reliability
+    corrupted = [str(c) for members in reading.groups.values() for c in members if str(c) in known]
+    found = [("clean", known["clean"])] if "clean" in known else []
+    return found + ([("corrupted", pooled([known[text] for text in corrupted]))] if corrupted else [])
+
+
+def _reliability(reading: Reading) -> Chart:
+    lines = [(what, place, bins) for place, (what, bins) in enumerate(_pools(reading))]
+    return reliability_chart(f"reliability-{reading.place}", reading.name, lines)
+
+
+def _bins_table(readings: Sequence[Reading]) -> Table:
+    rows = []
+    for reading in readings:
+        for what, bins in _pools(reading):
+            for place in np.flatnonzero(bins.counts).tolist():
+                edges = f"{number(100 * bins.edges[place], 0)}–{number(100 * bins.edges[place + 1], 0)}"
+                rates = (number(100 * bins.confidence[place]), number(100 * bins.accuracy[place]))
+                texts = (reading.name, what, edges, *rates, f"{bins.counts[place]:,}")
+                rows.append(tuple(Cell(text) for text in texts))
+    columns = ("model", "images", "confidence bin, %", "mean confidence, %", "accuracy, %", "answers")
+    return Table("Reliability by confidence", columns, tuple(rows), text_columns=3)
+
+
+def picture_sections(readings: Sequence[Reading], report: ProgressReport = tell_nobody) -> Iterator[Section]:
+    """Some images as the models were given them, and those that they lost most often."""
+    subjects = []
+    for place, reading in enumerate(readings):
+        report(place, len(readings), "gathering answers")
+        if (answers := gather(reading.run)) is not None:
+            subjects.append(Subject(reading.name, reading.run, answers, read_pictures(reading.run), reading.place))
+    report(0, 1 + len(subjects), "making pictures")
+    if shown := examples(subjects):
+        found = (unmakeable(s.run, c) for s in subjects if s.pictures is not None for c in s.answers.conditions)
+        gaps = list(dict.fromkeys(reason for reason in found if reason is not None))
+        names = [subject.name for subject in subjects]
+        yield _section("examples", "Examples", names=names, gaps=gaps, examples=shown)
+    worst = []
+    for place, subject in enumerate(subjects, start=1):
+        report(place, 1 + len(subjects), "making pictures")
+        if hits := worst_images(subject):
+            worst.append((subject.name if len(subjects) > 1 else "", hits))
+    if worst:
+        yield _section("worst", "Worst-hit images", short="Worst hit", models=worst)
+
+
+def setting_sections(readings: Sequence[Reading]) -> Iterator[Section]:
+    """How the numbers were measured, and what they mean."""
+    names = [reading.name for reading in readings]
+    yield _section("protocol", "Protocol", names=names, parts=protocol_rows(readings))
+    scores = readings[0].scores
+    shown = [
+        name
+        for name in _TERMS
+        if any(reading.get(own, "benchmark") for reading in readings for own in both_names([name]))
+    ]
+    yield _section(
+        "terms", "What the numbers mean", short="Terms", shown=shown, level=scores.level, replicates=scores.replicates
+    )
