@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -21,19 +18,7 @@ from execution_jobs import Net, benchmark
 from execution_jobs import pictures as source
 from frost_files import skip_without_files
 from pictures import pictures
-
-
-@contextlib.contextmanager
-def no_waiting() -> Iterator[None]:
-    """An error for every call that waits; torch warns that this is a prototype."""
-    torch.cuda.synchronize()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+from waiting import no_waiting
 
 
 def skip_where_edges_are_traced(name: str, device: torch.device) -> None:
