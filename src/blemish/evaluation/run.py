@@ -48,7 +48,7 @@ from blemish.evaluation.measure import measure
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
-from blemish.evaluation.recording import Recording, Report, Step, frames_of
+from blemish.evaluation.recording import Recording, Report, RunProgress, frames_of
 from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
@@ -57,7 +57,7 @@ from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
 
-__all__ = ["FIRST_STAGE", "Step", "evaluate"]
+__all__ = ["FIRST_STAGE", "RunProgress", "evaluate"]
 
 FIRST_STAGE = 256
 """How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
@@ -72,7 +72,7 @@ _CONFIDENCE = 0.02
 StopWhen = Callable[[Run, int], bool]
 
 
-def _silent(step: Step) -> None:
+def _silent(step: RunProgress) -> None:
     """Report to nobody."""
 
 
