@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import blemish
 from blemish.data.array_source import array_source
 from blemish.evaluation.plan import fitting_batch_size
-from blemish.evaluation.run import Step
+from blemish.evaluation.run import RunProgress
 from blemish.models.resnet import resnet50
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
@@ -92,7 +92,7 @@ class Clock:
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: RunProgress) -> None:
         """Be told where the run stands."""
         if step.condition not in self.began:
             self.began[step.condition] = time.perf_counter()

@@ -27,7 +27,7 @@ from blemish.studies.overlap.training import Schedule
 from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.images import from_source
 from blemish.studies.streams.stream import Stream
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 from blemish.studies.streams.webdataset import materialise
 from execution_jobs import once
 
@@ -114,7 +114,7 @@ def check_calibration(executor: Executor, folder: Path) -> None:
 
 def check_materialised_stream(executor: Executor, folder: Path) -> None:
     """The same shards."""
-    steps = (Step("fog", 2.0, "contrast", 0.0, 30, 0.5, 0), Step("fog", 1.0, "contrast", 2.0, 25, 0.5, 0))
+    steps = (WalkStep("fog", 2.0, "contrast", 0.0, 30, 0.5, 0), WalkStep("fog", 1.0, "contrast", 2.0, 25, 0.5, 0))
     stream = Stream(from_source(open_source("demo:digits")), Walk(steps, {"target": 0.5}, closed=False), batch=8)
     for name in ("here", "there"):
         place = executor if name == "there" else None

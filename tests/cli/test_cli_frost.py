@@ -15,7 +15,7 @@ from blemish.cli import main, show
 from blemish.data import frost_download as frost
 from blemish.data.demo import demo_picture
 from blemish.evaluation.runs import open_run
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 from frost_files import digest, draw_pictures
 
 FROST = """
@@ -37,7 +37,9 @@ def files(tmp_path: Path) -> Path:
     """A picture, a benchmark, a walk and a stored set; nothing of them can be read as a model or as images."""
     demo_picture(48).save(tmp_path / "cat.png")
     (tmp_path / "frost.toml").write_text(FROST)
-    walk = Walk((Step("frost", 3.0, "fog", 0.0, 8, 0.5, 0),), {"target": 0.5, "calibration": {"frost": "reference"}})
+    walk = Walk(
+        (WalkStep("frost", 3.0, "fog", 0.0, 8, 0.5, 0),), {"target": 0.5, "calibration": {"frost": "reference"}}
+    )
     (tmp_path / "walk.json").write_text(walk.to_json())
     images = np.zeros((4, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "clean.npz", images=images, labels=np.zeros(4, np.int64))

@@ -23,7 +23,7 @@ from blemish.reports.reading import column_of
 from blemish.studies.construction.benchmark_files import make_benchmark
 from blemish.studies.overlap.plan import Plan, conditions
 from blemish.studies.overlap.training import Schedule
-from blemish.studies.streams.walks import Step as WalkStep
+from blemish.studies.streams.walks import WalkStep
 
 NEAR = (1.0000001, 1.0000002)
 TEXTS = ("1.0000001", "1.0000002")

@@ -15,7 +15,7 @@ from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError
 from blemish.evaluation.chance import NearChanceError, against_chance
 from blemish.evaluation.executors import Processes
-from blemish.evaluation.run import Step, evaluate
+from blemish.evaluation.run import RunProgress, evaluate
 from blemish.evaluation.runs import Run, open_run
 from execution_jobs import Net, pictures
 from execution_jobs import benchmark as for_workers
@@ -119,7 +119,7 @@ def conditions_of(folder: Path) -> list[str]:
 
 class TestRun:
     def test_it_stops_after_the_clean_images_and_says_what_to_look_at(self, tmp_path: Path) -> None:
-        steps: list[Step] = []
+        steps: list[RunProgress] = []
         poor = replace(model(), forward=at_chance)
         with pytest.raises(NearChanceError, match=r"model toy: clean accuracy 14\.3 %") as caught:
             evaluate(poor, source(70), WANTED, out=tmp_path, report=steps.append)
@@ -136,7 +136,7 @@ class TestRun:
             with pytest.raises(NearChanceError):
                 evaluate(poor, source(70), WANTED, out=tmp_path)
         assert open_run(tmp_path / "toy").info["allow_chance"] is False
-        steps: list[Step] = []
+        steps: list[RunProgress] = []
         run = evaluate(poor, source(70), WANTED, out=tmp_path, allow_chance=True, report=steps.append)
         assert {step.condition for step in steps} == {"fog@1", "fog@2"}
         assert run.info["allow_chance"] is True

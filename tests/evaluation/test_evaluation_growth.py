@@ -11,7 +11,7 @@ from blemish.benchmarks.benchmark import only
 from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError, Notice
 from blemish.data.open import open_source, open_stored
-from blemish.evaluation.run import Step
+from blemish.evaluation.run import RunProgress
 from blemish.evaluation.runs import Run, open_run
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.metrics.compare import protocol_differences
@@ -33,7 +33,7 @@ def test_further_conditions_extend_a_folder(tmp_path: Path) -> None:
     first = evaluate(model(), source(), only(WHOLE, ["fog"]), out=tmp_path / "out")
     assert first.info["benchmark"]["name"] == "mine (2 of 4 conditions)"
     before = times(first.folder)
-    steps: list[Step] = []
+    steps: list[RunProgress] = []
     both = evaluate(model(), source(), only(WHOLE, ["snow"]), out=tmp_path / "out", report=steps.append)
     assert [str(condition) for condition in both.conditions] == ["clean", "fog@1", "fog@3", "snow@2"]
     assert both.info["benchmark"]["name"] == "mine (3 of 4 conditions)"
@@ -114,7 +114,7 @@ def test_stored_sets_grow_too(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_condition_is_continued_although_the_run_has_grown(tmp_path: Path) -> None:
-    def stop(step: Step) -> None:
+    def stop(step: RunProgress) -> None:
         if step.condition == "snow@2":
             raise KeyboardInterrupt
 

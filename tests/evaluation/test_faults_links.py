@@ -44,7 +44,7 @@ LINKS = {
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Everything that the commands start from, and a thesis."""
     from blemish.data.demo import demo_picture
-    from blemish.studies.streams.walks import Step, Walk
+    from blemish.studies.streams.walks import Walk, WalkStep
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -53,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez("data.npz", images=images, labels=np.arange(8) % 4)
     (tmp_path / "tree" / "a").mkdir(parents=True)
     demo_picture(32).save("tree/a/x.png")
-    steps = [Step("contrast", 1.0, "pixelate", 0.5, 8, 0.5, 0)]
+    steps = [WalkStep("contrast", 1.0, "pixelate", 0.5, 8, 0.5, 0)]
     (tmp_path / "walk.json").write_text(Walk(tuple(steps), {}).to_json())
     (tmp_path / "thesis" / "deep.0").mkdir(parents=True)
     for name in ("one.tex", "deep.0/two.tex", "lock", f"{16 * '0'}.part", "1.parquet"):

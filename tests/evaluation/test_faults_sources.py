@@ -20,7 +20,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.data.cache import load
-from blemish.evaluation.run import Step
+from blemish.evaluation.run import RunProgress
 from blemish.export import Recipe, corrupt_arrays, corrupt_tree
 from blemish.export.sequences import SequenceRecipe, corrupt_sequences, make_sequence_recipe
 from stored_sets import contents
@@ -125,7 +125,7 @@ def test_an_array_that_changes_between_stages(array: Path, tmp_path: Path, chang
 
 
 def test_an_array_that_changes_between_a_run_and_its_continuation(array: Path, tmp_path: Path) -> None:
-    def stop(step: Step) -> None:
+    def stop(step: RunProgress) -> None:
         if step.condition == "contrast@1":
             raise KeyboardInterrupt
 
@@ -139,7 +139,7 @@ def test_an_array_that_changes_between_a_run_and_its_continuation(array: Path, t
 def test_images_in_memory_do_not_change(array: Path, tmp_path: Path) -> None:
     """During a run the images are those that were read at its start, whatever becomes of the file."""
 
-    def change(step: Step) -> None:
+    def change(step: RunProgress) -> None:
         if step.condition == "contrast@1":
             _cut_off(array)
 

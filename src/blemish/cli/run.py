@@ -16,7 +16,7 @@ from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_source, open_stored
 from blemish.data.source import Source
-from blemish.evaluation.run import Step, evaluate
+from blemish.evaluation.run import RunProgress, evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
 from blemish.models.open import open_model
@@ -36,7 +36,7 @@ _PROTOCOL = "Protocol"
 
 _READING = "reading images"
 
-Tell = Callable[[Step], None]
+Tell = Callable[[RunProgress], None]
 Reading = Callable[[int, int], None]
 
 

@@ -20,11 +20,11 @@ from blemish.evaluation.runs import Run, record_path
 from blemish.models.base import Classifier
 from blemish.models.speed import note_compiling
 
-__all__ = ["Recording", "Report", "Step"]
+__all__ = ["Recording", "Report", "RunProgress"]
 
 
 @dataclass(frozen=True)
-class Step:
+class RunProgress:
     """Where a run stands: ``done`` of ``total`` classifications, at present those of ``condition``."""
 
     condition: str
@@ -32,7 +32,7 @@ class Step:
     total: int
 
 
-Report = Callable[[Step], None]
+Report = Callable[[RunProgress], None]
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Recording:
     def _count(self, part: Part, count: int) -> None:
         self._done += count - self._told.get(part, 0)
         self._told[part] = count
-        self.report(Step(part.condition, self._done, self._total))
+        self.report(RunProgress(part.condition, self._done, self._total))
 
     def _keep(self, part: Part, content: bytes) -> None:
         self._count(part, self._part_size(part))  # as counted beforehand, where sequences turned out shorter

@@ -46,7 +46,7 @@ from blemish.evaluation.measure import measure
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
-from blemish.evaluation.recording import Recording, Report, Step, frames_of
+from blemish.evaluation.recording import Recording, Report, RunProgress, frames_of
 from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.stages import FIRST_STAGE, data_entries, stage_rows
@@ -56,7 +56,7 @@ from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
 
-__all__ = ["FIRST_STAGE", "Step", "evaluate"]
+__all__ = ["FIRST_STAGE", "RunProgress", "evaluate"]
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
@@ -68,7 +68,7 @@ _CONFIDENCE = 0.02
 StopWhen = Callable[[Run, int], bool]
 
 
-def _silent(step: Step) -> None:
+def _silent(step: RunProgress) -> None:
     """Report to nobody."""
 
 

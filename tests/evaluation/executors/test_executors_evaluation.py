@@ -24,7 +24,7 @@ from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.evaluation.measure import Outputs
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.records import read_records
-from blemish.evaluation.run import Step
+from blemish.evaluation.run import RunProgress
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
@@ -45,7 +45,7 @@ def _one_thread() -> object:
 
 
 def test_processes_write_the_same_files(tmp_path: Path) -> None:
-    steps: list[Step] = []
+    steps: list[RunProgress] = []
     evaluate(Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
     run = evaluate(
         Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=TWO,
@@ -139,7 +139,7 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     parts = list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet"))
     assert parts
     measured = sum(len(read_records(path)) for path in parts)
-    steps: list[Step] = []
+    steps: list[RunProgress] = []
     wanted = benchmark("fog@2", "snow@1")
     evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps.append)
     assert steps[0].done >= measured, "parts are not measured again"

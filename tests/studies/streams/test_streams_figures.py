@@ -11,11 +11,11 @@ from PIL import Image
 from blemish.core.errors import InputError
 from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
 from blemish.studies.streams.surface import Surface
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-STEPS = tuple(Step("fog", 2 - i / 4, "snow", i / 4, 20, 0.4, 0) for i in range(9))
+STEPS = tuple(WalkStep("fog", 2 - i / 4, "snow", i / 4, 20, 0.4, 0) for i in range(9))
 WALK = Walk(STEPS, {"target": 0.4})
 
 

@@ -20,14 +20,14 @@ from blemish.studies.adaptation.methods import METHODS, make_method
 from blemish.studies.streams.images import from_tensor
 from blemish.studies.streams.run import StreamResult, read_result, run_stream
 from blemish.studies.streams.stream import Stream
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 
 NAMES = ("none", "tent")
 
 WALK = Walk(
     (
-        Step("contrast", 2.0, "gaussian_noise", 0.5, 30, 0.5, 0),
-        Step("contrast", 0.0, "gaussian_noise", 1.0, 30, 0.5, 0),
+        WalkStep("contrast", 2.0, "gaussian_noise", 0.5, 30, 0.5, 0),
+        WalkStep("contrast", 0.0, "gaussian_noise", 1.0, 30, 0.5, 0),
     ),
     {"target": 0.5},
 )

@@ -17,13 +17,13 @@ from blemish.studies.streams.scores import (
     step_accuracies,
     summary,
 )
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 
 WALK = Walk(
     (
-        Step("fog", 1.0, "snow", 0.0, 2, 0.5, 0),
-        Step("fog", 0.0, "snow", 1.0, 2, 0.6, 0),
-        Step("snow", 1.0, "fog", 0.0, 2, 0.7, 1),
+        WalkStep("fog", 1.0, "snow", 0.0, 2, 0.5, 0),
+        WalkStep("fog", 0.0, "snow", 1.0, 2, 0.6, 0),
+        WalkStep("snow", 1.0, "fog", 0.0, 2, 0.7, 1),
     ),
     {},
     closed=True,

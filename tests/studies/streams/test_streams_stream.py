@@ -24,7 +24,7 @@ from blemish.data.source import Source
 from blemish.evaluation.executors import Processes
 from blemish.studies.streams.images import ImageSet, crop_box, from_source, from_tensor, randomly_cropped
 from blemish.studies.streams.stream import Batch, Stream
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 from blemish.studies.streams.webdataset import MANIFEST, materialise
 from stored_sets import contents
 
@@ -35,10 +35,10 @@ def tensor_set(count: int = 12) -> ImageSet:
 
 
 STEPS = (
-    Step("contrast", 2.0, "gaussian_noise", 0.0, 20, 0.5, 0),
-    Step("contrast", 1.0, "gaussian_noise", 0.5, 20, 0.5, 0),
-    Step("contrast", 0.0, "gaussian_noise", 1.0, 20, 0.5, 0),
-    Step("gaussian_noise", 1.0, "contrast", 0.0, 20, 0.5, 1),
+    WalkStep("contrast", 2.0, "gaussian_noise", 0.0, 20, 0.5, 0),
+    WalkStep("contrast", 1.0, "gaussian_noise", 0.5, 20, 0.5, 0),
+    WalkStep("contrast", 0.0, "gaussian_noise", 1.0, 20, 0.5, 0),
+    WalkStep("gaussian_noise", 1.0, "contrast", 0.0, 20, 0.5, 1),
 )
 WALK = Walk(STEPS, {"target": 0.5}, closed=True)
 IMAGES = tensor_set()

@@ -11,7 +11,7 @@ from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor
-from blemish.evaluation.run import Step, evaluate
+from blemish.evaluation.run import RunProgress, evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.base import Preprocessing, Training
 from blemish.models.torch_module import from_module
@@ -32,7 +32,7 @@ def measure_all(
     batch_size: int = 256,
     resize: int | None = None,
     crop: int | None = None,
-    report: Callable[[str, Step], None] = lambda *_: None,
+    report: Callable[[str, RunProgress], None] = lambda *_: None,
     executor: Executor | None = None,
 ) -> list[Run]:
     """A run for each network, on the conditions that `harness.conditions` names; finished ones are kept."""
@@ -56,7 +56,7 @@ def measure_all(
             device=device,
         )
 
-        def tell(step: Step, name: str = model.name) -> None:
+        def tell(step: RunProgress, name: str = model.name) -> None:
             report(name, step)
 
         runs.append(

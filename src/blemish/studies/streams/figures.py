@@ -15,7 +15,7 @@ from blemish.reports.figure_files import save_figure
 from blemish.studies.streams.paths import Objective, find_path
 from blemish.studies.streams.scores import default_window, find_collapse, running_mean, step_accuracies
 from blemish.studies.streams.surface import Surface
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 
 __all__ = ["run_figure", "surface_figure", "walk_figure"]
 
@@ -118,7 +118,7 @@ def walk_figure(walk: Walk, path: Path, *, images: int | None = None, correct: N
     save_figure(figure, path, dpi=150)
 
 
-def _corruption_colours(steps: Sequence[Step]) -> dict[str, Any]:
+def _corruption_colours(steps: Sequence[WalkStep]) -> dict[str, Any]:
     import matplotlib
 
     names = sorted({name for step in steps for name in (step.first, step.second)})

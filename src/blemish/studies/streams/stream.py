@@ -24,7 +24,7 @@ from blemish.core.rng import CounterRng
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.studies.streams.images import ImageSet
-from blemish.studies.streams.walks import Step, Walk
+from blemish.studies.streams.walks import Walk, WalkStep
 
 __all__ = ["JPEG_QUALITY", "Batch", "Stream", "corrupt_step"]
 
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
 
 
 def corrupt_step(
-    images: Tensor, step: Step, *, seed: int, ids: Tensor, preset: str | None = None, catalog: Catalog = catalog
+    images: Tensor, step: WalkStep, *, seed: int, ids: Tensor, preset: str | None = None, catalog: Catalog = catalog
 ) -> Tensor:
     """A uint8 batch under the two corruptions of a step, quantised in between; severity 0 is left out."""
     for name, severity in ((step.first, step.first_severity), (step.second, step.second_severity)):

@@ -21,14 +21,14 @@ from blemish.corruptions.severity import check_severity, severity_text
 from blemish.studies.streams.paths import Objective, SeverityPath, find_path
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["Step", "Walk", "find_paths", "make_walk", "read_walk", "usable_corruptions"]
+__all__ = ["Walk", "WalkStep", "find_paths", "make_walk", "read_walk", "usable_corruptions"]
 
 Pair = tuple[str, str]
 
 FORMAT = 1
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """Some images under two corruptions, the first applied first, and the accuracy that was calibrated for them."""
 
     first: str
@@ -48,7 +48,7 @@ class Step(NamedTuple):
 class Walk:
     """The steps of a stream. ``protocol`` says how they were chosen; ``closed`` walks end where they began."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[WalkStep, ...]
     protocol: dict[str, Any]
     closed: bool = False
 
@@ -87,7 +87,7 @@ class Walk:
     def to_json(self) -> str:
         """The walk as text; `from_json` is the way back."""
         steps = [list(step) for step in self.steps]
-        head = {"format": FORMAT, "closed": self.closed, "protocol": self.protocol, "columns": list(Step._fields)}
+        head = {"format": FORMAT, "closed": self.closed, "protocol": self.protocol, "columns": list(WalkStep._fields)}
         lines = ",\n".join(json.dumps(step, ensure_ascii=False) for step in steps)
         return json.dumps(head, ensure_ascii=False, sort_keys=True)[:-1] + ', "steps": [\n' + lines + "\n]}\n"
 
@@ -99,7 +99,7 @@ class Walk:
             if data["format"] != FORMAT:
                 raise InputError(f"{name}: a walk of format {data['format']}; this version reads format {FORMAT}")
             steps = tuple(
-                Step(str(a), float(s), str(b), float(t), int(n), float(p), int(k))
+                WalkStep(str(a), float(s), str(b), float(t), int(n), float(p), int(k))
                 for a, s, b, t, n, p, k in data["steps"]
             )
             walk = cls(steps, _checked_protocol(data["protocol"]), bool(data["closed"]))
@@ -206,13 +206,13 @@ def make_walk(
     first = (end if closed else None) or start
     first = first or chance.choice(names)
     goal = first if closed else end
-    steps: list[Step] = []
+    steps: list[WalkStep] = []
     shown, segment, here = 0, 0, first
     while True:
         there = _another(chance, names, here)
         path = paths[here, there]
         for (a, b), accuracy in zip(path.severities, path.accuracies, strict=True):
-            steps.append(Step(here, a, there, b, speed, accuracy, segment))
+            steps.append(WalkStep(here, a, there, b, speed, accuracy, segment))
         shown, segment, here = shown + speed * len(path.cells), segment + 1, there
         if shown >= images and goal in (None, here):
             break
