@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from blemish.core import states
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, StorageError
 from blemish.models.open import open_model
 from blemish.models.torch_module import read_state
 
@@ -191,7 +191,7 @@ def test_torchscript_is_no_checkpoint(tmp_path: Path, mark: Path) -> None:
     path = tmp_path / "checkpoint.pt"
     torch.jit.script(RunsWhenRead(str(mark))).save(str(path))
     mark.unlink(missing_ok=True)
-    with pytest.raises(InputError, match=r"damaged .TorchScript"):
+    with pytest.raises(StorageError, match=r"damaged .TorchScript"):
         states.read_state(path, ())
     assert not mark.exists()
 
