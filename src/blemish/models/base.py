@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -17,7 +17,7 @@ from blemish.core.types import check_dense, odd_kind
 from blemish.models.code import ending_refused
 from blemish.ops.fused import kernels_for
 
-__all__ = ["Classifier", "Preprocessing", "Training", "class_scores"]
+__all__ = ["Classifier", "Preprocessing", "Training", "class_scores", "logits_of"]
 
 Channels = Literal["rgb", "bgr", "gray"]
 Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
@@ -90,18 +90,18 @@ class Preprocessing:
 
     def _plain(self, images: Tensor) -> bool:
         """Whether all there is to do is to normalise."""
-        there = self.channels == "rgb" and images.shape[1] == 3 and not self.levels and self.layout == "nchw"
-        return there and (self.size is None or tuple(images.shape[-2:]) == self.size)
+        usual = self.channels == "rgb" and images.shape[1] == 3 and not self.levels and self.layout == "nchw"
+        return usual and self.size in (None, tuple(images.shape[-2:]))
 
     @property
     def _scales(self) -> bool:
         return any(self.mean) or any(value != 1 for value in self.std)
 
     def _resized(self, values: Tensor) -> Tensor:
-        here = values.shape[-2:]
-        if self.size is None or tuple(here) == self.size:
+        height, width = values.shape[-2:]
+        if self.size is None or self.size == (height, width):
             return values
-        smaller = self.size[0] < here[0] or self.size[1] < here[1]
+        smaller = self.size[0] < height or self.size[1] < width
         return functional.interpolate(values, size=self.size, mode="bilinear", align_corners=False, antialias=smaller)
 
     def _channels(self, values: Tensor) -> Tensor:
@@ -123,21 +123,26 @@ class Training:
         object.__setattr__(self, "augmentations", tuple(map(as_text, self.augmentations)))
 
 
-def class_scores(what: str, found: Any, count: int) -> Tensor:
+def logits_of(output: Any) -> Any:
+    """The logits in what a module returned; anything without logits in it is given back as it is."""
+    return output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+
+
+def class_scores(what: str, output: Any, count: int) -> Tensor:
     """What a model gave for ``count`` images, in float32 (count, classes); anything but such scores is refused.
 
     Only kinds and shapes are looked at, for which nobody has to wait for the device.
     """
-    if not isinstance(found, Tensor):
-        raise InputError(f"{what}: output of type {type(found).__name__}; expected a tensor of class scores")
-    if odd := odd_kind(found) or (f"complex ({found.dtype})" if found.is_complex() else None):
+    if not isinstance(output, Tensor):
+        raise InputError(f"{what}: output of type {type(output).__name__}; expected a tensor of class scores")
+    if odd := odd_kind(output) or (f"complex ({output.dtype})" if output.is_complex() else None):
         raise InputError(f"{what}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
-    if found.ndim != 2 or len(found) != count:
+    if output.ndim != 2 or len(output) != count:
         raise InputError(
-            f"{what}: output of shape {tuple(found.shape)} for {count} images; expected one row of class scores "
+            f"{what}: output of shape {tuple(output.shape)} for {count} images; expected one row of class scores "
             "per image"
         )
-    return found.to(torch.float32)
+    return output.to(torch.float32)
 
 
 @dataclass(frozen=True)
@@ -179,8 +184,8 @@ class Classifier:
         check_dense(images, f"model {self.name}: images")
         values = self.preprocessing(images.to(self.device, non_blocking=True))
         with ending_refused(f"model {self.name}"):
-            found = self.forward(values)
-        return self._probabilities(class_scores(f"model {self.name}", found, len(images)))
+            output = self.forward(values)
+        return self._probabilities(class_scores(f"model {self.name}", output, len(images)))
 
     @property
     def outputs_seen(self) -> int | None:

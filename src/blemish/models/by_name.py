@@ -12,7 +12,7 @@ import torch
 from blemish.core.errors import InputError, StorageError
 from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
-from blemish.models.code import needs_permission
+from blemish.models.code import first_line, needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
 
@@ -73,9 +73,8 @@ def _import(module: str) -> Any:
         raise
     except Exception as error:  # a build for another torch fails in any way it likes
         library = module.split(".")[0]
-        reason = str(error).strip().splitlines()
         raise InputError(
-            f"{library} is installed but cannot be imported ({reason[0] if reason else type(error).__name__}); "
+            f"{library} is installed but cannot be imported ({first_line(error)}); "
             "it has to be built for the torch that is installed"
         ) from error
 
@@ -84,11 +83,9 @@ def _fetched(what: str, create: Any) -> Any:
     try:
         return create()
     except Exception as error:  # no network, no such file, no weights: each library has its own errors
-        reason = str(error).strip().splitlines()
         raise StorageError(
-            f"{what}: its pretrained weights could not be had ({type(error).__name__}: "
-            f"{reason[0] if reason else 'no reason given'}). They are downloaded once; without a network, give a file "
-            "of weights (--weights FILE)"
+            f"{what}: its pretrained weights could not be had ({type(error).__name__}: {first_line(error)}). "
+            "They are downloaded once; without a network, give a file of weights (--weights FILE)"
         ) from error
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
 
-__all__ = ["hash_bytes", "hash_files", "hash_state"]
+__all__ = ["DIGEST_SIZE", "hash_files", "hash_state"]
 
-_DIGEST_SIZE = 16
+DIGEST_SIZE = 16
 _CHUNK = 2**22
 
 
@@ -28,7 +28,7 @@ def hash_state(state: Mapping[str, Any]) -> str:
     >>> hash_state({"a": torch.zeros(2)}) == hash_state({"a": torch.zeros(2, 1)})
     False
     """
-    digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)
+    digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
     for name in sorted(state):
         _feed(digest, name, state[name])
     return digest.hexdigest()
@@ -36,7 +36,7 @@ def hash_state(state: Mapping[str, Any]) -> str:
 
 def hash_files(paths: Iterable[Path]) -> str:
     """BLAKE2b over the contents of files, one after the other."""
-    digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)
+    digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
     for path in paths:
         with open_regular(path) as stream:
             left = os.fstat(stream.fileno()).st_size
@@ -45,11 +45,6 @@ def hash_files(paths: Iterable[Path]) -> str:
                 digest.update(chunk)
                 left -= len(chunk)
     return digest.hexdigest()
-
-
-def hash_bytes(content: bytes) -> str:
-    """BLAKE2b of bytes."""
-    return hashlib.blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()
 
 
 def _feed(digest: hashlib.blake2b, name: str, value: Any) -> None:

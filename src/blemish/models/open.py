@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,6 @@ from blemish.models.torch_module import device_named
 __all__ = ["open_model", "trained_corruptions"]
 
 _log = logging.getLogger(__name__)
-
-_TEXTS = ("model", "weights", "name", "channels", "layout", "output")
-_NUMBERS = ("size", "mean", "std", "skip_classes")
-_LISTS = ("trained_on", "augmentations")
-_KEYS = (*_TEXTS, *_NUMBERS, *_LISTS)
 
 _PYTHON = "python:"
 
@@ -61,7 +56,7 @@ def open_model(
     ``trained_on`` names the corruptions seen in training; a family (``noise``, ``noc``) stands for its members.
     Files that can run code, and settings that name a Python function, are refused without ``allow_code``.
     """
-    given: dict[str, Any] = {
+    given = {
         "weights": weights,
         "name": name,
         "size": size,
@@ -82,10 +77,12 @@ def open_model(
             f"names {settings['model']}, which runs code; a file may not ask for that",
             "give this text as the model itself",
         )
-    settings |= {key: value for key, value in given.items() if value is not None}
-    corruptions = trained_corruptions(_words("trained_on", settings.get("trained_on", ())), catalog=catalog)
+    for key, value in given.items():
+        if value is not None:
+            settings[key] = value if isinstance(value, Path) else _READERS[key](key, value)
+    settings["trained_on"] = trained_corruptions(settings.get("trained_on", ()), catalog=catalog)
     load = partial(_load, settings["model"], settings.get("weights"), allow_code)
-    return replace(_adjusted(load(device), settings, corruptions), reopen=load)
+    return replace(_adjusted(load(device), settings), reopen=load)
 
 
 def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> tuple[str, ...]:
@@ -95,24 +92,24 @@ def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> 
     ('fog', 'gaussian_noise', 'shot_noise', 'impulse_noise', 'speckle_noise')
     """
     families = {corruption.family for corruption in catalog.values()}
-    found: dict[str, None] = {}
+    corruptions: list[str] = []
     for name in names:
         if name in catalog or name in sequences:
-            found[name] = None
+            corruptions.append(name)
         elif name in families:
-            found.update({key: None for key, corruption in catalog.items() if corruption.family == name})
+            corruptions += [key for key, corruption in catalog.items() if corruption.family == name]
         else:
             known = [*catalog, *sequences, *sorted(families)]
             raise InputError(f"trained_on {name!r} is neither a corruption nor a family; {hint(name, known)}")
-    return tuple(found)
+    return tuple(dict.fromkeys(corruptions))
 
 
 def _load(spec: str, weights: str | Path | None, allow_code: bool, device: str | torch.device | None) -> Classifier:
-    place = device_named(device)
-    _log.info("opening model %s on %s", spec, place)
+    target = device_named(device)
+    _log.info("opening model %s on %s", spec, target)
     start = time.perf_counter()
     with ending_refused(f"model {spec!r}"):
-        model = _loaded(spec, weights, allow_code, place)
+        model = _loaded(spec, weights, allow_code, target)
     _log.debug("model %s was opened in %.2f s", spec, time.perf_counter() - start)
     return model
 
@@ -139,16 +136,10 @@ def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: tor
     )
 
 
-def _adjusted(model: Classifier, settings: dict[str, Any], corruptions: tuple[str, ...]) -> Classifier:
+def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
     """The model with what was said about it in place of what it says itself."""
-    changes: dict[str, Any] = {key: settings[key] for key in ("channels", "layout") if key in settings}
-    if "size" in settings:
-        changes["size"] = _size(settings["size"])
-    for key in ("mean", "std"):
-        if key in settings:
-            changes[key] = _floats(key, settings[key])
+    changes = {key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings}
     own = model.training
-    augmentations = _words("augmentations", settings.get("augmentations", ()))
     try:
         return replace(
             model,
@@ -156,10 +147,10 @@ def _adjusted(model: Classifier, settings: dict[str, Any], corruptions: tuple[st
             preprocessing=replace(model.preprocessing, **changes),
             assumed=None if "mean" in settings or "std" in settings else model.assumed,
             output=settings.get("output", model.output),
-            skip_classes=_whole("skip_classes", settings.get("skip_classes", model.skip_classes)),
+            skip_classes=settings.get("skip_classes", model.skip_classes),
             training=Training(
-                corruptions=tuple(dict.fromkeys((*own.corruptions, *corruptions))),
-                augmentations=tuple(dict.fromkeys((*own.augmentations, *augmentations))),
+                corruptions=tuple(dict.fromkeys((*own.corruptions, *settings["trained_on"]))),
+                augmentations=tuple(dict.fromkeys((*own.augmentations, *settings.get("augmentations", ())))),
             ),
         )
     except InputError as error:
@@ -167,44 +158,44 @@ def _adjusted(model: Classifier, settings: dict[str, Any], corruptions: tuple[st
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
-    found = read_toml(path)
-    for key, value in found.items():
-        _check_setting(path, key, value)
-    if "model" not in found:
+    settings = {key: _read_setting(path, key, value) for key, value in read_toml(path).items()}
+    if "model" not in settings:
         raise InputError(f'{path}: no model in it; expected a line such as model = "timm:resnet50"')
     # Files are named from where the settings lie.
-    if "weights" in found:
-        found["weights"] = str(path.parent / found["weights"])
-    if Path(found["model"]).suffix.lower() in SUFFIXES and ":" not in found["model"]:
-        found["model"] = str(path.parent / found["model"])
-    return found
+    if "weights" in settings:
+        settings["weights"] = str(path.parent / settings["weights"])
+    if Path(settings["model"]).suffix.lower() in SUFFIXES and ":" not in settings["model"]:
+        settings["model"] = str(path.parent / settings["model"])
+    return settings
 
 
-def _check_setting(path: Path, key: str, value: Any) -> None:
+def _read_setting(path: Path, key: str, value: Any) -> Any:
     if key.replace("-", "_") == "allow_code":
         raise InputError(f"{path}: a file cannot allow itself to run code; say so when you open it (--allow-code)")
-    if key not in _KEYS:
-        raise InputError(f"{path}: unknown setting {key!r}; {hint(key, list(_KEYS))}")
-    if key in _TEXTS and not isinstance(value, str):
-        raise InputError(f"{path}: {key} = {value!r}; expected a text")
-    if key in _LISTS:
-        _words(f"{path}: {key}", value)
+    if key not in _READERS:
+        raise InputError(f"{path}: unknown setting {key!r}; {hint(key, list(_READERS))}")
+    return _READERS[key](f"{path}: {key}", value)
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{what} = {value!r}; expected a text")
+    return value
 
 
 def _words(what: str, values: Any) -> tuple[str, ...]:
-    texts = (values,) if isinstance(values, str) else values
-    if not isinstance(texts, Iterable) or isinstance(texts, dict):
-        raise InputError(f"{what} {values!r}; expected a list of texts")
-    words = tuple(texts)
-    if not all(isinstance(word, str) for word in words):
-        raise InputError(f"{what} {values!r}; expected a list of texts")
-    return words
+    words = (values,) if isinstance(values, str) else values
+    if isinstance(words, Iterable) and not isinstance(words, dict):
+        words = tuple(words)
+        if all(isinstance(word, str) for word in words):
+            return words
+    raise InputError(f"{what} {values!r}; expected a list of texts")
 
 
-def _size(value: Any) -> tuple[int, int]:
+def _size(what: str, value: Any) -> tuple[int, int]:
     sides = tuple(value) if isinstance(value, list | tuple) else (value, value)
     if len(sides) != 2 or not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
-        raise InputError(f"size {value!r}; expected a whole number, or height and width")
+        raise InputError(f"{what} {value!r}; expected a whole number, or height and width")
     return sides[0], sides[1]
 
 
@@ -222,3 +213,13 @@ def _whole(what: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise InputError(f"{what} {value!r}; expected a whole number")
     return value
+
+
+# The settings of a model, each with the function that checks its value.
+_READERS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("model", "weights", "name", "channels", "layout", "output"), _text),
+    "size": _size,
+    **dict.fromkeys(("mean", "std"), _floats),
+    "skip_classes": _whole,
+    **dict.fromkeys(("trained_on", "augmentations"), _words),
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -11,7 +10,7 @@ from torch import nn
 from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
 
-__all__ = ["NOTHING_SAID", "Preprocessed", "as_preprocessing", "found_in", "from_settings"]
+__all__ = ["NOTHING_SAID", "Preprocessed", "as_preprocessing", "from_settings", "own_preprocessing"]
 
 # Where timm keeps its settings, in new versions and in old ones; then what people attach to a module themselves.
 _TIMM = ("pretrained_cfg", "default_cfg")
@@ -25,24 +24,6 @@ Preprocessed = Preprocessing | Any
 """A preprocessing; or, of torchvision, a member of a weights enum or what its ``transforms()`` gives."""
 
 
-@dataclass(frozen=True)
-class Own:
-    """A preprocessing, and in words where it was found; nothing where it was meant for us."""
-
-    preprocessing: Preprocessing
-    where: str | None
-
-    @property
-    def told(self) -> str | None:
-        """What is said of it."""
-        if self.where is None:
-            return None
-        own = self.preprocessing
-        size = "" if own.size is None else f"size {own.size[0]}×{own.size[1]}, "
-        numbers = f"mean {_shown(own.mean)}, std {_shown(own.std)}"
-        return f"{size}{numbers}, read from its {self.where}. {_HOW}"
-
-
 NOTHING_SAID = (
     "nothing says what its input is like; assumed values in 0 … 1, red first, without mean and standard deviation. "
     f"{_HOW}: 0 and 1 for a model that normalises by itself"
@@ -50,21 +31,22 @@ NOTHING_SAID = (
 """What is assumed of a model that says nothing, and how to say it."""
 
 
-def found_in(module: nn.Module) -> Own | None:
-    """What a module says of its input: timm's settings, torchvision's weights where they are attached to it."""
+def own_preprocessing(module: nn.Module) -> tuple[Preprocessing, str | None]:
+    """What a module says of its input: timm's settings, torchvision's weights where they are attached to it.
+
+    With it comes what to tell the user of the assumption; nothing where a `Preprocessing` was attached for us.
+    """
     while (inner := _WRAPPED.get(type(module).__name__)) and isinstance(getattr(module, inner, None), nn.Module):
         module = getattr(module, inner)
-    for name in _TIMM:
-        settings = getattr(module, name, None)
-        if settings is not None and (own := _from_timm(settings)) is not None:
-            return Own(own, name)
-    for name in _ATTACHED:
+    for name in (*_TIMM, *_ATTACHED):
         attached = getattr(module, name, None)
-        if isinstance(attached, Preprocessing):
-            return Own(attached, None)
-        if (own := _from_torchvision(attached)) is not None:
-            return Own(own, name)
-    return None
+        if name in _ATTACHED and isinstance(attached, Preprocessing):
+            return attached, None
+        own = _from_timm(attached) if name in _TIMM else _from_torchvision(attached)
+        if own is not None:
+            size = "" if own.size is None else f"size {own.size[0]}×{own.size[1]}, "
+            return own, f"{size}mean {_shown(own.mean)}, std {_shown(own.std)}, read from its {name}. {_HOW}"
+    return Preprocessing(), NOTHING_SAID
 
 
 def as_preprocessing(given: Preprocessed) -> Preprocessing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.code import where_raised
-from blemish.models.hashing import hash_bytes
+from blemish.models.hashing import DIGEST_SIZE
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
 from blemish.models.torch_module import from_module, load_weights
 
@@ -41,7 +42,18 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
         raise InputError(f"{what} raised {type(error).__name__}: {error}{where_raised(error)}") from error
     if weights is not None and not isinstance(model, nn.Module):
         raise InputError(f"{what} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
-    return _as_classifier(what, function_name, function, model, weights, device)
+    if isinstance(model, Classifier):
+        return model
+    if isinstance(model, nn.Module):
+        return from_module(load_weights(model, weights) if weights else model, name=function_name, device=device)
+    if is_estimator(model):
+        return from_estimator(model, name=function_name)
+    if callable(model) and not isinstance(model, type):
+        return from_function(model, name=function_name, weights=_code_hash(what, function), device=device)
+    raise InputError(
+        f"{what} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
+        "a Classifier or a function of uint8 batches"
+    )
 
 
 def from_function(
@@ -63,30 +75,13 @@ def from_function(
     )
 
 
-def _as_classifier(
-    what: str, name: str, function: Any, model: Any, weights: Path | None, device: torch.device
-) -> Classifier:
-    if isinstance(model, Classifier):
-        return model
-    if isinstance(model, nn.Module):
-        return from_module(load_weights(model, weights) if weights else model, name=name, device=device)
-    if is_estimator(model):
-        return from_estimator(model, name=name)
-    if callable(model) and not isinstance(model, type):
-        return from_function(model, name=name, weights=_code_hash(what, function), device=device)
-    raise InputError(
-        f"{what} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
-        "a Classifier or a function of uint8 batches"
-    )
-
-
 def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     importlib.invalidate_caches()
     try:
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise InputError(f"model {what!r}: no module {error.name!r}, neither installed nor in {here}") from error
@@ -95,14 +90,14 @@ def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
         problem = f"{type(error).__name__}: {error}"
         raise InputError(f"model {what!r}: importing {module_name} raised {problem}{where_raised(error)}") from error
     for part in function_name.split("."):
-        if not hasattr(found, part):
-            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+        if not hasattr(target, part):
+            known = [key for key, value in vars(target).items() if callable(value) and not key.startswith("_")]
             hint = f"; it has {', '.join(sorted(known)[:8])}" if known else ""
             raise InputError(f"model {what!r}: {module_name} has no {function_name!r}{hint}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise InputError(f"model {what!r}: {function_name} is a {type(found).__name__}; expected a function")
-    return found  # type: ignore[no-any-return]
+        target = getattr(target, part)
+    if not callable(target):
+        raise InputError(f"model {what!r}: {function_name} is a {type(target).__name__}; expected a function")
+    return target  # type: ignore[no-any-return]
 
 
 def _code_hash(what: str, function: Any) -> str:
@@ -111,4 +106,4 @@ def _code_hash(what: str, function: Any) -> str:
         content = Path(inspect.getfile(inspect.unwrap(function))).read_bytes()
     except (TypeError, OSError):
         content = b""
-    return hash_bytes(what.encode() + b"\0" + content)
+    return hashlib.blake2b(what.encode() + b"\0" + content, digest_size=DIGEST_SIZE).hexdigest()

@@ -43,51 +43,30 @@ class _Linear(nn.Module):
 
 
 class _Block(nn.Module):
-    """The basic block: two 3×3 convolutions beside a shortcut."""
+    """Two 3×3 convolutions beside a shortcut; a bottleneck has 1×1, 3×3 (which carries the stride) and 1×1 ones."""
 
-    expansion = 1
-
-    def __init__(self, inputs: int, width: int, stride: int, copies: int) -> None:
+    def __init__(self, inputs: int, width: int, stride: int, copies: int, *, bottleneck: bool) -> None:
         super().__init__()
-        self.conv1 = _conv(inputs, width, 3, stride=stride, copies=copies)
-        self.bn1 = nn.BatchNorm2d(width * copies)
-        self.conv2 = _conv(width, width, 3, copies=copies)
-        self.bn2 = nn.BatchNorm2d(width * copies)
-        self.downsample = _shortcut(inputs, width, stride, copies)
+        layers = [(inputs, width, 3, stride), (width, width, 3, 1)]
+        if bottleneck:
+            layers = [(inputs, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1)]
+        for number, (before, after, side, step) in enumerate(layers, start=1):
+            self.add_module(f"conv{number}", _conv(before, after, side, stride=step, copies=copies))
+            self.add_module(f"bn{number}", nn.BatchNorm2d(after * copies))
+        self.depth, self.outputs = len(layers), layers[-1][1]
+        self.downsample = nn.Sequential()
+        if stride != 1 or inputs != self.outputs:
+            self.downsample.append(_conv(inputs, self.outputs, 1, stride=stride, copies=copies))
+            self.downsample.append(nn.BatchNorm2d(self.outputs * copies))
 
     def forward(self, values: Tensor) -> Tensor:
         """Values of the same copies, with the block's width and stride."""
-        inner = functional.relu(self.bn1(self.conv1(values)))
-        return functional.relu(self.bn2(self.conv2(inner)) + self.downsample(values))
-
-
-class _Bottleneck(nn.Module):
-    """The bottleneck block: 1×1, 3×3 (which carries the stride) and 1×1 convolutions beside a shortcut."""
-
-    expansion = 4
-
-    def __init__(self, inputs: int, width: int, stride: int, copies: int) -> None:
-        super().__init__()
-        outputs = width * self.expansion
-        self.conv1 = _conv(inputs, width, 1, copies=copies)
-        self.bn1 = nn.BatchNorm2d(width * copies)
-        self.conv2 = _conv(width, width, 3, stride=stride, copies=copies)
-        self.bn2 = nn.BatchNorm2d(width * copies)
-        self.conv3 = _conv(width, outputs, 1, copies=copies)
-        self.bn3 = nn.BatchNorm2d(outputs * copies)
-        self.downsample = _shortcut(inputs, outputs, stride, copies)
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Values of the same copies, with the block's width and stride."""
-        inner = functional.relu(self.bn1(self.conv1(values)))
-        inner = functional.relu(self.bn2(self.conv2(inner)))
-        return functional.relu(self.bn3(self.conv3(inner)) + self.downsample(values))
-
-
-def _shortcut(inputs: int, outputs: int, stride: int, copies: int) -> nn.Sequential:
-    if stride == 1 and inputs == outputs:
-        return nn.Sequential()
-    return nn.Sequential(_conv(inputs, outputs, 1, stride=stride, copies=copies), nn.BatchNorm2d(outputs * copies))
+        inner = values
+        for number in range(1, self.depth + 1):
+            inner = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(inner))
+            if number < self.depth:
+                inner = functional.relu(inner)
+        return functional.relu(inner + self.downsample(values))
 
 
 class ResNet(nn.Module):
@@ -98,9 +77,9 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block: type[_Block] | type[_Bottleneck],
         layers: Sequence[int],
         *,
+        bottleneck: bool = False,
         classes: int = 1000,
         small: bool = False,
         copies: int = 1,
@@ -111,12 +90,13 @@ class ResNet(nn.Module):
         self.bn1 = nn.BatchNorm2d(64 * copies)
         width, channels = 64, 64
         for number, depth in enumerate(layers, start=1):
-            blocks = []
+            stage = nn.Sequential()
             for index in range(depth):
                 stride = 2 if number > 1 and index == 0 else 1
-                blocks.append(block(channels, width, stride, copies))
-                channels = width * block.expansion
-            self.add_module(f"layer{number}", nn.Sequential(*blocks))
+                block = _Block(channels, width, stride, copies, bottleneck=bottleneck)
+                stage.append(block)
+                channels = block.outputs
+            self.add_module(f"layer{number}", stage)
             width *= 2
         self.fc = _Linear(channels, classes, copies)
         _initialise(self)
@@ -166,17 +146,17 @@ def _initialise(net: nn.Module) -> None:
 
 def resnet18(classes: int = 1000, *, copies: int = 1) -> ResNet:
     """ResNet-18 for images of about 224 pixels."""
-    return ResNet(_Block, (2, 2, 2, 2), classes=classes, copies=copies)
+    return ResNet((2, 2, 2, 2), classes=classes, copies=copies)
 
 
 def resnet18_small(classes: int = 10, *, copies: int = 1) -> ResNet:
     """ResNet-18 for images of about 32 to 64 pixels."""
-    return ResNet(_Block, (2, 2, 2, 2), classes=classes, small=True, copies=copies)
+    return ResNet((2, 2, 2, 2), classes=classes, small=True, copies=copies)
 
 
 def resnet50(classes: int = 1000, *, copies: int = 1) -> ResNet:
     """ResNet-50 for images of about 224 pixels."""
-    return ResNet(_Bottleneck, (3, 4, 6, 3), classes=classes, copies=copies)
+    return ResNet((3, 4, 6, 3), bottleneck=True, classes=classes, copies=copies)
 
 
 def small_net(classes: int = 10, *, copies: int = 1) -> SmallNet:

@@ -6,6 +6,8 @@ parameters are the usual ones, so that pretrained files load: `blemish.models.to
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -54,26 +56,8 @@ class CifarResNet(nn.Module):
         return logits
 
 
-def resnet20(*, classes: int = 10) -> CifarResNet:
-    """20 layers, 0.27 million parameters."""
-    return CifarResNet(3, classes=classes)
-
-
-def resnet32(*, classes: int = 10) -> CifarResNet:
-    """32 layers, 0.46 million parameters."""
-    return CifarResNet(5, classes=classes)
-
-
-def resnet44(*, classes: int = 10) -> CifarResNet:
-    """44 layers, 0.66 million parameters."""
-    return CifarResNet(7, classes=classes)
-
-
-def resnet56(*, classes: int = 10) -> CifarResNet:
-    """56 layers, 0.85 million parameters."""
-    return CifarResNet(9, classes=classes)
-
-
-def resnet110(*, classes: int = 10) -> CifarResNet:
-    """110 layers, 1.7 million parameters."""
-    return CifarResNet(18, classes=classes)
+resnet20 = partial(CifarResNet, 3)  # 0.27 million parameters
+resnet32 = partial(CifarResNet, 5)  # 0.46
+resnet44 = partial(CifarResNet, 7)  # 0.66
+resnet56 = partial(CifarResNet, 9)  # 0.85
+resnet110 = partial(CifarResNet, 18)  # 1.7

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.models.base import Classifier
+from blemish.models.base import Classifier, logits_of
 
 __all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "slowly", "speed_up"]
 
@@ -34,10 +36,14 @@ def speed_up(
         return model
     if model.module is None:
         raise InputError(f"model {model.name} ({model.kind}) is no torch module; it cannot be sped up here")
-    settings = [precision] * (precision != "float32") + ["compiled"] * compiled
-    forward = _Fast(model.module, model.forward, precision, channels_last, compiled)
-    kind = model.kind + (f" ({', '.join(settings)})" if settings else "")
-    return replace(model, forward=forward, kind=kind, reopen=_reopened(model, precision, channels_last, compiled))
+    recorded = [precision] * (precision != "float32") + ["compiled"] * compiled
+    settings = {"precision": precision, "channels_last": channels_last, "compiled": compiled}
+    return replace(
+        model,
+        forward=_Fast(model.module, model.forward, precision, channels_last, compiled),
+        kind=model.kind + (f" ({', '.join(recorded)})" if recorded else ""),
+        reopen=None if model.reopen is None else partial(_sped_up, model.reopen, settings),
+    )
 
 
 def slowly(model: Classifier) -> Classifier:
@@ -85,7 +91,7 @@ class _Fast:
         kind = getattr(torch, self.precision)
         with torch.autocast(values.device.type, kind, enabled=self.precision != "float32"):
             if not self.compiled:
-                return self._scores(self._run(self._laid_out(values, kind)))
+                return self._run(self._laid_out(values, kind))  # type: ignore[no-any-return]
             try:
                 return self._filled_up(values, kind)
             except torch.cuda.OutOfMemoryError:
@@ -115,7 +121,7 @@ class _Fast:
         # After filling up: what is compiled depends on how values lie in memory.
         values = self._laid_out(values, kind)
         start = time.perf_counter()
-        scores = self._scores(self._run(values))
+        scores = logits_of(self._run(values))
         if not isinstance(scores, Tensor) or scores.ndim == 0 or len(scores) != self.size:
             shape = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"type {type(scores).__name__}"
             raise InputError(f"an output of {shape} for {self.size} images; expected one row of class scores per image")
@@ -128,24 +134,9 @@ class _Fast:
             _log.info("the model was compiled for batches of %d, %.1f s in all", self.size, self.seconds)
         return scores
 
-    @staticmethod
-    def _scores(found: Any) -> Tensor:
-        return found["logits"] if isinstance(found, dict) else getattr(found, "logits", found)  # type: ignore[no-any-return]
 
-
-@dataclass(frozen=True)
-class _Reopened:
-    """How another process opens a model that was sped up."""
-
-    reopen: Any
-    precision: Precision
-    channels_last: bool
-    compiled: bool
-
-    def __call__(self, device: torch.device) -> Classifier:
-        again: Classifier = self.reopen(device)
-        return speed_up(again, precision=self.precision, channels_last=self.channels_last, compiled=self.compiled)
-
-
-def _reopened(model: Classifier, precision: Precision, channels_last: bool, compiled: bool) -> _Reopened | None:
-    return None if model.reopen is None else _Reopened(model.reopen, precision, channels_last, compiled)
+def _sped_up(
+    reopen: Callable[[torch.device], Classifier], settings: dict[str, Any], device: torch.device
+) -> Classifier:
+    """Open a model in another process, as fast as it was in this one."""
+    return speed_up(reopen(device), **settings)

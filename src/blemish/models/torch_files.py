@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier
-from blemish.models.code import needs_permission
+from blemish.models.code import first_line, needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
@@ -60,7 +60,7 @@ def load_torchscript(path: Path, *, device: torch.device, allow_code: bool) -> C
             warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather have exported programs
             module = torch.jit.load(path, map_location="cpu").eval().to(device)  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
-        raise InputError(f"{path}: not a readable TorchScript file ({_first_line(error)})") from error
+        raise InputError(f"{path}: not a readable TorchScript file ({first_line(error)})") from error
     return _classifier(path, "torchscript", module, device)
 
 
@@ -76,7 +76,7 @@ def load_exported_program(path: Path, *, device: torch.device, allow_code: bool)
             program = torch.export.load(path)
         module = program.module()
     except Exception as error:  # damaged archives fail in many ways inside torch
-        raise InputError(f"{path}: not a readable exported program ({_first_line(error)})") from error
+        raise InputError(f"{path}: not a readable exported program ({first_line(error)})") from error
     return _classifier(path, "exported", module.to(device), device)
 
 
@@ -88,7 +88,7 @@ def _classifier(path: Path, kind: str, module: Callable[[Tensor], Tensor], devic
             if isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
             shape = tuple(values.shape)
-            raise InputError(f"{path}: the model refuses an input of shape {shape}: {_first_line(error)}") from error
+            raise InputError(f"{path}: the model refuses an input of shape {shape}: {first_line(error)}") from error
 
     return Classifier(
         name=path.stem,
@@ -104,7 +104,7 @@ def _unpickled(path: Path) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=False)
     except Exception as error:  # a pickle can raise anything
-        raise InputError(f"{path}: cannot be unpickled ({type(error).__name__}: {_first_line(error)})") from error
+        raise InputError(f"{path}: cannot be unpickled ({type(error).__name__}: {first_line(error)})") from error
 
 
 def _kind(found: Any) -> str:
@@ -112,8 +112,3 @@ def _kind(found: Any) -> str:
         keys = ", ".join(str(key) for key in list(found)[:3])
         return f"a dictionary ({keys}, …)" if len(found) > 3 else f"a dictionary ({keys})"
     return f"a {type(found).__name__}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import warnings
 import zipfile
@@ -18,10 +19,10 @@ from blemish.core.errors import InputError
 from blemish.core.memory import check_fits
 from blemish.core.reading import check_regular
 from blemish.core.torch_archive import torch_kind
-from blemish.models.base import Classifier, Output, Preprocessing, Training
-from blemish.models.code import ending_refused
+from blemish.models.base import Classifier, Output, Training, logits_of
+from blemish.models.code import ending_refused, first_line, last_line
 from blemish.models.hashing import hash_state
-from blemish.models.own_preprocessing import NOTHING_SAID, Preprocessed, as_preprocessing, found_in
+from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own_preprocessing
 
 __all__ = ["device_named", "from_module", "load_weights", "read_state"]
 
@@ -53,26 +54,26 @@ def from_module(
     """
     if not isinstance(module, nn.Module):
         raise InputError(f"a model of type {type(module).__name__}; expected a torch module")
-    place = _device_of(module) if device is None else device_named(device)
-    with ending_refused(f"model {name or type(module).__name__}"):
+    called = name or type(module).__name__
+    target = _device_of(module) if device is None else device_named(device)
+    with ending_refused(f"model {called}"):
         weights = hash_state(module.state_dict())
-        module = module.eval().to(place)
+        module = module.eval().to(target)
     if channels_last:
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    called = name or type(module).__name__
-    own = found_in(module) if preprocessing is None else None
+    own, assumed = own_preprocessing(module) if preprocessing is None else (as_preprocessing(preprocessing), None)
     return Classifier(
         name=called,
         kind="torch",
         forward=_Forward(called, module, channels_last),
         weights=weights,
-        preprocessing=own.preprocessing if own else as_preprocessing(preprocessing or Preprocessing()),
+        preprocessing=own,
         output=output,
         skip_classes=skip_classes,
         training=training or Training(),
-        device=place,
+        device=target,
         module=module,
-        assumed=None if preprocessing is not None else own.told if own else NOTHING_SAID,
+        assumed=assumed,
     )
 
 
@@ -81,18 +82,18 @@ def device_named(device: str | torch.device | None) -> torch.device:
     if device is None or device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        place = torch.device(device)
+        chosen = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise InputError(f"device {device!r}; expected cpu, cuda or auto") from error
-    if place.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {str(device)!r}: no GPU that torch can use here; expected cpu or auto")
     try:
-        torch.zeros(1, device=place).cpu()
+        torch.zeros(1, device=chosen).cpu()
     except Exception as error:  # torch raises another one for every kind of device
         raise InputError(
-            f"device {str(device)!r} cannot be used here ({_first_line(error)}); expected cpu, cuda or auto"
+            f"device {str(device)!r} cannot be used here ({first_line(error)}); expected cpu, cuda or auto"
         ) from error
-    return place
+    return chosen
 
 
 def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
@@ -105,10 +106,11 @@ def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
-        raise InputError(f"{path}: weights that do not fit the model ({_last_line(error)})") from error
-    if missing or unexpected:
-        found = [f"{len(keys)} {what} ({_some(keys)})" for what, keys in _told(missing, unexpected) if keys]
-        raise InputError(f"{path}: weights that do not fit the model: {' and '.join(found)}")
+        raise InputError(f"{path}: weights that do not fit the model ({last_line(error)})") from error
+    wrong = [f"{len(missing)} missing from the file ({_some(missing)})"] * bool(missing)
+    wrong += [f"{len(unexpected)} not in the model ({_some(unexpected)})"] * bool(unexpected)
+    if wrong:
+        raise InputError(f"{path}: weights that do not fit the model: {' and '.join(wrong)}")
     return module
 
 
@@ -144,7 +146,7 @@ def read_safely(file: Path) -> Any:
             "(torch.save(model.state_dict(), …))"
         ) from error
     except Exception as error:  # damaged files fail in many ways inside torch
-        raise InputError(f"{file}: not a readable torch file ({_last_line(error)})") from error
+        raise InputError(f"{file}: not a readable torch file ({last_line(error)})") from error
 
 
 # Not the input's fault: memory that is short, or a GPU that has failed.
@@ -177,20 +179,15 @@ class _Forward:
             if tuple(values.shape[1:]) in self._taken or any(words in str(error) for words in _SAID_BY_THE_DEVICE):
                 raise
             raise InputError(
-                f"model {self.name}: refuses an input of shape {tuple(values.shape)} ({_last_line(error)}); "
+                f"model {self.name}: refuses an input of shape {tuple(values.shape)} ({last_line(error)}); "
                 "are its size and channels right (--size, --channels)?"
             ) from error
         self._taken.add(tuple(values.shape[1:]))
-        if isinstance(scores, Mapping):
-            scores = scores.get("logits", scores)
-        elif hasattr(scores, "logits"):
-            scores = scores.logits
-        return scores  # type: ignore[no-any-return]
+        return logits_of(scores)  # type: ignore[no-any-return]
 
 
 def _device_of(module: nn.Module) -> torch.device:
-    tensors = (tensor for group in (module.parameters(), module.buffers()) for tensor in group)
-    first = next(tensors, None)
+    first = next(itertools.chain(module.parameters(), module.buffers()), None)
     return torch.device("cpu") if first is None else first.device
 
 
@@ -198,37 +195,20 @@ def _read_arrays(file: Path) -> dict[str, Tensor]:
     try:
         with zipfile.ZipFile(file) as archive:  # a small compressed file can claim any size
             check_fits(str(file), sum(member.file_size for member in archive.infolist()))
-        with np.load(file, allow_pickle=False) as found:
-            return {key: torch.from_numpy(np.array(found[key], order="C")) for key in found.files}
+        with np.load(file, allow_pickle=False) as arrays:
+            return {key: torch.from_numpy(np.array(arrays[key], order="C")) for key in arrays.files}
     except InputError:
         raise
     except Exception as error:  # damaged archives fail in many ways
         raise InputError(f"{file}: not a readable file of weights ({error})") from error
 
 
-def _unwrapped(found: Any) -> dict[str, Any]:
-    if not isinstance(found, Mapping):
+def _unwrapped(saved: Any) -> dict[str, Any]:
+    if not isinstance(saved, Mapping):
         return {}
-    for key in _WEIGHT_KEYS:
-        if isinstance(found.get(key), Mapping):
-            found = found[key]
-            break
-    return {str(key): value for key, value in found.items()}
-
-
-def _told(missing: list[str], unexpected: list[str]) -> tuple[tuple[str, list[str]], ...]:
-    return ("missing from the file", missing), ("not in the model", unexpected)
+    state = next((saved[key] for key in _WEIGHT_KEYS if isinstance(saved.get(key), Mapping)), saved)
+    return {str(key): value for key, value in state.items()}
 
 
 def _some(keys: list[str]) -> str:
     return ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].strip() if lines else type(error).__name__
-
-
-def _last_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1].strip() if lines else type(error).__name__
