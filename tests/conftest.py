@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from blemish.evaluation.executors import processes
 from blemish.ops import photographs
+from quick_workers import QuickContext
 
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)
@@ -39,6 +42,21 @@ def device() -> torch.device:
     if not torch.cuda.is_available():
         pytest.skip("no GPU on this machine")
     return torch.device("cuda")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_workers() -> Iterator[None]:
+    """Fork workers where users' are spawned; `spawned_workers` is for tests of the start itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            patch.setattr(processes, "_context", QuickContext())
+        yield
+
+
+@pytest.fixture
+def spawned_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are started as users' are."""
+    monkeypatch.setattr(processes, "_context", multiprocessing.get_context("spawn"))
 
 
 @pytest.fixture

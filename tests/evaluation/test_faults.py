@@ -5,6 +5,7 @@ Each has to be detected and explained, and nothing may be silently wrong afterwa
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,28 +22,34 @@ import pytest
 from blemish.core.errors import StorageError
 from blemish.core.files import STAGING, write_bytes
 from blemish.core.folders import held_folder
+from blemish.evaluation.executors import processes
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import record_path
 from execution_jobs import compete
 from fault_runs import FOG, RUN, invoke, the_run
 
 
-def command(*arguments: object, largest: int | None = None) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own; with ``largest``, no file can grow beyond so many bytes."""
-
-    def limit() -> None:
-        if largest is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "blemish.cli.main", *(str(item) for item in arguments)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
-        preexec_fn=limit,
         env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
     )
+
+
+@contextlib.contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """No file can grow beyond so many bytes, in this process and in those that it starts."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -73,20 +81,20 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_on_a_full_disk_is_continued_when_there_is_room(small_disk: Path, results: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * 36_000)
-    stopped = command(*RUN, "--limit", 60, "-o", small_disk / "out")
-    assert stopped.returncode == 2
-    assert "error: cannot write" in stopped.stderr
-    assert "No space left on device" in stopped.stderr
-    assert "Traceback" not in stopped.stderr
+    code, said = invoke(*RUN, "--limit", 60, "-o", small_disk / "out")
+    assert code == 2
+    assert "error: cannot write" in said
+    assert "No space left on device" in said
     for path in (small_disk / "out").rglob("*.parquet"):
         read_records(path)  # whatever stands there is complete
     (small_disk / "filler").unlink()
-    assert command(*RUN, "--limit", 60, "-o", small_disk / "out").returncode == 0
+    assert invoke(*RUN, "--limit", 60, "-o", small_disk / "out")[0] == 0
     expected, found = the_run(results), the_run(small_disk / "out")
     for condition in expected.conditions:
         assert record_path(found.folder, condition).read_bytes() == record_path(expected.folder, condition).read_bytes()
 
 
+@pytest.mark.usefixtures("spawned_workers")  # which inherit the limit
 @pytest.mark.parametrize(
     ("arguments", "largest"),
     [
@@ -108,14 +116,14 @@ def test_files_that_cannot_be_finished(
     names = {"TREE": pictures / "tree", "ARRAY": pictures / "array.npy", "RESULTS": results}
     out = tmp_path / "out"
     filled = [str(names.get(item, item)).replace("OUT", str(out)) for item in arguments]
-    stopped = command(*filled, largest=largest)
-    assert stopped.returncode == 2, stopped.stdout + stopped.stderr
-    assert "Traceback" not in stopped.stderr
-    assert "File too large" in stopped.stderr
+    with no_file_beyond(largest):
+        code, said = invoke(*filled)
+    assert code == 2, said
+    assert "File too large" in said
     left = files(tmp_path)
     assert not [name for name in left if ".part" in name or STAGING in name]
     assert not [name for name in left if name.endswith((".npy", ".html", "scores.json", ".png"))]
-    assert command(*filled).returncode == 0  # nothing stands in its way
+    assert invoke(*filled)[0] == 0  # nothing stands in its way
 
 
 def test_an_atomic_file_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +214,7 @@ def test_two_runs_in_processes_of_their_own(tmp_path: Path) -> None:
         first.kill()
         first.wait()
     assert the_run(tmp_path).finished(FOG)
-    assert command(*arguments).returncode == 0
+    assert invoke(*arguments)[0] == 0
 
 
 CCC = ["-m", "python:quarter_net:build", "--device", "cpu", "-d", "data.npz"]
@@ -241,7 +249,7 @@ def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_only_one_of_many_holds_a_folder(tmp_path: Path) -> None:
     """The lock is removed with its folder at the end of a run, just when another may have opened it."""
-    context = multiprocessing.get_context("spawn")
+    context = processes._context
     seen: multiprocessing.Queue[str] = context.Queue()
     folder = tmp_path / "out"
     folder.mkdir()

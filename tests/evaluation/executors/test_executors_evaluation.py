@@ -44,6 +44,7 @@ def _one_thread() -> object:
     torch.set_num_threads(before)
 
 
+@pytest.mark.usefixtures("spawned_workers")
 def test_processes_write_the_same_files(tmp_path: Path) -> None:
     steps: list[RunProgress] = []
     evaluate(Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
