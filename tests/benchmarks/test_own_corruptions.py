@@ -14,7 +14,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition, read_condition
 from blemish.corruptions.plugins import code_digest, load_catalog
 from blemish.evaluation.executors.processes import Processes
-from blemish.evaluation.header import protocol_entry
+from blemish.evaluation.header import protocol_info
 from blemish.reports.html import write_report
 from toy_runs import evaluate, model, source
 
@@ -64,7 +64,7 @@ def test_in_a_benchmark_file(tmp_path: Path) -> None:
 
 
 def test_the_header_knows_the_code() -> None:
-    entry = protocol_entry(benchmark())["corruptions"]
+    entry = protocol_info(benchmark()).corruptions
     assert entry["fog"] == blemish.catalog["fog"].version
     assert entry["mine:shaded"] == {"version": 1, "code": code_digest(own_corruptions.shaded)}
     other = replace(own_corruptions.shaded, apply=blemish.catalog["contrast"].apply)

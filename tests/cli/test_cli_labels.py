@@ -108,7 +108,7 @@ def test_as_many_outputs_as_folders() -> None:
     result = run("four", "--mean", 0, "--std", 1)
     assert result.exit_code == 0, result.output
     assert "note:" not in result.stderr
-    assert open_run("out/four").info["protocol"]["labels"] == "class folders in order"
+    assert open_run("out/four").info.protocol.labels == "class folders in order"
 
 
 def test_what_cannot_be_told_is_refused() -> None:
@@ -134,11 +134,11 @@ def test_near_chance_stops_and_goes_on_anyway() -> None:
     for word in ("labels", "normalisation", "channels", "order of the model's classes", "--anyway"):
         assert word in result.stderr
     assert [path.stem for path in Path("out/poor/records").iterdir()] == ["clean"]
-    assert not open_run("out/poor").info["allow_chance"]
+    assert not open_run("out/poor").info.allow_chance
     again = run("poor", "--mean", 0, "--anyway")
     assert again.exit_code == 0, again.output
     assert "poor (near chance)" in again.stdout
-    assert open_run("out/poor").info["allow_chance"]
+    assert open_run("out/poor").info.allow_chance
     scored = json.loads(command("score", "out", "--json").stdout)
     assert scored[0]["model"] == "poor"
     assert scored[0]["near_chance"] is True

@@ -44,7 +44,7 @@ def test_running_and_reading(tmp_path: Path, fog: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "mean error" in result.output.lower()
     run = open_run(out / "demo-plain")
-    assert run.info["data"]["images"] == 60
+    assert run.info.data.images == 60
     scored = blemish_command("score", out, "--json")
     assert scored.exit_code == 0, scored.output
     assert json.loads(scored.output)
@@ -60,7 +60,7 @@ def test_until_goes_on(tmp_path: Path, fog: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     run = open_run(out / "demo-plain")
-    assert run.info["until"]
+    assert run.info.until
     assert 1 < run.stages <= 4
     row = json.loads(blemish_command("score", out, "--json").output)
     text = json.dumps(row)
@@ -79,7 +79,7 @@ def test_stored_sets_beside_ours(tmp_path: Path, fog: Path) -> None:
     result = blemish_command(*common, "-o", tmp_path / "theirs", "--stored", stored)
     assert result.exit_code == 0, result.output
     ours, theirs = (open_run(tmp_path / name / "demo-plain") for name in ("ours", "theirs"))
-    assert theirs.info["protocol"]["pixels"] == "stored"
+    assert theirs.info.protocol.pixels == "stored"
     for text in ("clean", "fog@1", "fog@3"):
         one, other = (run.records(parse_condition(text)) for run in (ours, theirs))
         np.testing.assert_array_equal(one.top5, other.top5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ import blemish
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.corruptions.compose import chain, random_severity
 from blemish.evaluation.executors.processes import Processes
-from blemish.evaluation.header import protocol_entry
+from blemish.evaluation.header import protocol_info
 from blemish.export import make_recipe
 from blemish.ops.photographs import MissingFrostError
 from blemish.studies.equivalence.compare_sets import equivalence
@@ -104,7 +104,7 @@ class TestOthersNeedNone:
         part = blemish.load_benchmark("digits-c")
         part = replace(part, conditions=part.conditions[:2])
         run = blemish.evaluate("demo:plain", "demo:digits", part, out=tmp_path, limit=20)
-        assert protocol_entry(part)["frost"] is None
+        assert protocol_info(part).frost is None
         assert blemish.score(run, replicates=2).headline is not None
 
     def test_a_stored_set(self, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ class TestOthersNeedNone:
         clean = blemish.open_source(tmp_path / "clean.npz")
         model = blemish.from_module(Constant(), preprocessing=blemish.Preprocessing())
         run = blemish.evaluate(model, clean, benchmark("frost@1"), out=tmp_path / "out", stored=stored)
-        assert run.info["protocol"]["frost"] is None
+        assert run.info.protocol.frost is None
 
     def test_severity_0_and_streams_without_frost(self) -> None:
         assert walk("fog", "snow").corruptions == ("fog", "snow")
@@ -126,7 +126,7 @@ class TestOthersNeedNone:
 
     def test_protocols_are_known_without_them(self) -> None:
         assert blemish.catalog.frost_kind == "reference"
-        assert protocol_entry(benchmark("frost@1"))["frost"] == "reference"
+        assert protocol_info(benchmark("frost@1")).frost == "reference"
 
 
 class TestDrawn:
@@ -178,7 +178,7 @@ class TestAFolderOfYourOwn:
             )
             for out, executor in (("one", None), ("two", Processes(2)))
         ]
-        assert {run.info["protocol"]["frost"] for run in runs} == {f"custom-{digest(frost)}"}
+        assert {run.info.protocol.frost for run in runs} == {f"custom-{digest(frost)}"}
         parts = [run.part(blemish.parse_condition("frost@3"), 0) for run in runs]
         assert (parts[0].confidence == parts[1].confidence).all()
         drawn = blemish.evaluate(
@@ -204,7 +204,7 @@ class TestAFolderOfYourOwn:
             made.check_files()
 
     def test_the_header_names_the_photographs_and_not_the_code(self, tmp_path: Path) -> None:
-        entry = protocol_entry(benchmark("frost@3", frost=draw_pictures(tmp_path)))
+        entry = asdict(protocol_info(benchmark("frost@3", frost=draw_pictures(tmp_path))))
         assert entry["frost"] == f"custom-{digest(tmp_path)}"
         assert entry["corruptions"] == {"frost": blemish.catalog["frost"].version}
 

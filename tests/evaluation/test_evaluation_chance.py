@@ -135,14 +135,14 @@ class TestRun:
         for _ in range(2):  # the second time the clean images are there already
             with pytest.raises(NearChanceError):
                 evaluate(poor, source(70), WANTED, out=tmp_path)
-        assert open_run(tmp_path / "toy").info["allow_chance"] is False
+        assert open_run(tmp_path / "toy").info.allow_chance is False
         steps: list[RunProgress] = []
         run = evaluate(poor, source(70), WANTED, out=tmp_path, allow_chance=True, report=steps.append)
         assert {step.condition for step in steps} == {"fog@1", "fog@2"}
-        assert run.info["allow_chance"] is True
+        assert run.info.allow_chance is True
         # What was allowed once is remembered, and a finished run is no run to be stopped.
         again = evaluate(poor, source(70), WANTED, out=tmp_path)
-        assert again.info["allow_chance"] is True
+        assert again.info.allow_chance is True
 
     def test_a_model_that_is_better_goes_on(self, tmp_path: Path) -> None:
         def good(values: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class TestRun:
         images = replace(source(70), read=lambda i: blemish.data.pictures.Image.fromarray(shades[i]))
         run = evaluate(replace(model(), forward=good), images, benchmark("contrast@1"), out=tmp_path)
         assert run.finished(parse_condition("contrast@1"))
-        assert run.info["allow_chance"] is False
+        assert run.info.allow_chance is False
 
     def test_later_stages_are_looked_at_too(self, tmp_path: Path) -> None:
         """Three images tell nothing; twelve do."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from blemish.benchmarks.benchmark import only
+from blemish.benchmarks.benchmark import Protocol, only
 from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError, Notice
 from blemish.data.open import open_source, open_stored
@@ -31,23 +32,23 @@ def times(folder: Path) -> dict[str, int]:
 
 def test_further_conditions_extend_a_folder(tmp_path: Path) -> None:
     first = evaluate(model(), source(), only(WHOLE, ["fog"]), out=tmp_path / "out")
-    assert first.info["benchmark"]["name"] == "mine (2 of 4 conditions)"
+    assert first.info.benchmark.name == "mine (2 of 4 conditions)"
     before = times(first.folder)
     steps: list[RunProgress] = []
     both = evaluate(model(), source(), only(WHOLE, ["snow"]), out=tmp_path / "out", report=steps.append)
     assert [str(condition) for condition in both.conditions] == ["clean", "fog@1", "fog@3", "snow@2"]
-    assert both.info["benchmark"]["name"] == "mine (3 of 4 conditions)"
+    assert both.info.benchmark.name == "mine (3 of 4 conditions)"
     assert {step.condition for step in steps} == {"snow@2"}
     assert (steps[-1].done, steps[-1].total) == (80, 80)
     assert before.items() <= times(both.folder).items(), "what was there is not written again"
     assert open_run(both.folder).info == both.info
 
     whole = evaluate(model(), source(), WHOLE, out=tmp_path / "out")
-    assert whole.info["benchmark"]["part_of"] is None
+    assert whole.info.benchmark.part_of is None
     at_once = evaluate(model(), source(), WHOLE, out=tmp_path / "at once")
     for condition in WHOLE.conditions:
         assert correct_by_image(whole, str(condition)) == correct_by_image(at_once, str(condition))
-    assert whole.info["protocol"] == at_once.info["protocol"]
+    assert whole.info.protocol == at_once.info.protocol
     # A part into a folder with the whole: there is nothing left to do.
     again = evaluate(model(), source(), only(WHOLE, ["fog"]), out=tmp_path / "out", report=pytest.fail)  # type: ignore[arg-type]
     assert again.info == whole.info
@@ -59,17 +60,17 @@ def test_a_larger_limit_extends_a_folder(tmp_path: Path) -> None:
     before = times(few.folder)
     more = evaluate(model(), source(70), WHOLE, out=tmp_path / "out", limit=40)
     assert before.items() <= times(more.folder).items()
-    assert more.info["data"]["images"] == 40
-    assert [stage["images"] for stage in more.info["stages"]] == [20, 20]
+    assert more.info.data.images == 40
+    assert [stage.images for stage in more.info.stages] == [20, 20]
     assert seen.items() <= correct_by_image(more, "fog@1").items()
     at_once = evaluate(model(), source(70), WHOLE, out=tmp_path / "at once", limit=40)
     assert correct_by_image(more, "snow@2") == correct_by_image(at_once, "snow@2")
-    assert more.info["data"] == at_once.info["data"], "the same images, whenever they came"
+    assert more.info.data == at_once.info.data, "the same images, whenever they came"
     assert protocol_differences(more, at_once) == []
     everything = evaluate(model(), source(70), WHOLE, out=tmp_path / "out")
-    assert everything.info["data"]["selection"] == "all"
+    assert everything.info.data.selection == "all"
     whole = evaluate(model(), source(70), WHOLE, out=tmp_path / "whole")
-    assert everything.info["data"] == whole.info["data"]
+    assert everything.info.data == whole.info.data
 
 
 def test_both_at_once(tmp_path: Path) -> None:
@@ -83,14 +84,14 @@ def test_fewer_images_than_there_are(tmp_path: Path) -> None:
     evaluate(model(), source(70), WHOLE, out=tmp_path / "out", limit=20)
     with pytest.warns(Notice, match="holds 20 images already, more than the 10 that were asked for"):
         run = evaluate(model(), source(70), WHOLE, out=tmp_path / "out", limit=10)
-    assert run.info["data"]["images"] == 20
+    assert run.info.data.images == 20
 
 
 def test_until_it_suffices_after_a_limit(tmp_path: Path) -> None:
     evaluate(model(), source(70), WHOLE, out=tmp_path / "out", limit=10)
     run = evaluate(model(), source(70), WHOLE, out=tmp_path / "out", stop_when=lambda _, look: look == 3)
-    assert [stage["images"] for stage in run.info["stages"]] == [10, 10, 20]
-    assert run.info["until"] is True
+    assert [stage.images for stage in run.info.stages] == [10, 10, 20]
+    assert run.info.until is True
 
 
 def test_other_versions_of_a_corruption_are_not_mixed(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_stored_sets_grow_too(tmp_path: Path) -> None:
     whole = benchmark("fog@1", "snow@2")
     evaluate(model(), clean, only(whole, ["fog"]), out=tmp_path / "out", stored=stored)
     run = evaluate(model(), clean, whole, out=tmp_path / "out", stored=stored)
-    assert {*run.info["protocol"]["stored"]} == {"fog@1", "snow@2"}
+    assert {*run.info.protocol.stored} == {"fog@1", "snow@2"}
     assert all(run.finished(condition) for condition in whole.conditions)
 
 
@@ -123,3 +124,11 @@ def test_an_interrupted_condition_is_continued_although_the_run_has_grown(tmp_pa
     run = evaluate(model(), source(), WHOLE, out=tmp_path / "out")
     assert all(run.finished(condition) for condition in WHOLE.conditions)
     assert np.array_equal(run.part(CLEAN, 0).images, run.records(parse_condition("snow@2")).images)
+
+
+def test_a_part_keeps_the_protocol_that_was_chosen_for_it(tmp_path: Path) -> None:
+    part = replace(only(WHOLE, ["fog"]), protocol=Protocol(seed=3))
+    evaluate(model(), source(), part, out=tmp_path / "out")
+    run = evaluate(model(), source(), replace(only(WHOLE, ["snow"]), protocol=Protocol(seed=3)), out=tmp_path / "out")
+    assert run.info.protocol.seed == 3
+    assert len(run.conditions) == 4

@@ -122,7 +122,7 @@ def test_a_limit_takes_all_classes_in_proportion(tmp_path: Path) -> None:
     run = evaluate(model(), source(70), benchmark("fog@1"), out=tmp_path, limit=14)
     labels = run.records(run.conditions[0]).labels
     assert sorted(labels.tolist()) == sorted([*range(CLASSES)] * 2)
-    assert run.info["data"]["selection"] == "14 of 70, stratified by class"
+    assert run.info.data.selection == "14 of 70, stratified by class"
 
 
 def test_going_on_until_it_is_enough(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_going_on_until_it_is_enough(tmp_path: Path) -> None:
     assert looks == [(1, 10), (2, 20), (3, 40)]
     names = run.records(run.conditions[1]).images
     assert len({*names.tolist()}) == 40
-    assert run.info["data"]["images"] == 40
-    assert run.info["until"]
+    assert run.info.data.images == 40
+    assert run.info.until
     whole = evaluate(model("whole"), source(70), benchmark("fog@1"), out=tmp_path)
     places = {name: i for i, name in enumerate(whole.records(whole.conditions[1]).images.tolist())}
     rows = np.array([places[name] for name in names.tolist()])

@@ -340,7 +340,7 @@ class TestSequential:
     def test_score_widens_by_itself(self, tmp_path: Path) -> None:
         """What the documentation promises: a run with a goal needs no level of its own to be corrected for looks."""
         run = write_run(tmp_path, "m", severities(("fog",)), images=200, benchmark=MCE)
-        run = replace(run, info={**run.info, "until": True})
+        run = replace(run, info=replace(run.info, until=True))
         headline = score(run, level=0.95).headline
         assert headline is not None
         assert headline.estimate.width == precise_enough(run, width=1, look=run.stages)[1]

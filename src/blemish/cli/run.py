@@ -251,7 +251,7 @@ def run_command(
 def _say_if_wide(run: Run, wanted: float) -> None:
     enough, width = precise_enough(run, width=wanted, look=run.stages)
     if not enough:
-        images = run.info["data"]["images"]
+        images = run.info.data.images
         say(f"all {images} images are used; the interval is {width:.2g} wide, asked for {wanted:g}", style="yellow")
 
 

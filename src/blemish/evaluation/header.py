@@ -1,9 +1,10 @@
-"""What a run says about itself: everything that changes its numbers, in words that two runs can be compared by."""
+"""Run files: made, read, and joined with that of the folder that a run goes on in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,54 +21,49 @@ from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
-from blemish.evaluation.runs import RUN_FILE, check_info, condition_protocol
+from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeBenchmark
+from blemish.evaluation.runs import RUN_FILE
 from blemish.version import VERSION
 
 __all__ = [
-    "benchmark_entry",
+    "benchmark_info",
     "extended",
     "made_with",
     "merged",
-    "protocol_entry",
+    "protocol_info",
     "read_info",
     "save_info",
 ]
 
 
-def benchmark_entry(benchmark: Benchmark) -> dict[str, Any]:
-    """The benchmark, as far as reading its results needs it."""
-    return {
-        "name": benchmark.name,
-        "title": benchmark.title,
-        "metric": benchmark.metric,
-        "baseline": benchmark.baseline,
-        "conditions": [str(condition) for condition in benchmark.conditions],
-        "families": {s.name: s.unit.family for s in _steps(benchmark) if isinstance(s.unit, Corruption)},
-        "part_of": None if (whole := benchmark.part_of) is None else _whole_entry(whole),
-    }
+def benchmark_info(benchmark: Benchmark) -> BenchmarkInfo:
+    """What a run file says of a benchmark."""
+    whole = benchmark.part_of
+    return BenchmarkInfo(
+        name=benchmark.name,
+        metric=benchmark.metric,
+        conditions=[str(condition) for condition in benchmark.conditions],
+        families={s.name: s.unit.family for s in _steps(benchmark) if isinstance(s.unit, Corruption)},
+        title=benchmark.title,
+        baseline=benchmark.baseline,
+        part_of=None if whole is None else WholeBenchmark(whole.name, len(whole.conditions) - 1),
+    )
 
 
-def _whole_entry(whole: Benchmark) -> dict[str, Any]:
-    return {"name": whole.name, "conditions": len(whole.conditions) - 1}
-
-
-def protocol_entry(benchmark: Benchmark, *, pixels: str = "generated", labels: str = "as given") -> dict[str, Any]:
-    """Everything besides the data and the conditions that decides the pixels, and what the labels mean."""
-    protocol = benchmark.protocol
-    steps = _steps(benchmark)
-    generated = pixels == "generated"
-    return {
-        "seed": protocol.seed,
-        "preset": protocol.preset,
-        "storage": protocol.storage if generated else "as stored",
-        "resize": protocol.resize,
-        "crop": protocol.crop,
-        "pixels": pixels,
-        "stored": None,
-        "corruptions": {step.name: _version(step) for step in steps} if generated else {},
-        "frost": next((_photographs(step) for step in steps if step.name == "frost"), None) if generated else None,
-        "labels": labels,
-    }
+def protocol_info(
+    benchmark: Benchmark, *, stored: dict[str, str] | None = None, labels: str = "as given"
+) -> ProtocolInfo:
+    """What a run file says of a protocol; ``stored`` are fingerprints of images that were not made here."""
+    protocol, steps = benchmark.protocol, _steps(benchmark)
+    shared = ProtocolInfo(protocol.seed, protocol.preset, resize=protocol.resize, crop=protocol.crop, labels=labels)
+    if stored is not None:
+        return replace(shared, storage="as stored", pixels="stored", stored=stored)
+    return replace(
+        shared,
+        storage=protocol.storage,
+        corruptions={step.name: _version(step) for step in steps},
+        frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
+    )
 
 
 def _steps(benchmark: Benchmark) -> list[Step]:
@@ -101,7 +97,7 @@ def made_with() -> dict[str, str]:
     return {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
 
 
-def read_info(folder: Path) -> dict[str, Any] | None:
+def read_info(folder: Path) -> RunInfo | None:
     """The run file of a folder that holds records; None where there are none yet: a failed attempt binds nobody."""
     path = folder / RUN_FILE
     if not any(folder.rglob("*.parquet")):
@@ -109,54 +105,51 @@ def read_info(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
     try:
-        info = dict(read_json(path))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
-    try:
-        check_info(info)
+        return RunInfo.read(read_json(path))
     except InputError as error:
         raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
-    return info
 
 
-def extended(benchmark: Benchmark, present: Mapping[str, Any] | None, folder: Path) -> Benchmark:
+def extended(benchmark: Benchmark, present: RunInfo | None, folder: Path) -> Benchmark:
     """The benchmark with the conditions that a folder holds already: conditions are independent, so that runs grow."""
     if present is None:
         return benchmark
     whole = benchmark.part_of or benchmark
     texts = [str(condition) for condition in whole.conditions]
-    there = present["benchmark"]["conditions"]
-    if strange := [text for text in there if text not in texts]:
+    measured = present.benchmark.conditions
+    if strange := [text for text in measured if text not in texts]:
         raise other_run(folder, [f"its benchmark has {strange[0]}, which {whole.name} has not"])
-    wanted = {*there, *map(str, benchmark.conditions)}
-    conditions = tuple(condition for condition in whole.conditions if str(condition) in wanted)
-    return only_conditions(whole, conditions)
+    # As they are in the part, whose protocol and corruptions may have been chosen since it was taken.
+    own = {str(condition): condition for condition in benchmark.conditions}
+    wanted = {*measured, *own}
+    conditions = [own.get(str(condition), condition) for condition in whole.conditions if str(condition) in wanted]
+    return replace(only_conditions(whole, conditions), conditions=tuple(conditions), protocol=benchmark.protocol)
 
 
-def merged(folder: Path, present: Mapping[str, Any] | None, info: dict[str, Any]) -> dict[str, Any]:
+def merged(folder: Path, present: RunInfo | None, info: RunInfo) -> RunInfo:
     """The run file of a run that goes on in a folder; raise if the results there were made in another way."""
     if present is None:
         return info
-    old, new = present["protocol"], info["protocol"]
-    texts = [text for text in present["benchmark"]["conditions"] if text in info["benchmark"]["conditions"]]
-    both = [read_condition(text) for text in texts]
-    pairs = [(condition_protocol(old, condition), condition_protocol(new, condition)) for condition in both]
-    lines = [line for pair in pairs for line in differences(*pair, "protocol")]
-    lines += differences(present["model"], info["model"], "model")
+    old, new = present.protocol, info.protocol
+    shared = [text for text in present.benchmark.conditions if text in info.benchmark.conditions]
+    pairs: list[tuple[Any, Any, str]] = []
+    for condition in map(read_condition, shared):
+        pairs.append((asdict(old.of(condition)), asdict(new.of(condition)), "protocol"))
+    pairs.append((asdict(present.model), asdict(info.model), "model"))
     for entry in ("metric", "baseline"):
-        lines += differences(present["benchmark"].get(entry), info["benchmark"][entry], f"benchmark.{entry}")
-    for before, after in zip(present["stages"], info["stages"], strict=False):
-        lines += differences(before, after, "data")
-    if lines:
-        raise other_run(folder, list(dict.fromkeys(lines)))
-    # What conditions that were measured before need, and those of now.
-    protocol = {
-        **new,
-        "corruptions": {**old.get("corruptions", {}), **new["corruptions"]},
-        "stored": None if new["stored"] is None else {**old["stored"], **new["stored"]},
-        "frost": new["frost"] or old.get("frost"),
-    }
-    return {**info, "protocol": protocol, "until": info["until"] or bool(present.get("until"))}
+        before, after = (getattr(each.benchmark, entry) for each in (present, info))
+        pairs.append((before, after, f"benchmark.{entry}"))
+    pairs += [(asdict(a), asdict(b), "data") for a, b in zip(present.stages, info.stages, strict=False)]
+    if lines := dict.fromkeys(line for pair in pairs for line in differences(*pair)):
+        raise other_run(folder, list(lines))
+    # What the conditions that were measured before need, and those of now.
+    protocol = replace(
+        new,
+        corruptions={**old.corruptions, **new.corruptions},
+        stored=None if new.stored is None else {**(old.stored or {}), **new.stored},
+        frost=new.frost or old.frost,
+    )
+    return replace(info, protocol=protocol, until=info.until or present.until)
 
 
 def other_run(folder: Path, lines: Sequence[str]) -> InputError:
@@ -167,7 +160,7 @@ def other_run(folder: Path, lines: Sequence[str]) -> InputError:
     )
 
 
-def save_info(folder: Path, info: dict[str, Any]) -> None:
+def save_info(folder: Path, info: RunInfo) -> None:
     """Write the run file."""
-    text = json.dumps(info, indent=2, ensure_ascii=False)
+    text = json.dumps(info.as_dict(), indent=2, ensure_ascii=False)
     write_bytes(folder / RUN_FILE, f"{text}\n".encode(), destination=folder)

@@ -36,7 +36,7 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     """Write the worst-hit images and some others, all of the shape that most images have."""
     path = run.folder / PICTURES
     conditions = [condition for condition in run.conditions if condition.steps and not condition.is_sequence]
-    mark = str(run.info["data"]["fingerprint"])
+    mark = run.info.data.fingerprint
     if _mark(path) == mark or not all(run.finished(condition) for condition in run.conditions):
         return
     names = np.concatenate([np.asarray(images.names, dtype=np.str_) for images in stages])
@@ -53,7 +53,7 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     entries: dict[str, Any] = {
         "data": np.asarray(mark),
         "names": names[chosen],
-        "images": np.stack([_pixels(stages, row, run.info["protocol"]["crop"]) for row in chosen]),
+        "images": np.stack([_pixels(stages, row, run.info.protocol.crop) for row in chosen]),
         "labels": np.concatenate([images.labels for images in stages])[chosen],
         "ids": np.concatenate([images.ids for images in stages])[chosen],
     }

@@ -19,7 +19,7 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.runs import condition_protocol
+from blemish.evaluation.info import RunInfo
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 
@@ -100,7 +100,8 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``header`` is what the headers of all records share.
+    after the frames of sequences are made. ``header`` is what the headers of all records share, and
+    ``info`` the run file from which they take what concerns a condition in a ``stage``.
     """
 
     model: Classifier | Portable
@@ -112,6 +113,8 @@ class Plan:
     zipf: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
+    info: RunInfo | None = None
+    stage: int = 0
 
     def set_of(self, condition: Condition) -> str:
         """Which images a condition asks for: those of the run, of another set, of its classes, or stored ones."""
@@ -131,9 +134,8 @@ class Plan:
     def header_of(self, condition: Condition, fingerprint: str) -> dict[str, Any]:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
-        protocol = condition_protocol(self.header.get("protocol", {}), condition)
-        own = {"protocol": protocol, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
-        return {**self.header, **own}
+        made = {} if self.info is None else self.info.header(self.stage, condition)
+        return {**self.header, **made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
 
 
 def plan_for(

@@ -34,14 +34,15 @@ from blemish.evaluation.executors.failures import raise_failures
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.header import (
-    benchmark_entry,
+    benchmark_info,
     extended,
     made_with,
     merged,
-    protocol_entry,
+    protocol_info,
     read_info,
     save_info,
 )
+from blemish.evaluation.info import DataInfo, ModelInfo, RunInfo
 from blemish.evaluation.measure import measure
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
@@ -195,8 +196,8 @@ class _Evaluation:
         rows_of = stage_rows(self.source, limit, self._images_present(present, limit, doubling), doubling=doubling)
         others = {name: self._load(source) for name, source in self.natural.items()}
         stages: list[Images] = []
-        entries: list[dict[str, Any]] = []
-        reached = 1 if present is None else len(present["stages"])
+        entries: list[DataInfo] = []
+        reached = 1 if present is None else len(present.stages)
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
             stages.append(self._load(source, crop=not self.benchmark.has_sequences))
@@ -213,9 +214,9 @@ class _Evaluation:
         save_pictures(run, stages)
         return run
 
-    def _images_present(self, present: Mapping[str, Any] | None, limit: int | None, doubling: bool) -> list[int]:
+    def _images_present(self, present: RunInfo | None, limit: int | None, doubling: bool) -> list[int]:
         """The numbers of images of the stages that the folder holds; raise where these cannot grow as asked."""
-        counts = [int(stage["images"]) for stage in present["stages"]] if present else []
+        counts = [stage.images for stage in present.stages] if present else []
         total, asked = sum(counts), limit or len(self.source)
         if not counts or doubling or asked == total:
             return counts
@@ -236,31 +237,28 @@ class _Evaluation:
 
     def _info(
         self,
-        present: Mapping[str, Any] | None,
+        present: RunInfo | None,
         first: Images,
-        stages: Sequence[dict[str, Any]],
-        data: dict[str, Any],
+        stages: Sequence[DataInfo],
+        data: DataInfo,
         *,
         doubling: bool,
-    ) -> dict[str, Any]:
+    ) -> RunInfo:
         """The run file: of this run, and of what its folder holds; raise if that was made in another way."""
-        kind = "stored" if self.stored else "generated"
-        protocol = protocol_entry(self.benchmark, pixels=kind, labels=labels_entry(self.source))
-        protocol["stored"] = self._stored_fingerprints(first)
-        classes = self.source.classes
-        info = {
-            "benchmark": benchmark_entry(self.benchmark),
-            "protocol": protocol,
-            "model": {**self.model.describe(), "outputs": self.outputs},
-            "data": data,
-            "stages": list(stages),
-            "until": doubling,
-            "allow_chance": self.allow_chance or (present or {}).get("allow_chance") is True,
-            "classes": list(classes) if classes is not None else None,
-            "made_with": made_with(),
-        }
-        # Lists where there were tuples, as in the file it is compared with.
-        return merged(self.folder, present, json.loads(json.dumps(info)))
+        stored = self._stored_fingerprints(first)
+        info = RunInfo(
+            benchmark=benchmark_info(self.benchmark),
+            protocol=protocol_info(self.benchmark, stored=stored, labels=labels_entry(self.source)),
+            model=ModelInfo(**self.model.describe(), outputs=self.outputs),
+            data=data,
+            stages=tuple(stages),
+            until=doubling,
+            allow_chance=self.allow_chance or (present is not None and present.allow_chance),
+            classes=self.source.classes,
+            made_with=made_with(),
+        )
+        # As it comes back from its file, with which it is compared: lists where there were tuples.
+        return merged(self.folder, present, RunInfo.read(json.loads(json.dumps(info.as_dict()))))
 
     def _stored_fingerprints(self, images: Images) -> dict[str, str] | None:
         """What tells a stored set from others: the pixels of one image under every condition."""
@@ -310,11 +308,10 @@ class _Evaluation:
                 stored=self.stored if in_process else reopening(self.stored),
                 header={
                     "benchmark": (self.benchmark.part_of or self.benchmark).name,
-                    "protocol": run.info["protocol"],
-                    "model": run.info["model"],
-                    "data": run.info["stages"][stage],
                     "made_with": made_with(),
                 },
+                info=run.info,
+                stage=stage,
             )
             Recording(
                 plan,

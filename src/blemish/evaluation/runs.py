@@ -11,12 +11,10 @@
 from __future__ import annotations
 
 import os
-import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 from blemish.benchmarks.condition import Condition, read_condition
 from blemish.core.errors import InputError
 from blemish.core.reading import is_file, is_folder, is_there, read_json
+from blemish.evaluation.info import RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
 __all__ = [
@@ -32,8 +31,6 @@ __all__ = [
     "RECORDS",
     "RUN_FILE",
     "Run",
-    "check_info",
-    "condition_protocol",
     "find_runs",
     "open_run",
     "record_path",
@@ -41,7 +38,6 @@ __all__ = [
 
 RUN_FILE = "run.json"
 
-_NEEDED = ("benchmark", "protocol", "model", "data", "stages")
 _OF_STREAMS = ("stream", "methods")
 RECORDS = "records"
 PICTURES = "pictures.npz"
@@ -52,48 +48,29 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
     return folder / RECORDS / (f"{condition.slug}.parquet" if stage == 0 else f"{condition.slug}.{stage}.parquet")
 
 
-def condition_protocol(protocol: Mapping[str, Any], condition: Condition) -> dict[str, Any]:
-    """The part of a run's protocol that decides the records of one condition; runs grow by further conditions."""
-    names = condition.names()
-    stored = protocol.get("stored")
-    return {
-        **protocol,
-        "corruptions": {name: entry for name, entry in protocol.get("corruptions", {}).items() if name in names},
-        "frost": protocol.get("frost") if "frost" in names else None,
-        "stored": stored.get(str(condition)) if isinstance(stored, Mapping) else stored,
-    }
-
-
 @dataclass(frozen=True)
 class Run:
-    """The results of one model on one benchmark. ``info`` is the content of its run file.
-
-    ``info`` has the entries ``benchmark`` (name, title, metric, baseline, conditions and the families of their
-    corruptions), ``protocol``, ``model``, ``data``, ``stages`` (the data of each part of a run that went on until it
-    was precise enough; one as a rule), ``until`` (whether it did), ``allow_chance`` (whether it was to go on even near
-    chance), ``classes`` (their names, if known) and ``made_with``. Headers of records repeat the protocol, the model
-    and their stage's data.
-    """
+    """The results of one model on one benchmark. ``info`` is the content of its run file."""
 
     folder: Path
-    info: dict[str, Any]
+    info: RunInfo
 
     @property
     def name(self) -> str:
         """The model's name."""
-        return str(self.info["model"]["name"])
+        return self.info.model.name
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions of the benchmark, measured or not, in its order; clean images come first."""
-        return tuple(read_condition(text) for text in self.info["benchmark"]["conditions"])
+        return tuple(read_condition(text) for text in self.info.benchmark.conditions)
 
     def family(self, condition: Condition) -> str:
         """The family of a condition's corruption; several one after the other are chains."""
         names = condition.names()
         if len(names) != 1:
             return "chains"
-        families = self.info["benchmark"]["families"]
+        families = self.info.benchmark.families
         if names[0] not in families:
             raise InputError(f"no family of {names[0]} in benchmark.families")
         return str(families[names[0]])
@@ -105,7 +82,7 @@ class Run:
     @property
     def stages(self) -> int:
         """How many files each condition has."""
-        return len(self.info["stages"])
+        return len(self.info.stages)
 
     def records(self, condition: Condition) -> Records:
         """The records of a condition; an error that names it where they are missing or are another run's."""
@@ -141,13 +118,8 @@ class Run:
     def _check(self, path: Path, header: dict[str, Any], condition: Condition, stage: int) -> None:
         if header.get("condition") != str(condition):
             raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
-        expected = {"protocol": self.info["protocol"], "model": self.info["model"], "data": self.info["stages"][stage]}
-        for part, entry in expected.items():
-            found = header.get(part)
-            if part == "protocol":
-                found, entry = (condition_protocol(all_of_it or {}, condition) for all_of_it in (found, entry))
-            if found != entry:
-                raise InputError(f"{path}: its {part} is not that of {self.folder / RUN_FILE}; was it copied here?")
+        if unlike := self.info.unlike(header, stage, condition):
+            raise InputError(f"{path}: its {unlike} is not that of {self.folder / RUN_FILE}; was it copied here?")
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
@@ -156,14 +128,15 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     if not is_there(path):
         raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made")
     try:
-        info = read_json(path)
-        if isinstance(info, dict) and all(key in info for key in _OF_STREAMS) and "benchmark" not in info:
+        content = read_json(path)
+        if isinstance(content, dict) and all(key in content for key in _OF_STREAMS) and "benchmark" not in content:
             raise _StreamError(
                 f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
                 "folder that blemish run made"
             )
-        check_info(info)
-        run = Run(Path(folder), info)
+        run = Run(Path(folder), RunInfo.read(content))
+        if not run.stages:
+            raise InputError("stages is empty; expected the data of at least one")
         if not run.conditions:
             raise InputError("no conditions in it")
         for condition in run.conditions:
@@ -178,62 +151,6 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
 
 class _StreamError(InputError):
     """A folder of results, but of a stream."""
-
-
-# What reading a run relies on, and of which type it has to be; what is not listed is shown at most.
-_ENTRIES: dict[str, tuple[type, ...]] = {
-    "benchmark": (dict,),
-    "benchmark.name": (str,),
-    "benchmark.title": (str,),
-    "benchmark.metric": (str,),
-    "benchmark.baseline": (str, NoneType),
-    "benchmark.conditions": (list,),
-    "benchmark.families": (dict,),
-    "benchmark.part_of": (dict, NoneType),
-    "benchmark.part_of.name": (str,),
-    "benchmark.part_of.conditions": (int,),
-    "protocol": (dict,),
-    "model": (dict,),
-    "model.name": (str,),
-    "data": (dict,),
-    "data.name": (str,),
-    "data.images": (int,),
-    "stages": (list,),
-    "classes": (list, NoneType),
-}
-_MAY_LACK = ("benchmark.title", "benchmark.baseline", "benchmark.part_of", "data.name", "classes")
-_MEMBERS: dict[str, type] = {"benchmark.conditions": str, "benchmark.families": str, "stages": dict, "classes": str}
-
-
-def check_info(info: Any) -> None:
-    """Refuse a run file that lacks what the readers of a run rely on."""
-    if not isinstance(info, dict):
-        raise InputError("it is not an object")
-    for entry, kinds in _ENTRIES.items():
-        holder: Any = info
-        *parents, name = entry.split(".")
-        for parent in parents:
-            holder = (holder or {}).get(parent)
-        if holder is None:
-            continue  # its parent may be absent
-        if name not in holder:
-            if entry not in _MAY_LACK:
-                raise InputError(f"no {entry} in it")
-            continue
-        _check_entry(entry, holder[name], kinds)
-    if not info["stages"]:
-        raise InputError("stages is empty; expected the data of at least one")
-
-
-def _check_entry(entry: str, value: Any, kinds: tuple[type, ...]) -> None:
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        expected = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
-        raise InputError(f"{entry} is {reprlib.repr(value)}; expected {expected}")
-    if isinstance(value, list | dict) and entry in _MEMBERS:
-        kind = _MEMBERS[entry]
-        members = value.values() if isinstance(value, dict) else value
-        if wrong := [item for item in members if not isinstance(item, kind)]:
-            raise InputError(f"{reprlib.repr(wrong[0])} among {entry}; expected {kind.__name__}")
 
 
 def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.data.images import Images, joined_fingerprint
 from blemish.data.source import Source, stratified_order
+from blemish.evaluation.info import DataInfo
 
 __all__ = ["FIRST_STAGE", "data_entries", "stage_rows"]
 
@@ -45,15 +46,16 @@ def stage_rows(source: Source, limit: int | None, present: Sequence[int], *, dou
 
 def data_entries(
     source: Source, stages: Sequence[Images], rows: Sequence[Rows], others: Mapping[str, Images]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[DataInfo, DataInfo]:
     """What the run file says of the images of the last stage, and of all stages, as if they had been one."""
     count, taken = len(source), sum(map(len, rows))
-    both = {
-        "name": source.name,
-        "classes": len(np.unique(source.labels)),
-        "selection": "all" if taken == count else f"{taken} of {count}, stratified by class",
-        "others": {name: other.fingerprint for name, other in others.items()},
-    }
+    last = DataInfo(
+        images=len(stages[-1]),
+        name=source.name,
+        classes=len(np.unique(source.labels)),
+        fingerprint=stages[-1].fingerprint,
+        selection="all" if taken == count else f"{taken} of {count}, stratified by class",
+        others={name: other.fingerprint for name, other in others.items()},
+    )
     order = np.argsort(np.concatenate(rows), kind="stable")
-    last = {**both, "images": len(stages[-1]), "fingerprint": stages[-1].fingerprint}
-    return last, {**both, "images": taken, "fingerprint": joined_fingerprint(stages, order)}
+    return last, replace(last, images=taken, fingerprint=joined_fingerprint(stages, order))

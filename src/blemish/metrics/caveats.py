@@ -18,16 +18,16 @@ _LOSSES = (*_RELATIVE, "residual")
 
 def part_of(run: Run) -> Part | None:
     """Which part of a benchmark a run is of; None for a whole one."""
-    if not (whole := run.info["benchmark"].get("part_of")):
+    if (whole := run.info.benchmark.part_of) is None:
         return None
     # Clean images are measured along with any part; they are no condition of the benchmark to be counted.
     count = sum(condition != CLEAN for condition in run.conditions)
-    return Part(count, int(whole["conditions"]), str(whole["name"]))
+    return Part(count, whole.conditions, whole.name)
 
 
 def headline_name(run: Run) -> str:
     """The name of the number that a run is headed by: the benchmark's metric, or that of a part of it."""
-    metric = str(run.info["benchmark"]["metric"])
+    metric = run.info.benchmark.metric
     return metric if part_of(run) is None else partial_name(metric)
 
 

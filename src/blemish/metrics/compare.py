@@ -144,7 +144,7 @@ def compare(
     used = max(level_of(first, level), level_of(second, level))
     replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     samples = _Samples(one, other, replicates, seed, report)
-    metric_name = str(first.info["benchmark"]["metric"])
+    metric_name = first.info.benchmark.metric
     rows, missing = [], list(plan.missing)
     for metric in plan.metrics:
         try:
@@ -174,7 +174,7 @@ def _common_part(first: Run, second: Run, common: int) -> Part | None:
     """Which part of the larger benchmark two runs have in common; None for all of it."""
     wholes = []
     for run in (first, second):
-        own = Part(common, sum(condition != CLEAN for condition in run.conditions), str(run.info["benchmark"]["name"]))
+        own = Part(common, sum(condition != CLEAN for condition in run.conditions), run.info.benchmark.name)
         wholes.append(replace(part, conditions=common) if (part := part_of(run)) is not None else own)
     largest = max(wholes, key=lambda part: part.whole)
     return largest if common < largest.whole else None
@@ -185,7 +185,7 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
     found = []
     for part, fields in _FIELDS.items():
         for field in fields:
-            here, there = first.info[part].get(field), second.info[part].get(field)
+            here, there = (getattr(getattr(run.info, part), field) for run in (first, second))
             if here == there:
                 continue
             if isinstance(here, dict) and isinstance(there, dict):

@@ -44,4 +44,4 @@ def level_of(run: Run, level: float) -> float:
 
     The latter is higher: at it, the intervals of all looks together hold at the level asked for.
     """
-    return 1 - look_levels(1 - level, run.stages) if run.info.get("until") else level
+    return 1 - look_levels(1 - level, run.stages) if run.info.until else level

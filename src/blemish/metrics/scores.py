@@ -177,7 +177,7 @@ def score(
         rows.append(Score(metric.name, metric.scope, metric.of, found, trained(run, metric)))
     return Scores(
         model=run.name,
-        benchmark=str(run.info["benchmark"]["name"]),
+        benchmark=run.info.benchmark.name,
         metric=headline_name(run),
         rows=tuple(rows),
         missing=merged(missing),
@@ -203,7 +203,7 @@ def finished(run: Run) -> list[Condition]:
 
 def as_baseline(run: Run, baseline: Baseline | Run | str | None) -> Baseline | None:
     """The baseline that was asked for, or else the one that the run's benchmark names."""
-    chosen = run.info["benchmark"].get("baseline") if baseline is None else baseline
+    chosen = run.info.benchmark.baseline if baseline is None else baseline
     if isinstance(chosen, Run):
         return baseline_from_run(chosen)
     return published_baseline(chosen) if isinstance(chosen, str) else chosen
@@ -259,8 +259,8 @@ def measured(
 
 def trained(run: Run, metric: Metric) -> bool:
     """Whether the model is declared to be trained on a corruption in it."""
-    training = run.info["model"].get("training") or {}
-    seen = {kin for name in training.get("corruptions") or () for kin in catalog.kin(str(name))}
+    training = run.info.model.training
+    seen = {kin for name in (training.corruptions if training else ()) for kin in catalog.kin(name)}
     return any(name in seen for condition in metric.conditions for name in condition.names())
 
 
@@ -286,20 +286,20 @@ def _partial(run: Run) -> list[str]:
     """That only a part of a benchmark was measured: the mean over it is another number than the benchmark's."""
     if (part := part_of(run)) is None:
         return []
-    metric = str(run.info["benchmark"]["metric"])
+    metric = run.info.benchmark.metric
     title = TITLES[metric].title if metric in TITLES else metric
     return [f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}"]
 
 
 def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
-    protocol, classes = run.info["protocol"], run.info["data"].get("classes")
+    protocol, classes = run.info.protocol, run.info.data.classes
     groups = {condition.group for condition in run.conditions}
     remarks = baseline.remarks_on(run.conditions)
     if any(c.severity is not None and str(c) in baseline.errors for c in run.conditions):
-        if protocol.get("storage") == "raw":
+        if protocol.storage == "raw":
             remarks.append("This run classified raw pixels; published numbers are of JPEG files of quality 85.")
-        if "frost" in groups and protocol.get("frost") not in (None, "reference"):
-            remarks.append(f"Frost was made with {protocol['frost']} photographs, not with those of published numbers.")
+        if "frost" in groups and protocol.frost not in (None, "reference"):
+            remarks.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
     if any(condition.is_sequence for condition in run.conditions):
         remarks.append("These are raw frames; published flip probabilities are of frames compressed as video.")
     if classes is not None and classes != 1000:

@@ -98,18 +98,18 @@ class Example:
 
 def unmakeable(run: Run, condition: Condition) -> str | None:
     """Why the pixels of a condition cannot be made again here exactly; None where they can."""
-    protocol = run.info["protocol"]
-    if protocol.get("pixels") != "generated":
+    protocol = run.info.protocol
+    if protocol.pixels != "generated":
         return "the corrupted images were stored, and are not kept with the results"
     for name in condition.names():
         if name not in catalog:
             return f"{name} is not a corruption of this catalog"
-        version = protocol.get("corruptions", {}).get(name)
+        version = protocol.corruptions.get(name)
         if version != catalog[name].version:
             return f"{name} was measured in version {version}; this is version {catalog[name].version}"
     if "frost" in condition.names():
-        if protocol.get("frost") != catalog.frost_kind:
-            return f"frost was measured with {protocol.get('frost')} photographs; a report has the reference's only"
+        if protocol.frost != catalog.frost_kind:
+            return f"frost was measured with {protocol.frost} photographs; a report has the reference's only"
         try:
             catalog["frost"].check_files()
         except InputError:
@@ -120,14 +120,14 @@ def unmakeable(run: Run, condition: Condition) -> str | None:
 def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.Image:
     """The image as the model was given it; storage as JPEG is repeated."""
     assert subject.pictures is not None
-    protocol = subject.run.info["protocol"]
+    protocol = subject.run.info.protocol
     picture = torch.from_numpy(subject.pictures.images[row]).permute(2, 0, 1).unsqueeze(0).contiguous()
     number = torch.tensor([int(subject.pictures.ids[row])])
     whole = condition.with_units(catalog)
-    changed = whole.apply(picture, seed=int(protocol["seed"]), ids=number, preset=protocol.get("preset"))
+    changed = whole.apply(picture, seed=protocol.seed, ids=number, preset=protocol.preset)
     values = changed[0].permute(1, 2, 0).numpy()
     image = Image.fromarray(values[..., 0] if values.shape[-1] == 1 else values)
-    if condition.steps and protocol.get("storage") == "jpeg85":
+    if condition.steps and protocol.storage == "jpeg85":
         image = Image.open(io.BytesIO(encode_picture(image, "jpeg")))
         image.load()
     return image
@@ -180,7 +180,7 @@ def _tile(first: Subject, row: int, condition: Condition, subjects: Sequence[Sub
 
 
 def _same_pixels(first: Subject, other: Subject) -> bool:
-    return bool(first.run.info["protocol"] == other.run.info["protocol"])
+    return first.run.info.protocol == other.run.info.protocol
 
 
 def shown_conditions(subject: Subject) -> list[Condition]:

@@ -10,6 +10,7 @@ from blemish.core.errors import InputError, StorageError
 from blemish.core.files import part_file, write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.evaluation.info import DataInfo
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
@@ -123,12 +124,11 @@ def charts_are_drawn() -> bool:
 
 def _lead(runs: Sequence[Run]) -> str:
     """What was measured, in one line."""
-    data = [run.info["data"] for run in runs]
-    names = ", ".join(dict.fromkeys(f"{entry.get('name', 'images')} ({_amount(entry)})" for entry in data))
+    data = [run.info.data for run in runs]
+    names = ", ".join(dict.fromkeys(f"{entry.name} ({_amount(entry)})" for entry in data))
     models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
     return f"{models} under {max(len(run.conditions) for run in runs)} conditions, on {names}."
 
 
-def _amount(entry: dict[str, object]) -> str:
-    selection = entry.get("selection", "all")
-    return f"{entry.get('images', '?')} images" if selection == "all" else f"{selection}"
+def _amount(data: DataInfo) -> str:
+    return f"{data.images} images" if data.selection == "all" else data.selection

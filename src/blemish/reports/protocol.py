@@ -61,10 +61,10 @@ def _versions(found: Mapping[str, Any]) -> str:
 
 def _entries(reading: Reading) -> dict[str, str]:
     run = reading.run
-    conditions = run.info["benchmark"]["conditions"]
-    found = {"benchmark.number of conditions": str(len(conditions))}
+    entries = run.info.as_dict()
+    found = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
     for part in _PARTS:
-        found |= _flat(run.info.get(part, {}), part)
+        found |= _flat(entries[part], part)
     # The one that its numbers are relative to, which need not be the benchmark's own.
     found["benchmark.baseline"] = reading.scores.baseline or "none"
     found["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
@@ -124,7 +124,7 @@ def _own_warnings(reading: Reading) -> list[str]:
     if open_ones:
         named = ", ".join(open_ones[:6]) + (f" and {len(open_ones) - 6} more" if len(open_ones) > 6 else "")
         found.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
-    kind = run.info["protocol"].get("frost")
+    kind = run.info.protocol.frost
     if kind not in (None, "reference"):
         found.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")
     return found

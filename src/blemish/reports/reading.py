@@ -66,8 +66,7 @@ class Reading:
     @property
     def title(self) -> str:
         """What the benchmark is called."""
-        benchmark = self.run.info["benchmark"]
-        return str(benchmark.get("title") or benchmark["name"])
+        return self.run.info.benchmark.title or self.run.info.benchmark.name
 
     @property
     def series(self) -> str:
@@ -77,9 +76,9 @@ class Reading:
     @cached_property
     def seen(self) -> tuple[str, ...]:
         """The corruptions of the benchmark that the model was trained on."""
-        training = self.run.info["model"].get("training") or {}
+        training = self.run.info.model.training
         tested = {name for condition in self.run.conditions for name in condition.names()}
-        return tuple(str(name) for name in training.get("corruptions") or () if tested & catalog.kin(str(name)))
+        return tuple(name for name in (training.corruptions if training else ()) if tested & catalog.kin(name))
 
     @cached_property
     def groups(self) -> dict[str, list[Condition]]:
@@ -171,7 +170,7 @@ def read_all(
     """The scores of several runs beside each other."""
     check_level(level)
     for run in runs:
-        if (metric := run.info["benchmark"].get("metric")) not in TITLES:
+        if (metric := run.info.benchmark.metric) not in TITLES:
             raise InputError(f"{run.folder}: its benchmark's metric is {metric!r}; expected one of {', '.join(TITLES)}")
     return [
         Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from blemish.core.csv_files import csv_text
@@ -26,7 +27,7 @@ def scores_json(readings: Sequence[Reading]) -> str:
     for reading, unlike in zip(readings, differences(readings), strict=True):
         run = reading.run
         entry = {"made_with": MADE_WITH, **reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
-        entry |= {part: run.info.get(part) for part in ("protocol", "data")}
+        entry |= {"protocol": asdict(run.info.protocol), "data": asdict(run.info.data)}
         entry["protocol_differences"] = unlike
         if any(row["trained_on"] for row in entry["rows"]):
             entry[_MARK] = FOOTNOTE

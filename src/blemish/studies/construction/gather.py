@@ -90,7 +90,7 @@ def _shared(runs: Sequence[Run], *, natural: bool = False) -> list[Condition]:
     first = runs[0]
     for run in runs[1:]:
         for part in ("protocol", "data"):
-            if run.info[part] != first.info[part]:
+            if getattr(run.info, part) != getattr(first.info, part):
                 raise InputError(f"{run.folder} and {first.folder} differ in {part}; expected runs of one protocol")
         if run.conditions != first.conditions:
             raise InputError(f"{run.folder} and {first.folder} have other conditions; expected the same")
