@@ -47,7 +47,13 @@ MODEL = {
     },
     "mscr": [value(-0.25), value(0.0)],  # (0.6 − 0.8) / 0.8, and no loss
 }
-MSCR = {"epsilon": 0.25, "models": {"forest": MODEL}, "trained": [SCORE]}
+MSCR = {
+    "epsilon": 0.25,
+    "radius": "as asked",
+    "settings": {"k": 10, "runs": 1, "norm": "linf", "seed": -3, "clip": False},
+    "models": {"forest": MODEL},
+    "trained": [SCORE],
+}
 SEPARATION = separation([[0.0, 0.0], [1.0, 0.0], [0.25, 0.5]], ["a", "a", "b"]).record()
 
 

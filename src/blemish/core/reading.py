@@ -157,12 +157,10 @@ def parse_json(text: str | bytes, *, nan: bool = False) -> Any:
     """What a JSON text says; `ValueError` for anything that is wrong with it.
 
     Whole numbers beyond 64 bits and numbers that are infinite are refused: Python cannot convert or print some of
-    them. So is NaN, which JSON does not know, unless it is allowed.
+    them. So is NaN, which JSON does not know; with ``nan`` it is read as null.
     """
     try:
-        return json.loads(
-            text, parse_int=_whole, parse_float=_finite, parse_constant=_not_a_number if nan else _no_number
-        )
+        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_null if nan else _no_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -184,8 +182,8 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} in place of a number")
 
 
-def _not_a_number(word: str) -> float:
-    return float("nan") if word == "NaN" else _no_number(word)
+def _null(word: str) -> float | None:
+    return None if word == "NaN" else _no_number(word)
 
 
 def read_toml(path: Name) -> dict[str, Any]:

@@ -35,7 +35,6 @@ from blemish.studies.construction.substitution import (
     group_by_std,
     possible_substitutions,
     representation_std,
-    substitute,
     unbalanced,
 )
 from blemish.studies.construction.tables import AccuracyTable
@@ -256,17 +255,15 @@ class TestSubstitution:
     def test_seeded_and_running_out(self) -> None:
         categories = made(3, 2)
         start = ("c0.0", "c0.1", "c1.0", "c1.1")
-        once = substitute(start, categories, seed=4)
-        assert once == substitute(start, categories, seed=4)
-        assert once is not None
+        [once] = unbalanced([start], categories, times=1, seed=4)
+        assert [once] == unbalanced([start], categories, times=2, seed=4)
         assert Counter(categories.labels(once)) == {"k0": 3, "k1": 1}
-        assert substitute(start, categories, times=2) is None
         with pytest.raises(InputError, match="holds a corruption twice"):
             representation_std(["c0.0", "c0.0"], categories)
         with pytest.raises(InputError, match="is in no category"):
             representation_std(["fog"], categories)
         with pytest.raises(InputError, match="0 substitutions"):
-            substitute(start, categories, times=0)
+            unbalanced([start], categories, times=0)
 
 
 class TestLeastOverlapping:

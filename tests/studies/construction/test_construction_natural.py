@@ -99,10 +99,10 @@ def test_groups_are_compared_on_the_same_models() -> None:
         correlate_with_natural(group, natural, names=["x", "y"]).correlations.mean()
         for group in (synthetic[:, 2:], synthetic[:, :2])
     ]
-    assert found.difference == pytest.approx(means[1] - means[0], abs=1e-5)
-    assert found.low < found.difference < found.high
+    assert found.value == pytest.approx(means[1] - means[0], abs=1e-5)
+    assert found.low < found.value < found.high
     same = compare_groups(synthetic, synthetic, natural, resamples=50)
-    assert (same.difference, same.low, same.high) == (0, 0, 0)
+    assert (same.value, same.low, same.high) == (0, 0, 0)
 
 
 def test_bad_input() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from blemish.core.errors import InputError
 from blemish.studies.construction.compare import compare_matrices
 from blemish.studies.construction.matrices import OverlapMatrix
-from blemish.studies.construction.overlap import overlap_intervals, overlap_matrix, overlap_score, robustness_scores
+from blemish.studies.construction.overlap import overlap_intervals, overlap_matrix, robustness_scores
 from blemish.studies.construction.tables import AccuracyTable
 
 
@@ -22,7 +22,7 @@ def test_the_score_by_hand() -> None:
     """Robustness: standard (.5, .4), fog (.9, .5), snow (.6, .8). So ½ (.1/.4 for snow + .1/.4 for fog) = .25."""
     made = table(standard=(0.8, 0.4, 0.32), fog=(0.8, 0.72, 0.4), snow=(0.5, 0.3, 0.4))
     assert robustness_scores(made).round(12).tolist() == [[1, 0.5, 0.4], [1, 0.9, 0.5], [1, 0.6, 0.8]]
-    assert overlap_score(made, "fog", "snow") == pytest.approx(0.25)
+    assert overlap_matrix(made).score("fog", "snow") == pytest.approx(0.25)
     found = overlap_matrix(made)
     assert np.diag(found.scores).tolist() == [1, 1]
     assert found.scores[0, 1] == found.scores[1, 0]
@@ -30,13 +30,13 @@ def test_the_score_by_hand() -> None:
 
 def test_harm_counts_as_no_overlap() -> None:
     made = table(standard=(0.8, 0.4, 0.4), fog=(0.8, 0.7, 0.2), snow=(0.8, 0.3, 0.7))
-    assert overlap_score(made, "fog", "snow") == 0
+    assert overlap_matrix(made).score("fog", "snow") == 0
 
 
 def test_one_good_direction_outweighs_a_small_harm() -> None:
     """½ (−.1/.3 + .2/.3) = 1/6: the maximum with zero is taken of the mean, not of each ratio."""
     made = table(standard=(1, 0.4, 0.4), fog=(1, 0.7, 0.3), snow=(1, 0.6, 0.7))
-    assert overlap_score(made, "fog", "snow") == pytest.approx(1 / 6)
+    assert overlap_matrix(made).score("fog", "snow") == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize("own", [0.4, 0.404, 0.3])
@@ -49,7 +49,7 @@ def test_no_gain_on_the_own_corruption_is_undefined(own: float) -> None:
     assert "training on fog" in reason
     assert "at least 0.01" in reason
     with pytest.raises(InputError, match="is undefined: training on fog"):
-        overlap_score(made, "fog", "snow")
+        overlap_matrix(made).score("fog", "snow")
 
 
 def test_a_corruption_that_is_undefined_twice_keeps_a_reason_for_each_pair() -> None:
@@ -98,7 +98,7 @@ class TestIntervals:
         for _ in range(2000):
             picks = draw.integers(0, correct.shape[2], correct.shape[2])
             again = AccuracyTable(self.models, self.settings, correct[:, :, picks].mean(axis=2))
-            loop.append(overlap_score(again, "fog", "snow"))
+            loop.append(overlap_matrix(again).score("fog", "snow"))
         low, high = np.quantile(loop, [0.025, 0.975])
         # Two independent bootstraps: their ends differ by the noise of 300 draws, a fraction of the interval's width.
         assert found.low[0, 1] == pytest.approx(low, abs=0.2 * (high - low))

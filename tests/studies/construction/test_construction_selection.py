@@ -234,7 +234,7 @@ def test_one_of_each_colour_against_all_choices(family: tuple[list[list[int]], n
     found = lightest_choice(colours, weights, start, improve=improve, steps=10**6)
     assert found.proven
     assert found.weight == pytest.approx(min(sums), abs=1e-9)
-    assert found.weight == weight(found.members, weights)
+    assert found.weight == weight(found.clique, weights)
     assert found.bound == found.weight
     stopped = lightest_choice(colours, weights, start, improve=improve, steps=few)
     assert stopped.bound <= min(sums) + 1e-9

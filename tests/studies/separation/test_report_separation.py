@@ -20,7 +20,7 @@ from blemish.studies.separation.exact import separation
 from blemish.studies.separation.files import find_separation
 from blemish.studies.separation.section import separation_sections
 from report_runs import HOSTILE
-from separation_records import MODEL, MSCR, SCORE, SEPARATION, Words, changed, write
+from separation_records import MODEL, MSCR, SCORE, SEPARATION, Words, write
 from synthetic_runs import write_run
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -80,7 +80,7 @@ class TestContent:
         write(run.folder, "mscr.json", MSCR)
         texts = page(run).sections["mscr"]
         assert texts[0] == "Minimal-separation robustness (MSCR)"
-        assert "ε = 0.25, L∞, k = 10, 1 run, not clipped, seed -3." in texts
+        assert "ε = 0.25 (as asked), L∞, k = 10, 1 run, not clipped, seed -3." in texts
         assert any("tests with 20 % of the points and trains with the others, shared draws." in text for text in texts)
         start = texts.index("ε_train") + 1
         assert texts[start : start + 4] == [
@@ -128,11 +128,9 @@ def test_hostile_names_are_text(run: Run) -> None:
     points = [[0.0], [0.0], [2.0], [5.0]]
     found = separation(points, [HOSTILE, f"{HOSTILE}2", HOSTILE, "\udcff"]).record()
     write(run.folder, "separation.json", {"data": HOSTILE, **found})
-    models = {HOSTILE: changed(MODEL, "protocol/draws", HOSTILE)}
+    texts = {"data": HOSTILE, "radius": HOSTILE}
     write(
-        run.folder,
-        "mscr.json",
-        {**MSCR, "data": HOSTILE, "radius": HOSTILE, "models": models, "trained": [{**SCORE, "model": HOSTILE}]},
+        run.folder, "mscr.json", {**MSCR, **texts, "models": {HOSTILE: MODEL}, "trained": [{**SCORE, "model": HOSTILE}]}
     )
     text = report_page([run], replicates=2, extra=[separation_sections([run])])
     parsed = Words(text)
@@ -175,7 +173,7 @@ class TestCommands:
         (run.folder.parent / "mscr.json").write_text("{}")
         code, _, err = invoke("report", run.folder, "-o", tmp_path / "page.html")
         assert code == 2
-        assert "mscr.json: no epsilon in it; expected what blemish mscr writes" in err
+        assert "mscr.json: not what blemish mscr writes (no epsilon in it)" in err
         assert not (tmp_path / "page.html").exists()
 
     @pytest.mark.parametrize("command", [["separation"], ["mscr", "-m", "1nn"]])

@@ -15,6 +15,7 @@ from blemish.core.files import write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.reading import read_json
 from blemish.core.rng import check_seed
+from blemish.core.typed import read_typed
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.tables import CLEAN, AccuracyTable, check_names
 
@@ -50,17 +51,17 @@ class Categories:
             if not corruptions:
                 raise InputError(f"category {name} is empty; expected at least one corruption")
         check_names(list(self.corruptions), "corruption")
-        object.__setattr__(self, "members", {name: tuple(found) for name, found in self.members.items()})
+        object.__setattr__(self, "members", {name: tuple(names) for name, names in self.members.items()})
 
     @property
     def corruptions(self) -> tuple[str, ...]:
         """All corruptions, category after category."""
-        return tuple(corruption for found in self.members.values() for corruption in found)
+        return tuple(corruption for names in self.members.values() for corruption in names)
 
     def of(self, corruption: str) -> str:
         """The category of a corruption."""
-        for name, found in self.members.items():
-            if corruption in found:
+        for name, corruptions in self.members.items():
+            if corruption in corruptions:
                 return name
         raise InputError(f"{corruption!r} is in no category; expected one of {', '.join(self.corruptions)}")
 
@@ -144,12 +145,10 @@ def _cluster(matrix: OverlapMatrix, number: int, restarts: int, seed: int) -> Ca
     cluster = optional_import("sklearn.cluster")
     seed = check_seed(seed, least=0, most=2**32 - 1)  # all that it takes
     fitted = cluster.KMeans(n_clusters=number, n_init=restarts, max_iter=1000, random_state=seed).fit(matrix.scores)
-    order = list(dict.fromkeys(int(label) for label in fitted.labels_))
-    found: dict[str, tuple[str, ...]] = {}
-    for place, label in enumerate(order, start=1):
-        members = [name for name, other in zip(matrix.names, fitted.labels_, strict=True) if other == label]
-        found[f"category {place}"] = tuple(members)
-    return Categories(found)
+    members: dict[int, list[str]] = {}  # in the order of their first corruptions
+    for name, label in zip(matrix.names, fitted.labels_, strict=True):
+        members.setdefault(label, []).append(name)
+    return Categories({f"category {number}": tuple(names) for number, names in enumerate(members.values(), start=1)})
 
 
 def check_categories(table: AccuracyTable, categories: Categories, *, clean: str = CLEAN) -> CategoryCheck:
@@ -166,18 +165,15 @@ def check_categories(table: AccuracyTable, categories: Categories, *, clean: str
 
 def write_categories(categories: Categories, path: Path) -> None:
     """Write categories as JSON: a list of corruptions for every category."""
-    content = {name: list(found) for name, found in categories.members.items()}
+    content = {name: list(names) for name, names in categories.members.items()}
     write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def read_categories(path: Path) -> Categories:
     """Categories from JSON: an object with a list of corruptions for every category."""
     content = read_json(path)
-    if not isinstance(content, dict) or not all(
-        isinstance(found, list) and all(isinstance(name, str) for name in found) for found in content.values()
-    ):
-        raise InputError(f'{path}: expected JSON such as {{"blurs": ["motion_blur", "zoom_blur"], "noises": [...]}}')
     try:
-        return Categories({name: tuple(found) for name, found in content.items()})
+        return Categories(read_typed(dict[str, tuple[str, ...]], content))
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        example = '{"blurs": ["motion_blur", "zoom_blur"], "noises": [...]}'
+        raise InputError(f"{path}: {error} (expected JSON such as {example})") from error

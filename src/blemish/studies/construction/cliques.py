@@ -177,9 +177,9 @@ def largest_cliques(graph: Graph, *, limit: int, steps: int = DEFAULT_STEPS) -> 
     listing, proof = _Budget(steps), _Budget(steps)
     found = []
     for part in graph.separate_parts():
-        inner, names = graph.within(part)
+        names = list(members(part))
         try:
-            cliques, complete = _largest_of_part(inner, limit, listing, proof)
+            cliques, complete = _largest_of_part(graph.renumbered(names), limit, listing, proof)
         except _OutOfStepsError:
             raise InputError(
                 f"the search for the largest subset was stopped after {steps:,} steps without a proof that none is "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,31 +62,26 @@ def compare_matrices(
     if len(names) < 3:
         raise InputError(f"the matrices share {len(names)} corruptions; expected at least three")
     one, other = first.only(names), second.only(names)
-    found = [
-        Disagreement(key, float(a), float(b))
-        for key in one.pairs()
-        for a, b in [(_value(one, key), _value(other, key))]
-        if not (np.isnan(a) or np.isnan(b))
-    ]
-    if len(found) < 3:
-        raise InputError(f"the matrices share {len(found)} defined scores; expected at least three")
-    values = np.array([[item.first, item.second] for item in found])
+    upper = np.triu_indices(len(names), 1)
+    scores = np.column_stack([one.scores[upper], other.scores[upper]])
+    defined = np.flatnonzero(~np.isnan(scores).any(axis=1))
+    values = scores[defined]
+    if len(values) < 3:
+        raise InputError(f"the matrices share {len(values)} defined scores; expected at least three")
+    pairs = one.pairs()
+    differences = [Disagreement(pairs[k], *scores[k].tolist()) for k in defined]
     selections = (
         () if threshold is None else tuple(select_non_overlapping(m, threshold=threshold) for m in (one, other))
     )
     return Agreement(
         names=tuple(names),
-        pairs=len(found),
+        pairs=len(values),
         pearson=_correlation(values),
         spearman=_correlation(np.column_stack([_ranks(column) for column in values.T])),
         mean_difference=float((values[:, 1] - values[:, 0]).mean()),
-        largest=tuple(sorted(found, key=lambda item: (-abs(item.difference), item.pair))[:largest]),
+        largest=tuple(sorted(differences, key=lambda item: (-abs(item.difference), item.pair))[:largest]),
         selections=selections,
     )
-
-
-def _value(matrix: OverlapMatrix, key: tuple[str, str]) -> float:
-    return float(matrix.scores[matrix.index(key[0]), matrix.index(key[1])])
 
 
 def _correlation(values: np.ndarray) -> float:
@@ -96,9 +90,7 @@ def _correlation(values: np.ndarray) -> float:
     return float(np.corrcoef(values.T)[0, 1])
 
 
-def _ranks(values: Sequence[float] | np.ndarray) -> np.ndarray:
+def _ranks(values: np.ndarray) -> np.ndarray:
     """Ranks from 1, equal values sharing the mean of theirs."""
-    array = np.asarray(values, dtype=np.float64)
-    _, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[inverse])
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])

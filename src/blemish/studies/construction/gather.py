@@ -37,18 +37,16 @@ def gather_correct(runs: Sequence[Run]) -> Correct:
         raise InputError(
             f"{', '.join(twice)} at several severities; expected one condition per corruption to compare image by image"
         )
-    images: NDArray[np.str_] | None = None
+    if not conditions:
+        raise InputError(f"{runs[0].folder}: no conditions to compare image by image; expected at least one")
+    images = runs[0].records(conditions[0]).images
     rows = []
     for run in runs:
-        row = []
-        for condition in conditions:
-            records = run.records(condition)
-            if images is None:
-                images = records.images
+        measured = {condition: run.records(condition) for condition in conditions}
+        for condition, records in measured.items():
             if not np.array_equal(records.images, images):
                 raise InputError(f"{run.folder}: {condition} has other images than {runs[0].folder}; expected the same")
-            row.append(records.correct)
-        rows.append(row)
+        rows.append([records.correct for records in measured.values()])
     return Correct(np.array(rows), _models(runs), tuple(names))
 
 
@@ -65,14 +63,17 @@ def gather_accuracies(runs: Sequence[Run]) -> AccuracyTable:
     Natural sets are columns too, each beside one of the clean images of its classes.
     """
     conditions = _shared(runs, natural=True)
-    groups = list(dict.fromkeys(condition.group for condition in conditions))
-    values = [[_mean_accuracy(run, conditions, group) for group in groups] for run in runs]
-    return AccuracyTable(_models(runs), tuple(groups), np.array(values))
-
-
-def _mean_accuracy(run: Run, conditions: Sequence[Condition], group: str) -> float:
-    members = [condition for condition in conditions if condition.group == group]
-    return float(np.mean([run.records(condition).correct.mean() for condition in members]))
+    groups = tuple(dict.fromkeys(condition.group for condition in conditions))
+    values = np.array(
+        [
+            [
+                np.mean([run.correct(condition).mean() for condition in conditions if condition.group == g])
+                for g in groups
+            ]
+            for run in runs
+        ]
+    )
+    return AccuracyTable(_models(runs), groups, values)
 
 
 def _models(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ class Graph:
         return len(self.joined)
 
     def renumbered(self, order: Sequence[int]) -> Graph:
-        """The same graph with vertex ``order[i]`` called i."""
-        place = {v: i for i, v in enumerate(order)}
-        return Graph([sum(1 << place[u] for u in members(self.joined[v])) for v in order])
+        """The graph of some or all vertices, with vertex ``order[i]`` called i."""
+        number = {v: i for i, v in enumerate(order)}
+        return Graph([sum(1 << number[u] for u in members(self.joined[v]) if u in number) for v in order])
 
     def by_degree(self) -> list[int]:
         """Vertices so that the last has the fewest neighbours, the one before the fewest among the others, …"""
@@ -58,9 +58,3 @@ class Graph:
             parts.append(part)
             left &= ~part
         return parts
-
-    def within(self, part: int) -> tuple[Graph, list[int]]:
-        """The graph of a subset of the vertices, and their old numbers."""
-        kept = list(members(part))
-        place = {v: i for i, v in enumerate(kept)}
-        return Graph([sum(1 << place[u] for u in members(self.joined[v] & part)) for v in kept]), kept

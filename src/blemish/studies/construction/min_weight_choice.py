@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Choice", "lightest_choice"]
+__all__ = ["Lightest", "lightest_choice"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,10 +29,10 @@ _ROUNDS, _GAIN = 2, 0.05
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A vertex of each colour, its weight, and a weight that none falls below; equal, but for rounding, if proven."""
+class Lightest:
+    """Vertices, their weight, and a weight that none falls below; equal, but for rounding, if proven."""
 
-    members: list[int]
+    clique: list[int]
     weight: float
     bound: float
     proven: bool
@@ -45,7 +45,7 @@ def lightest_choice(
     *,
     improve: Callable[[list[int]], tuple[list[int], float]],
     steps: int,
-) -> Choice:
+) -> Lightest:
     """The lightest choice of one vertex per colour; pairs of infinite weight never stand together.
 
     ``best`` is a choice to begin with, and ``improve`` makes one lighter where it can. A step treats one colour once.
@@ -61,7 +61,7 @@ def lightest_choice(
     search.explore(start, 0.0, first=True)
     proven = search.open == np.inf
     bound = search.least if proven else min(search.least, search.open)
-    return Choice(sorted(search.best), search.least, bound, proven)
+    return Lightest(sorted(search.best), search.least, bound, proven)
 
 
 @dataclass

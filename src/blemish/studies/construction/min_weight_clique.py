@@ -9,15 +9,14 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blemish.studies.construction.graphs import Graph, members
-from blemish.studies.construction.min_weight_choice import lightest_choice
+from blemish.studies.construction.min_weight_choice import Lightest, lightest_choice
 
-__all__ = ["Lightest", "few_colours", "lightest_clique", "weight"]
+__all__ = ["few_colours", "lightest_clique", "weight"]
 
 Floats = NDArray[np.float64]
 
@@ -36,16 +35,6 @@ def weight(clique: Sequence[int], weights: Floats) -> float:
     return float(sum(weights[i, j] for i, j in itertools.combinations(sorted(clique), 2)))
 
 
-@dataclass(frozen=True)
-class Lightest:
-    """A clique, its weight, a weight that none can fall below, and whether the two were proven equal."""
-
-    clique: list[int]
-    weight: float
-    bound: float
-    proven: bool
-
-
 def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int]], *, steps: int) -> Lightest:
     """The lightest clique of as many vertices as those in ``starts``.
 
@@ -62,8 +51,7 @@ def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int
     colours = few_colours(graph, search.size)
     if len(colours) == search.size:
         parts = [list(members(colour)) for colour in colours]
-        found = lightest_choice(parts, search.weights, search.best, improve=search.improved, steps=_VISITS * steps)
-        return Lightest(found.members, found.weight, found.bound, found.proven)
+        return lightest_choice(parts, search.weights, search.best, improve=search.improve, steps=_VISITS * steps)
     search.run()
     proven = search.left >= 0
     return Lightest(sorted(search.best), search.least, search.least if proven else search.bound, proven)
@@ -90,11 +78,11 @@ def few_colours(graph: Graph, enough: int) -> list[int]:
 def _coloured(graph: Graph, order: Sequence[int]) -> list[int]:
     colours: list[int] = []
     for v in order:
-        place = next((i for i, colour in enumerate(colours) if not colour & graph.joined[v]), None)
-        if place is None:
+        number = next((i for i, colour in enumerate(colours) if not colour & graph.joined[v]), None)
+        if number is None:
             colours.append(1 << v)
         else:
-            colours[place] |= 1 << v
+            colours[number] |= 1 << v
     return colours
 
 
@@ -106,8 +94,8 @@ class _Search:
         self.best: list[int] = []
         self.least = self.bound = np.inf
 
-    def improve(self, start: Sequence[int]) -> None:
-        """Swap single vertices for as long as that makes the clique lighter."""
+    def improve(self, start: Sequence[int]) -> tuple[list[int], float]:
+        """Swap single vertices for as long as that makes the clique lighter; the lightest clique known afterwards."""
         clique = list(start)
         while True:
             to_members, apart = self.finite[clique], self.apart[clique]
@@ -116,17 +104,13 @@ class _Search:
             change = sums - to_members - sums[clique][:, None]
             change[apart.sum(axis=0) > apart] = np.inf
             change[:, clique] = np.inf
-            place, v = np.unravel_index(int(np.argmin(change)), change.shape)
-            if not change[place, v] < -_CLOSE:
+            member, v = np.unravel_index(int(np.argmin(change)), change.shape)
+            if not change[member, v] < -_CLOSE:
                 break
-            clique[place] = int(v)
+            clique[member] = int(v)
         total = weight(clique, self.weights)
         if total < self.least:
             self.best, self.least = clique, total
-
-    def improved(self, start: Sequence[int]) -> tuple[list[int], float]:
-        """The lightest clique known after one more start."""
-        self.improve(start)
         return self.best, self.least
 
     def run(self) -> None:

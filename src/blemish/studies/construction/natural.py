@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.core.rng import check_seed
-from blemish.core.statistics import check_level
+from blemish.core.statistics import Estimate, check_level
 from blemish.studies.construction.tables import CLEAN, AccuracyTable
 
 __all__ = [
     "GroupCorrelation",
-    "GroupDifference",
     "NaturalCorrelation",
     "compare_groups",
     "correlate_with_natural",
@@ -120,15 +119,6 @@ def correlate_with_natural(
     return NaturalCorrelation(tuple(names), correlations, p_values, low, high, group, models, level)
 
 
-@dataclass(frozen=True)
-class GroupDifference:
-    """How much higher a group's mean correlation is than another's, averaged over the natural sets."""
-
-    difference: float
-    low: float
-    high: float
-
-
 def compare_groups(
     first: Floats,
     second: Floats,
@@ -138,7 +128,7 @@ def compare_groups(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-) -> GroupDifference:
+) -> Estimate:
     """The second group's mean correlation less the first's, with an interval that compares both on the same models.
 
     All arguments are as in `correlate_with_natural`. Groups share models, so that a difference between them is known
@@ -154,7 +144,7 @@ def compare_groups(
     if len(known) < (1 - _MOST_MISSING) * resamples:
         raise InputError("in too many resamples a score is constant; expected more models")
     low, high = _quantiles(known, ((1 - level) / 2, (1 + level) / 2))
-    return GroupDifference(float(differences[0]), float(low), float(high))
+    return Estimate(float(differences[0]), float(low), float(high))
 
 
 def _drawn(models: int, resamples: int, seed: int) -> Floats:

@@ -23,7 +23,6 @@ __all__ = [
     "OverlapIntervals",
     "overlap_intervals",
     "overlap_matrix",
-    "overlap_score",
     "robustness_scores",
 ]
 
@@ -47,17 +46,6 @@ def robustness_scores(table: AccuracyTable, *, clean: str = CLEAN) -> Floats:
     return np.asarray(table.values / accuracies)
 
 
-def overlap_score(
-    table: AccuracyTable, first: str, second: str, *, clean: str = CLEAN, least_gain: float = LEAST_GAIN
-) -> float:
-    """The overlapping score of two corruptions; an error with the reason where it is undefined.
-
-    O = max{0, ½ (ΔR_c2^m1 / ΔR_c2^m2 + ΔR_c1^m2 / ΔR_c1^m1)} where ΔR is the robustness score
-    less the standard model's.
-    """
-    return overlap_matrix(table, corruptions=[first, second], clean=clean, least_gain=least_gain).score(first, second)
-
-
 def overlap_matrix(
     table: AccuracyTable,
     *,
@@ -67,11 +55,13 @@ def overlap_matrix(
 ) -> OverlapMatrix:
     """The overlapping scores of all pairs of corruptions.
 
-    The table needs the columns ``clean`` and one per corruption, and the rows ``standard`` and one per corruption;
-    other rows do not matter. A score is undefined where training on a corruption hardly helped against itself.
+    O = max{0, ½ (ΔR_c2^m1 / ΔR_c2^m2 + ΔR_c1^m2 / ΔR_c1^m1)} where ΔR is the robustness score less the standard
+    model's. The table needs the columns ``clean`` and one per corruption, and the rows ``standard`` and one per
+    corruption; other rows do not matter. A score is undefined where training on a corruption hardly helped against itself.
     """
     names = _names(table, corruptions, clean)
-    _check_least_gain(least_gain)
+    if not 0 < least_gain < 1:
+        raise InputError(f"a least gain of {least_gain:g}; expected a number between 0 and 1")
     part = table.only(models=[STANDARD, *names], settings=[clean, *names])
     robustness = robustness_scores(part, clean=clean)[:, 1:]
     scores, gains = _scores(robustness, least_gain)
@@ -101,11 +91,6 @@ def _names(table: AccuracyTable, corruptions: Sequence[str] | None, clean: str) 
             "corruption, named like its column (or name the corruptions to compare)"
         )
     return names
-
-
-def _check_least_gain(least_gain: float) -> None:
-    if not 0 < least_gain < 1:
-        raise InputError(f"a least gain of {least_gain:g}; expected a number between 0 and 1")
 
 
 def _scores(robustness: Floats, least_gain: float) -> tuple[Floats, Floats]:
@@ -167,9 +152,10 @@ def overlap_intervals(
         scores, _ = _scores(robustness, least_gain)
     scores[~np.isfinite(scores)] = np.nan
     missing = np.isnan(scores).mean(axis=0)
-    tail = (1 - level) / 2
-    scores[:, missing > 1 - level] = np.nan
-    low, high = _percentiles(scores, tail)
+    low, high = np.full((2, *missing.shape), np.nan)
+    known, tail = missing <= 1 - level, (1 - level) / 2
+    if known.any():
+        low[known], high[known] = np.nanquantile(scores[:, known], [tail, 1 - tail], axis=0)
     return OverlapIntervals(matrix, low, high, missing, level)
 
 
@@ -180,12 +166,3 @@ def _check_correct(correct: NDArray[np.bool_], models: Sequence[str], settings: 
         raise InputError(
             f"correctness of shape {correct.shape}; expected {len(models)} models × {len(settings)} settings × images"
         )
-
-
-def _percentiles(scores: Floats, tail: float) -> tuple[Floats, Floats]:
-    """The two percentiles over resamples, NaN where all are."""
-    known = ~np.isnan(scores).all(axis=0)
-    low, high = np.full(scores.shape[1:], np.nan), np.full(scores.shape[1:], np.nan)
-    if known.any():
-        low[known], high[known] = np.nanquantile(scores[:, known], [tail, 1 - tail], axis=0)
-    return low, high

@@ -51,19 +51,19 @@ class SeverityRange:
     measured: Mapping[float, float]
 
 
-def isotonic(values: Sequence[float], weights: Sequence[float] | None = None) -> NDArray[np.float64]:
+def isotonic(values: Sequence[float]) -> NDArray[np.float64]:
     """The non-increasing sequence nearest to the values in squares: neighbours out of order share their mean.
 
     >>> isotonic([0.9, 0.5, 0.7, 0.2]).round(2).tolist()
     [0.9, 0.6, 0.6, 0.2]
     """
-    blocks: list[tuple[float, float, int]] = []
-    for value, weight in zip(values, weights or [1.0] * len(values), strict=True):
-        blocks.append((float(value), float(weight), 1))
+    blocks: list[tuple[float, int]] = []
+    for value in values:
+        blocks.append((float(value), 1))
         while len(blocks) > 1 and blocks[-2][0] < blocks[-1][0]:
-            (a, u, m), (b, v, n) = blocks[-2:]
-            blocks[-2:] = [((a * u + b * v) / (u + v), u + v, m + n)]
-    return np.repeat([block[0] for block in blocks], [block[2] for block in blocks])
+            (a, m), (b, n) = blocks[-2:]
+            blocks[-2:] = [((a * m + b * n) / (m + n), m + n)]
+    return np.repeat([value for value, _ in blocks], [count for _, count in blocks])
 
 
 def crossing(severities: Sequence[float], robustness: Sequence[float], target: float) -> float:

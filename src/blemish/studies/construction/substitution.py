@@ -12,7 +12,7 @@ from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.studies.construction.categories import Categories
 
-__all__ = ["StdGroup", "group_by_std", "possible_substitutions", "representation_std", "substitute", "unbalanced"]
+__all__ = ["StdGroup", "group_by_std", "possible_substitutions", "representation_std", "unbalanced"]
 
 
 def _counts(benchmark: Sequence[str], categories: Categories) -> Counter[str]:
@@ -51,31 +51,6 @@ def possible_substitutions(benchmark: Sequence[str], categories: Categories) -> 
     ]
 
 
-def substitute(
-    benchmark: Sequence[str], categories: Categories, *, times: int = 1, seed: int = 0
-) -> tuple[str, ...] | None:
-    """The benchmark after random substitutions, each drawn evenly from the possible ones; None where they run out."""
-    if times < 1:
-        raise InputError(f"{times} substitutions; expected at least 1")
-    draw = random.Random(check_seed(seed))
-    current = tuple(benchmark)
-    for _ in range(times):
-        current_or_none = _step(current, categories, draw)
-        if current_or_none is None:
-            return None
-        current = current_or_none
-    return current
-
-
-def _step(benchmark: tuple[str, ...], categories: Categories, draw: random.Random) -> tuple[str, ...] | None:
-    possible = possible_substitutions(benchmark, categories)
-    if not possible:
-        return None
-    removed, added = possible[draw.randrange(len(possible))]
-    rest = {corruption for corruption in benchmark if corruption != removed} | {added}
-    return tuple(corruption for corruption in categories.corruptions if corruption in rest)
-
-
 @dataclass(frozen=True)
 class StdGroup:
     """Different benchmarks with the same standard deviation of representatives."""
@@ -87,18 +62,22 @@ class StdGroup:
 def unbalanced(
     benchmarks: Sequence[Sequence[str]], categories: Categories, *, times: int = 5, seed: int = 0
 ) -> list[tuple[str, ...]]:
-    """Every benchmark after 1, 2, … ``times`` substitutions, as far as they are possible."""
+    """Every benchmark after 1, 2, … ``times`` random substitutions, each drawn evenly, as far as they are possible."""
     if times < 1:
         raise InputError(f"{times} substitutions; expected at least 1")
     draw = random.Random(check_seed(seed))
-    found: list[tuple[str, ...]] = []
+    results: list[tuple[str, ...]] = []
     for benchmark in benchmarks:
-        current: tuple[str, ...] | None = tuple(benchmark)
+        current = tuple(benchmark)
         for _ in range(times):
-            current = None if current is None else _step(current, categories, draw)
-            if current is not None:
-                found.append(current)
-    return found
+            possible = possible_substitutions(current, categories)
+            if not possible:
+                break
+            removed, added = possible[draw.randrange(len(possible))]
+            members = {*current, added} - {removed}
+            current = tuple(corruption for corruption in categories.corruptions if corruption in members)
+            results.append(current)
+    return results
 
 
 def group_by_std(benchmarks: Sequence[Sequence[str]], categories: Categories) -> list[StdGroup]:

@@ -10,13 +10,14 @@ import hashlib
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
+from blemish.core.typed import Between
 from blemish.ops.balls import Norm
 from blemish.studies.separation.goals import ClassPairs, Nearest
 from blemish.studies.separation.search import Progress, Search
@@ -30,14 +31,19 @@ _MOST_CLASSES = 4096
 _LARGEST = 1e15
 
 
+Label = str | bool | int | float
+"""The name or number of a class."""
+_Distance = Annotated[float, Between(0)]
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two points of different class: their positions, classes and distance."""
 
-    first: int
-    second: int
-    classes: tuple[Any, Any]
-    distance: float
+    first: Annotated[int, Between(0)]
+    second: Annotated[int, Between(0)]
+    classes: tuple[Label, Label]
+    distance: _Distance
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,9 @@ class Separation:
     """The smallest distances between classes, in units of the data; uint8 images count from 0 to 1."""
 
     norm: Norm
-    points: int
-    classes: list[Any]
-    distance: float
+    points: Annotated[int, Between(2)]
+    classes: list[Label]
+    distance: _Distance
     """2r: the smallest distance of two points of different class."""
     closest: list[Pair]
     """The closest pairs of all, closest first."""
@@ -55,9 +61,9 @@ class Separation:
     """The closest pair of each two classes; None where they were not asked for."""
     contradictions: list[Pair]
     """Equal points of different class, at most 1,000 of them."""
-    contradiction_count: int
+    contradiction_count: Annotated[int, Between(0)]
     duplicates_excluded: bool
-    scale: float
+    scale: Annotated[float, Between(1e-300)]
     """Distances were divided by this: 255 for uint8."""
 
     @property

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from blemish.core.statistics import MeanEstimate
 from blemish.evaluation.runs import Run
 from blemish.reports.page import ExtraSections, Section
 from blemish.reports.tables import Cell, Table, number
 from blemish.studies.separation.exact import Separation
-from blemish.studies.separation.files import Entry, Experiment, Settings, find_separation
+from blemish.studies.separation.experiment import Protocol
+from blemish.studies.separation.files import Entry, Experiment, Mean, Settings, find_separation
 
 __all__ = ["separation_sections"]
 
@@ -85,8 +84,7 @@ def _closest(found: Separation) -> Table:
 
 def _experiment(entry: Entry[Experiment]) -> dict[str, Any]:
     found = entry.result
-    origin = f" ({found.radius})" if found.radius else ""
-    texts = [f"ε = {found.epsilon:.6g}{origin}", *(_settings(found.settings) if found.settings else ())]
+    texts = [f"ε = {found.epsilon:.6g} ({found.radius})", *_settings(found.settings)]
     if entry.data is not None:
         texts.insert(0, entry.data)
     tables = [table for table in (_models(found), _trained(found)) if table is not None]
@@ -99,30 +97,29 @@ def _settings(settings: Settings) -> list[str]:
     return [_NORMS[settings.norm], f"k = {settings.k}", runs, clipped, f"seed {settings.seed}"]
 
 
-def _percent(estimate: MeanEstimate) -> Cell:
-    half = "" if math.isnan(estimate.half_width) else f" ± {number(100 * estimate.half_width, 3)}"
-    return Cell(number(100 * estimate.value, 3) + half)
+def _percent(mean: Mean) -> Cell:
+    half = "" if mean.half_width is None else f" ± {number(100 * mean.half_width, 3)}"
+    return Cell(number(100 * mean.mean, 3) + half)
 
 
 def _models(found: Experiment) -> Table | None:
     if not found.models:
         return None
-    first = next(iter(found.models.values()))
+    protocol = next(iter(found.models.values())).protocol
     rows = [
         (Cell(name), Cell(f"{eps:.6g}"), *map(_percent, values))
         for name, model in found.models.items()
-        for eps, *values in zip(model.eps_train, *model.accuracy.values(), model.mscr, strict=True)
+        for eps, *values in zip(protocol.eps_train, *model.accuracy.values(), model.mscr, strict=True)
     ]
-    tested = ["clean accuracy, %" if eps == 0 else f"accuracy at ε = {eps:.6g}, %" for eps in first.accuracy]
+    tested = ["clean accuracy, %" if eps == 0 else f"accuracy at ε = {eps:.6g}, %" for eps in protocol.eps_test]
     columns = ("model", "ε_train", *tested, "MSCR, %")
     title = "Models trained with noise of radius ε_train"
-    return Table(title, columns, tuple(rows), text_columns=2, notes=(f"{_INTERVALS} {_split(first.settings)}",))
+    return Table(title, columns, tuple(rows), text_columns=2, notes=(f"{_INTERVALS} {_split(protocol)}",))
 
 
-def _split(settings: Settings) -> str:
-    share = f"{100 * settings.test_share:g} % of the points" if settings.test_share else "a share of the points"
-    draws = f", {settings.draws} draws" if settings.draws else ""
-    return f"Each run tests with {share} and trains with the others{draws}."
+def _split(protocol: Protocol) -> str:
+    share = f"{100 * protocol.test_share:g} % of the points"
+    return f"Each run tests with {share} and trains with the others, {protocol.draws} draws."
 
 
 def _trained(found: Experiment) -> Table | None:
