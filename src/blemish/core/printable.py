@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 
-__all__ = ["as_text", "printable", "printable_lines"]
+__all__ = ["as_text", "first_few", "printable", "printable_lines"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -47,3 +48,12 @@ def as_text(name: str) -> str:
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def first_few(items: Sequence[str], count: int) -> str:
+    """The first of many names in one line, and how many there are beside.
+
+    >>> first_few(["fog", "snow", "frost"], 2)
+    'fog, snow and 1 more'
+    """
+    return ", ".join(items[:count]) + (f" and {len(items) - count} more" if len(items) > count else "")

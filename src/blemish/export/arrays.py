@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,20 @@ def corrupt_arrays(
     data = read_arrays(source, labels=labels)
     check_folder(target)
     outputs = [target / f"{corruption.name}.npy" for corruption in recipe.corruptions]
-    _check_apart([source, *([labels] if labels is not None else [])], [*outputs, target / LABELS])
+    files = [*outputs, target / LABELS]
+    sources = {Path(path).resolve() for path in (source, labels) if path is not None}
+    for file in files:
+        if file.resolve() in sources:
+            raise InputError(f"{file} is a source and would be overwritten; choose another destination")
     wanted = protocol(recipe, layout="array", shape=list(data.images.shape), images=_digest(data.images))
     if recipe.preset is None:
         wanted["preset"] = recipe.corruptions[0].table.preset(*data.images.shape[1:3])
-    check_manifest(target, wanted, [*outputs, target / LABELS])
+    check_manifest(target, wanted, files)
     with contextlib.ExitStack() as stack:
-        files = {path.name for path in (*outputs, target / LABELS)}
-        stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *files}))
+        own = {MANIFEST, JOURNAL, FAILURES_FILE, *(file.name for file in files)}
+        stack.enter_context(held_folder(target, names=own))
         # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, wanted, [*outputs, target / LABELS])
+        entries = check_manifest(target, wanted, files)
         journal = stack.enter_context(Journal(target))
         label_bytes = None if data.labels is None else _npy_bytes(np.tile(data.labels, len(recipe.severities)))
         if label_bytes is not None:
@@ -91,7 +96,8 @@ def corrupt_arrays(
             if not _is_there(output, journal, quick=quick)
         }
         _log.info("%s: %d of %d files of copies are missing", target, len(todo), len(outputs))
-        check = _unchanged(source, stamp, data)
+        # The copies of a mapped file that is changed in the meantime would be of two kinds.
+        check = partial(check_unchanged, source, stamp) if isinstance(data.images, np.memmap) else lambda: None
         outcome = _write(data, target, todo, recipe, workers, progress, check, journal)
         journal.sort()
         return outcome
@@ -100,19 +106,6 @@ def corrupt_arrays(
 def _is_there(path: Path, journal: Journal, *, quick: bool) -> bool:
     entry = journal.entry(path.name)
     return entry is not None and path.name in entry.copies and is_intact(path, entry.copies[path.name], quick=quick)
-
-
-def _unchanged(source: str | os.PathLike[str], stamp: str, data: ImageArray) -> Callable[[], None]:
-    """Refuses a mapped file that was changed in the meantime: its copies would be of two kinds."""
-    mapped = isinstance(data.images, np.memmap)
-    return lambda: check_unchanged(source, stamp) if mapped else None
-
-
-def _check_apart(sources: list[str | os.PathLike[str]], outputs: list[Path]) -> None:
-    for source in sources:
-        for output in outputs:
-            if output.resolve() == Path(source).resolve():
-                raise InputError(f"{output} is a source and would be overwritten; choose another destination")
 
 
 def _check_labels(path: Path, content: bytes, journal: Journal) -> None:
@@ -155,27 +148,21 @@ class _Chunk:
     rows: int
 
 
-@dataclass(frozen=True)
-class _ChunkWork:
-    """All copies of a chunk under one corruption, put in their places in the unfinished file."""
-
-    recipe: Recipe
-
-    def __call__(self, chunk: _Chunk) -> tuple[int, int]:
-        recipe, images = self.recipe, chunk.images
-        corruption = recipe.corruptions[chunk.corruption]
-        height, width = images.shape[1:3]
-        batch = torch.from_numpy(images.reshape(len(images), height, width, -1)).permute(0, 3, 1, 2).contiguous()
-        ids = torch.arange(chunk.start, chunk.start + len(images))
-        try:
-            with chunk.file.open("r+b") as file:
-                for block, severity in enumerate(recipe.severities):
-                    copies = corruption(batch, severity=severity, seed=recipe.seed, ids=ids, preset=recipe.preset)
-                    file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
-                    file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
-        except OSError as error:
-            raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from None
-        return chunk.corruption, len(images)
+def _write_chunk(recipe: Recipe, chunk: _Chunk) -> tuple[int, int]:
+    """Put all copies of a chunk under one corruption where they belong in the unfinished file."""
+    images, corruption = chunk.images, recipe.corruptions[chunk.corruption]
+    height, width = images.shape[1:3]
+    batch = torch.from_numpy(images.reshape(len(images), height, width, -1)).permute(0, 3, 1, 2).contiguous()
+    ids = torch.arange(chunk.start, chunk.start + len(images))
+    try:
+        with chunk.file.open("r+b") as file:
+            for block, severity in enumerate(recipe.severities):
+                copies = corruption(batch, severity=severity, seed=recipe.seed, ids=ids, preset=recipe.preset)
+                file.seek(chunk.header + (block * chunk.rows + chunk.start) * images[0].size)
+                file.write(copies.permute(0, 2, 3, 1).contiguous().numpy().tobytes())
+    except OSError as error:
+        raise unwritable(chunk.file.parent.parent / f"{corruption.name}.npy", error) from None
+    return chunk.corruption, len(images)
 
 
 def _write(
@@ -194,7 +181,7 @@ def _write(
     total = count * recipe.copies
     left = dict.fromkeys(todo, count)
     outcomes = run_tasks(
-        _ChunkWork(recipe),
+        partial(_write_chunk, recipe),
         _chunks(data.images, todo, blocks, check),
         executor=executor,
         folder=target,

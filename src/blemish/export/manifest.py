@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import reprlib
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,16 @@ import torch
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.printable import as_text
 from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.export.recipe import Recipe
 from blemish.version import VERSION
 
-__all__ = ["MANIFEST", "check_manifest", "protocol", "write_manifest"]
+__all__ = ["MANIFEST", "check_manifest", "folder_mark", "protocol", "write_manifest"]
 
 MANIFEST = "blemish.json"
-
-# Entries that may grow from run to run: a further corruption does not touch the images of the others.
 
 
 def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
@@ -36,6 +37,12 @@ def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
         "corruptions": {corruption.name: _identity(corruption) for corruption in recipe.corruptions},
         "severities": [int(level) if level.is_integer() else level for level in recipe.severities],
     }
+
+
+def folder_mark(root: Path) -> str:
+    """A folder's name and a digest of its path: another folder's pictures of the same name are not these."""
+    digest = hashlib.blake2b(os.fsencode(root.resolve().as_posix()), digest_size=4).hexdigest()
+    return f"{as_text(root.resolve().name)} ({digest})"
 
 
 def _identity(corruption: Corruption) -> dict[str, Any]:
@@ -75,8 +82,7 @@ def _check_protocol(present: dict[str, Any]) -> None:
     corruptions, severities = present["corruptions"], present["severities"]
     if not isinstance(corruptions, dict) or not all(isinstance(entry, dict) for entry in corruptions.values()):
         raise InputError(f"corruptions is {reprlib.repr(corruptions)}; expected an object for each")
-    numbers = isinstance(severities, list) and all(type(level) in (int, float) for level in severities)
-    if not numbers:
+    if not isinstance(severities, list) or not all(type(level) in (int, float) for level in severities):
         raise InputError(f"severities is {reprlib.repr(severities)}; expected a list of numbers")
 
 

@@ -11,23 +11,42 @@ from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity
 
-__all__ = ["FORMATS", "Recipe", "check_sizes", "make_recipe"]
+__all__ = ["FORMATS", "PictureRecipe", "Recipe", "make_recipe"]
 
 FORMATS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",)}
 """Formats of stored pictures, and the file suffixes that say so; the first is given to files that need a new one."""
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What is done to every image of a source."""
+@dataclass(frozen=True, kw_only=True)
+class PictureRecipe:
+    """How the copies of pictures are drawn and stored."""
 
-    corruptions: tuple[Corruption, ...]
-    severities: tuple[float, ...]
     seed: int = 0
     preset: str | None = None
     file_format: str = "jpeg"
     resize: int | None = None
     crop: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse unknown formats, and sizes that leave no picture to corrupt."""
+        if self.file_format not in FORMATS:
+            raise InputError(f"unknown format {self.file_format!r}; expected {' or '.join(FORMATS)}")
+        resize, crop = self.resize, self.crop
+        for change, side in (("resize", resize), ("crop", crop)):
+            if side is not None and side < MIN_SIDE:
+                raise InputError(f"{change} to {side} pixels; expected at least {MIN_SIDE}")
+        if resize is not None and crop is not None and crop > resize:
+            raise InputError(
+                f"a crop of {crop} out of pictures resized to {resize}; expected a crop of at most {resize}"
+            )
+
+
+@dataclass(frozen=True)
+class Recipe(PictureRecipe):
+    """What is done to every image of a source."""
+
+    corruptions: tuple[Corruption, ...]
+    severities: tuple[float, ...]
 
     @property
     def copies(self) -> int:
@@ -53,23 +72,14 @@ def make_recipe(
     levels = tuple(dict.fromkeys(check_severity(level) for level in severities))
     if not levels:
         raise InputError("no severities; expected at least one")
-    if file_format not in FORMATS:
-        raise InputError(f"unknown format {file_format!r}; expected {' or '.join(FORMATS)}")
     for corruption in chosen:
         if preset is not None:
             corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
         for level in levels:
             corruption.require(level)
-    check_sizes(resize, crop)
+    recipe = Recipe(
+        chosen, levels, seed=check_seed(seed), preset=preset, file_format=file_format, resize=resize, crop=crop
+    )
     for corruption in chosen:
         corruption.check_files()
-    return Recipe(chosen, levels, check_seed(seed), preset, file_format, resize, crop)
-
-
-def check_sizes(resize: int | None, crop: int | None) -> None:
-    """Refuse sizes that leave no picture to corrupt."""
-    for what, side in (("resize", resize), ("crop", crop)):
-        if side is not None and side < MIN_SIDE:
-            raise InputError(f"{what} to {side} pixels; expected at least {MIN_SIDE}")
-    if resize is not None and crop is not None and crop > resize:
-        raise InputError(f"a crop of {crop} out of pictures resized to {resize}; expected a crop of at most {resize}")
+    return recipe

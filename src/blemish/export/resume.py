@@ -8,6 +8,7 @@ from pathlib import Path
 
 from blemish.core.errors import InputError
 from blemish.core.files import Digest, digest_of, file_digest
+from blemish.core.printable import first_few
 from blemish.core.reading import read_bytes
 from blemish.export.journal import Entry, SourceFile
 
@@ -44,22 +45,21 @@ def check_picture(
     """
     before, copies = (None, {}) if known is None else (known.source, known.copies)
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if quick and before is not None and (found.st_size, found.st_mtime_ns) == (before.size, before.time):
+    if quick and before is not None and (status.st_size, status.st_mtime_ns) == (before.size, before.time):
         intact = _intact(wanted, copies, quick=True)
         if len(intact) == len(wanted):
             return Checked(name, before, b"", intact, is_news=False)
     content = read_bytes(path)
-    source = SourceFile(len(content), found.st_mtime_ns, digest_of(content).hash)
+    source = SourceFile(len(content), status.st_mtime_ns, digest_of(content).hash)
     if before is None or before.hash == source.hash:
         return Checked(name, source, content, _intact(wanted, copies, quick=quick), is_news=before != source)
     if others := sorted(copies.keys() - wanted.keys()):
-        shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
         raise InputError(
-            f"{path}: changed after its copies in {shown} were made; name these as well to make all of them again, "
-            "or choose another destination"
+            f"{path}: changed after its copies in {first_few(others, _SHOWN)} were made; "
+            "name these as well to make all of them again, or choose another destination"
         )
     return Checked(name, source, content, frozenset(), is_news=True)
 

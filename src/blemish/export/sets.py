@@ -4,33 +4,49 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
 
 from blemish.core.errors import InputError, StorageError
+from blemish.core.files import write_files
 from blemish.core.folders import check_folder, held_folder
+from blemish.core.printable import first_few
+from blemish.corruptions.base import MIN_SIDE
+from blemish.data.encoding import ORIENTATION, encode_picture
+from blemish.data.pictures import decode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal
 from blemish.export.manifest import MANIFEST, check_manifest, write_manifest
-from blemish.export.outcome import Outcome
+from blemish.export.outcome import Failure, Outcome
+from blemish.export.recipe import PictureRecipe
+from blemish.export.resume import check_picture
 from blemish.export.workers import run_tasks
 
-__all__ = ["PictureResult", "PictureTask", "PictureWork", "Writing", "write_set"]
+__all__ = ["Copies", "PictureWork", "check_apart", "check_distinct", "encoded", "load_picture", "write_set"]
 
 _log = logging.getLogger(__name__)
 
 _SHOWN = 5
+
+RecipeKind = TypeVar("RecipeKind", bound=PictureRecipe)
 
 Advance = Callable[[Outcome, int], None]
 """Called after each picture with what is done, and how many pictures are left."""
 
 
 @dataclass(frozen=True)
-class PictureTask:
+class _Task:
     """A picture, and what the journal knows of its copies."""
 
     name: str
@@ -40,70 +56,157 @@ class PictureTask:
         return self.name
 
 
+class Copies(NamedTuple):
+    """Copies of a picture that are made together, even where one is missing: so a resumed run computes the same.
+
+    Each has a key in the journal; ``make`` gives them in this order, as (C, H, W) tensors.
+    """
+
+    keys: list[str]
+    preset: str
+    make: Callable[[], Iterator[Tensor]]
+
+
 @dataclass(frozen=True)
-class PictureResult:
-    """What was done for a picture, and the line for the journal, unless everything was there."""
+class PictureWork(ABC, Generic[RecipeKind]):
+    """Makes the copies of one picture of the folder ``root``, which is decoded once, in a worker."""
 
-    outcome: Outcome
-    entry: Entry | None = None
+    root: Path
+    target: Path
+    recipe: RecipeKind
+    quick: bool
 
+    crops_first: ClassVar[bool] = True
 
-class PictureWork(Protocol):
-    """Makes the copies of one picture in a worker."""
+    @abstractmethod
+    def protocol(self) -> dict[str, Any]:
+        """Everything that decides the pixels, for the manifest; its corruptions are folders."""
 
-    def __call__(self, task: PictureTask) -> PictureResult:
-        """Make what is not there yet."""
-        ...
+    @abstractmethod
+    def keys(self) -> list[str]:
+        """The keys of all copies that a picture can have."""
 
+    @abstractmethod
     def path(self, name: str, key: str) -> Path:
-        """The file of a copy; ``key`` is its place in the journal."""
-        ...
+        """The file of a copy."""
 
+    @abstractmethod
     def condition(self, key: str) -> str | None:
         """What a copy is an example of, for counting; None for a further file of the same one."""
-        ...
+
+    @abstractmethod
+    def copies(self, name: str, levels: Tensor) -> list[Copies]:
+        """All copies of a picture, given as (1, C, H, W)."""
+
+    def __call__(self, task: _Task) -> tuple[Outcome, Entry | None]:
+        """Make what is missing; also the line for the journal, unless everything was there."""
+        source = self.root / task.name
+        paths = {key: self.path(task.name, key) for key in self.keys()}
+        try:
+            checked = check_picture(source, task.name, paths, task.known, quick=self.quick)
+            if len(checked.intact) == len(paths):
+                return Outcome(skipped=len(paths)), checked.entry({})
+            crop = self.recipe.crop if self.crops_first else None
+            levels, orientation = load_picture(source, checked.content, resize=self.recipe.resize, crop=crop)
+            groups = self.copies(task.name, levels)
+            todo = [(group, group.make()) for group in groups if not checked.intact >= {*group.keys}]
+        except InputError as error:
+            return Outcome(failures=[Failure(task.name, str(error).removeprefix(f"{source}: "))]), None
+        wanted = {key for group in groups for key in group.keys}
+        outcome = Outcome(skipped=len(checked.intact & wanted))
+        if todo:
+            outcome.presets[todo[0][0].preset] += 1
+        for key in () if task.known is None else task.known.copies.keys() & paths.keys() - wanted:
+            paths[key].unlink(missing_ok=True)  # of a picture of that name that had more of them
+        key_of = {paths[key]: key for key in wanted - checked.intact}
+        outcome.again = sum(path.exists() for path in key_of)
+        contents = (
+            (paths[key], encoded(image, self.recipe.file_format, orientation))
+            for group, images in todo
+            for key, image in zip(group.keys, images, strict=True)
+            if key not in checked.intact
+        )
+        digests = {key_of[path]: digest for path, digest in write_files(contents, destination=self.target)}
+        outcome.written = len(digests)
+        return outcome, checked.entry(digests)
 
 
-@dataclass(frozen=True)
-class Writing:
-    """How a set is written: by whom, and what is done about pictures that are gone.
+def load_picture(
+    path: Path, content: bytes, *, resize: int | None = None, crop: int | None = None
+) -> tuple[Tensor, int | None]:
+    """A picture as a batch of one, (1, C, H, W), and its EXIF orientation."""
+    picture = decode_picture(content, os.fspath(path))
+    orientation = picture.getexif().get(ORIENTATION)
+    try:
+        picture = resize_and_crop(picture, resize=resize, crop=crop)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if min(picture.size) < MIN_SIDE:
+        raise InputError(f"{path}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
+    levels = torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1)
+    return levels.permute(0, 3, 1, 2), orientation
+
+
+def encoded(image: Tensor, file_format: str, orientation: int | None) -> bytes:
+    """A (C, H, W) uint8 tensor as the bytes of a picture file."""
+    levels = image.permute(1, 2, 0).contiguous().numpy()
+    picture = Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)
+    return encode_picture(picture, file_format, orientation=orientation)
+
+
+def check_apart(root: Path, target: Path) -> None:
+    """Refuse to write into the source, or to read from the destination."""
+    source, destination = root.resolve(), target.resolve()
+    if source == destination or source in destination.parents or destination in source.parents:
+        raise InputError(f"source {root} and destination {target} lie inside each other; choose another destination")
+
+
+def check_distinct(names: Sequence[str], stored: Callable[[str], str], clash: str) -> None:
+    """Refuse pictures whose copies would have the same ``stored`` name; ``clash`` says what they would do."""
+    taken: dict[str, str] = {}
+    for name in names:
+        other = taken.setdefault(stored(name), name)
+        if other != name:
+            raise InputError(f"{other} and {name} would {clash} {stored(name)}; rename one of them")
+
+
+def write_set(
+    work: PictureWork[Any],
+    names: Sequence[str],
+    *,
+    executor: Executor,
+    whole: bool = True,
+    prune: bool = False,
+    advance: Advance = lambda *_: None,
+) -> Outcome:
+    """Make the copies of these pictures.
 
     ``whole`` says that the names are all pictures of the folder. Where copies of others are there, the run is refused,
     or with ``prune`` they are removed.
     """
-
-    executor: Executor
-    whole: bool = True
-    prune: bool = False
-    advance: Advance = lambda *_: None
-
-
-def write_set(
-    work: PictureWork, target: Path, names: Sequence[str], wanted: Mapping[str, Any], writing: Writing
-) -> Outcome:
-    """Make the copies of all pictures. ``wanted`` is the protocol for the manifest; its corruptions are folders."""
+    target, wanted = work.target, work.protocol()
     outputs = [target / folder for folder in wanted["corruptions"]]
     check_folder(target)
-    entries = check_manifest(target, dict(wanted), outputs)
+    entries = check_manifest(target, wanted, outputs)
     outcome, start = Outcome(), time.perf_counter()
-    _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, writing.executor.workers)
+    _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, executor.workers)
     with contextlib.ExitStack() as stack:
         stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"]}))
         # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, dict(wanted), outputs)
+        entries = check_manifest(target, wanted, outputs)
         journal = stack.enter_context(Journal(target))
-        if writing.whole:
-            outcome.removed = _without_source(work, target, journal, {*names}, prune=writing.prune)
+        if whole:
+            outcome.removed = _without_source(work, journal, {*names}, prune=prune)
         write_manifest(target, entries)
-        results = run_tasks(work, _Tasks(names, journal), executor=writing.executor, folder=target)
+        results = run_tasks(work, _Tasks(names, journal), executor=executor, folder=target)
         with contextlib.closing(results):
-            for done, result in enumerate(results, start=1):
-                outcome.add(result.outcome)
-                if result.entry is not None:
-                    journal.add(result.entry)
-                writing.advance(outcome, len(names) - done)
+            for done, (made, entry) in enumerate(results, start=1):
+                outcome.add(made)
+                if entry is not None:
+                    journal.add(entry)
+                advance(outcome, len(names) - done)
         journal.sort()
-        if writing.whole and entries != wanted:
+        if whole and entries != wanted:
             outcome.notes += _unequal(journal.counts(work.condition))
     outcome.failures.sort(key=lambda failure: failure.name)
     _log.info("%s: %d written, %d skipped, %d failed", target, outcome.written, outcome.skipped, len(outcome.failures))
@@ -121,25 +224,22 @@ class _Tasks:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __iter__(self) -> Iterator[PictureTask]:
-        for name in self.names:
-            yield PictureTask(name, self.journal.entry(name))
+    def __iter__(self) -> Iterator[_Task]:
+        return (_Task(name, self.journal.entry(name)) for name in self.names)
 
 
-def _without_source(work: PictureWork, target: Path, journal: Journal, names: set[str], *, prune: bool) -> int:
+def _without_source(work: PictureWork[Any], journal: Journal, names: Collection[str], *, prune: bool) -> int:
     """Refuse copies of pictures that are not in the source any more, or remove them; returns how many were removed."""
     gone = [name for name in journal.names() if name not in names]
     if gone and not prune:
-        shown = ", ".join(gone[:_SHOWN]) + (f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else "")
         raise InputError(
-            f"{target} holds copies of {len(gone)} pictures that are not in the source any more ({shown}); "
-            "put them back, remove the copies with --prune, or choose another destination"
+            f"{work.target} holds copies of {len(gone)} pictures that are not in the source any more "
+            f"({first_few(gone, _SHOWN)}); put them back, remove the copies with --prune, or choose another destination"
         )
     count = 0
     for name in gone:
         entry = journal.entry(name)
-        for key in entry.copies if entry is not None else ():
-            count += _removed(work.path(name, key), target)
+        count += sum(_removed(work.path(name, key), work.target) for key in (() if entry is None else entry.copies))
         journal.forget(name)
     journal.sort()
     return count
@@ -167,7 +267,6 @@ def _unequal(counts: Mapping[str, int]) -> list[str]:
     """A note where some conditions have fewer pictures than others, which were made when there were fewer."""
     most = max(counts.values(), default=0)
     fewer = [f"{condition} has {count}" for condition, count in sorted(counts.items()) if count < most]
-    if not fewer:
-        return []
-    shown = ", ".join(fewer[:_SHOWN]) + (f" and {len(fewer) - _SHOWN} more" if len(fewer) > _SHOWN else "")
-    return [f"not all conditions have the same {most} pictures ({shown}); name all of them to make them equal"]
+    shown = first_few(fewer, _SHOWN)
+    note = f"not all conditions have the same {most} pictures ({shown}); name all of them to make them equal"
+    return [note] if fewer else []
