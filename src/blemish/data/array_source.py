@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,12 @@ def array_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | 
     ``.npz`` may also hold encoded pictures: ``bytes``, all files one after the other, and ``offsets``, N + 1 places
     where each begins and the last one ends.
     """
-    found = read_members(path, (*_ENCODED, "classes"))
-    classes = _class_names(os.fspath(path), found.get("classes"))
-    if "bytes" in found:
+    members = read_members(path, (*_ENCODED, "classes"))
+    classes = _class_names(os.fspath(path), members.get("classes"))
+    if "bytes" in members:
         if labels is not None:
-            found["labels"] = read_labels(labels)
-        return _encoded_source(path, found, classes)
+            members["labels"] = read_labels(labels)
+        return _encoded_source(path, members, classes)
     data = read_arrays(path, labels=labels)
     if data.labels is None:
         raise InputError(
@@ -49,45 +50,51 @@ def block_source(
     *,
     start: int = 0,
     classes: tuple[str, ...] | None = None,
-    name: str | None = None,
 ) -> Source:
     """Images as a source; they are what the file at ``path`` holds from ``start`` on."""
-    count = len(images)
     gray = images.ndim == 3 or images.shape[-1] == 1
-    whole = file_stamp(path)
+    stamp = file_stamp(path)
     mapped = isinstance(images, np.memmap)
 
     def read(i: int) -> Image.Image:
         if mapped:  # what was read before cannot change any more; where a file got shorter, touching it ends all
-            check_unchanged(path, whole)
+            check_unchanged(path, stamp)
         levels = np.asarray(images[i])
         return Image.fromarray(levels.reshape(levels.shape[:2]) if gray else levels)
 
+    source = _numbered_source(path, labels, read, classes, start=start)
+    return replace(source, channels=1) if gray else source
+
+
+def _numbered_source(
+    path: str | os.PathLike[str],
+    labels: NDArray[Any],
+    read: Callable[[int], Image.Image],
+    classes: tuple[str, ...] | None,
+    *,
+    start: int = 0,
+) -> Source:
+    count = len(labels)
+    stamp = file_stamp(path)  # once: the arrays are what the file held when it was opened
     return Source(
-        name=name or Path(path).stem,
-        names=tuple(str(position) for position in range(count)),
+        name=Path(path).stem,
+        names=tuple(map(str, range(count))),
         ids=np.arange(count, dtype=np.int64),
-        labels=np.asarray(labels).astype(np.int64),
+        labels=labels.astype(np.int64),
         read=read,
         classes=classes,
-        channels=1 if gray else 3,
-        stamp=_stamp(path, start),
+        stamp=lambda i: f"{stamp}{start + i}",
     )
 
 
-def _stamp(path: str | os.PathLike[str], start: int = 0) -> Callable[[int], str]:
-    whole = file_stamp(path)  # once: the arrays are what the file held when it was opened
-    return lambda i: f"{whole}{start + i}"
-
-
 def _encoded_source(
-    path: str | os.PathLike[str], found: dict[str, NDArray[Any]], classes: tuple[str, ...] | None
+    path: str | os.PathLike[str], members: dict[str, NDArray[Any]], classes: tuple[str, ...] | None
 ) -> Source:
     name = os.fspath(path)
-    missing = [key for key in _ENCODED if key not in found]
-    if missing:
-        raise InputError(f"{name}: encoded pictures without {missing[0]}; expected {', '.join(_ENCODED)}")
-    content, offsets = found["bytes"], found["offsets"]
+    for key in _ENCODED:
+        if key not in members:
+            raise InputError(f"{name}: encoded pictures without {key}; expected {', '.join(_ENCODED)}")
+    content, offsets = members["bytes"], members["offsets"]
     if content.dtype != np.uint8 or content.ndim != 1:
         raise InputError(f"{name}: bytes of type {content.dtype}, shape {content.shape}; expected one row of uint8")
     if not np.issubdtype(offsets.dtype, np.integer) or offsets.ndim != 1 or len(offsets) < 2:
@@ -95,21 +102,12 @@ def _encoded_source(
     limits = offsets.astype(np.int64)
     if limits[0] < 0 or limits[-1] > len(content) or (np.diff(limits) < 0).any():
         raise InputError(f"{name}: offsets do not ascend from 0 to at most {len(content)}, the number of bytes")
-    labels = check_labels(name, found["labels"], len(limits) - 1)
 
     def read(i: int) -> Image.Image:
         picture = content[limits[i] : limits[i + 1]].tobytes()
         return decode_picture(picture, f"{name}, picture {i}").convert("RGB")
 
-    return Source(
-        name=Path(path).stem,
-        names=tuple(str(position) for position in range(len(labels))),
-        ids=np.arange(len(labels), dtype=np.int64),
-        labels=labels.astype(np.int64),
-        read=read,
-        classes=classes,
-        stamp=_stamp(path),
-    )
+    return _numbered_source(path, check_labels(name, members["labels"], len(limits) - 1), read, classes)
 
 
 def _class_names(path: str, classes: NDArray[Any] | None) -> tuple[str, ...] | None:

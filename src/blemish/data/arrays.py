@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
@@ -56,12 +58,12 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
     name = os.fspath(path)
     own_labels = None
     if is_archive(name):
-        found = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
-        images = _pick(found, _IMAGE_KEYS)
+        members = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
+        images = _pick(members, _IMAGE_KEYS)
         if images is None:
-            there = ", ".join(member_names(name)) or "nothing"
-            raise InputError(f"{name}: holds {there}; expected one of {', '.join(_IMAGE_KEYS)}")
-        own_labels = _pick(found, _LABEL_KEYS)
+            held = ", ".join(member_names(name)) or "nothing"
+            raise InputError(f"{name}: holds {held}; expected one of {', '.join(_IMAGE_KEYS)}")
+        own_labels = _pick(members, _LABEL_KEYS)
     else:
         images = read_npy(name)
     check_images(name, images)
@@ -77,10 +79,10 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     name = os.fspath(path)
     if not is_archive(name):
         return read_npy(name)
-    found = _pick(read_members(name, _LABEL_KEYS), _LABEL_KEYS)
-    if found is None:
+    labels = _pick(read_members(name, _LABEL_KEYS), _LABEL_KEYS)
+    if labels is None:
         raise InputError(f"{name}: no labels; expected one of {', '.join(_LABEL_KEYS)}")
-    return found
+    return labels
 
 
 _UNREADABLE = (
@@ -98,8 +100,14 @@ _UNREADABLE = (
 )
 
 
-def _unreadable(name: str, error: BaseException) -> InputError:
-    return error if isinstance(error, InputError) else InputError(f"{name}: not a readable array file ({error})")
+@contextlib.contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except _UNREADABLE as error:
+        raise InputError(f"{name}: not a readable array file ({error})") from error
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
@@ -113,12 +121,10 @@ def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     name = os.fspath(path)
     if is_archive(name):
         raise InputError(f"{name}: an archive of arrays; expected a single array")
-    try:
+    with _damage_told(name):
         with open_regular(name) as stream:
             _claimed_bytes(name, stream, os.fstat(stream.fileno()).st_size)
         return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
-    except _UNREADABLE as error:
-        raise _unreadable(name, error) from error
 
 
 def read_members(
@@ -128,24 +134,21 @@ def read_members(
     name = os.fspath(path)
     if not is_archive(name):
         return {}
-    try:
-        with zipfile.ZipFile(name) as archive:
-            members = {key: f"{key}.npy" for key in keys if f"{key}.npy" in archive.namelist()}
-            claimed = 0
-            # The headers come first: what would not fit must be known before anything is unpacked.
-            for member in members.values():
-                with archive.open(member) as stream:
-                    claimed += _claimed_bytes(f"{name}: {member}", stream, archive.getinfo(member).file_size)
-            check_fits(name, claimed)
-            if most is not None and claimed > most:
-                raise InputError(f"{name}: unpacks to {claimed:,} bytes; expected at most {most:,}")
-            found = {}
-            for key, member in members.items():
-                with archive.open(member) as stream:
-                    found[key] = np.lib.format.read_array(stream, allow_pickle=False)
-            return found
-    except _UNREADABLE as error:
-        raise _unreadable(name, error) from error
+    with _damage_told(name), zipfile.ZipFile(name) as archive:
+        members = {key: f"{key}.npy" for key in keys if f"{key}.npy" in archive.namelist()}
+        claimed = 0
+        # The headers come first: what would not fit must be known before anything is unpacked.
+        for member in members.values():
+            with archive.open(member) as stream:
+                claimed += _claimed_bytes(f"{name}: {member}", stream, archive.getinfo(member).file_size)
+        check_fits(name, claimed)
+        if most is not None and claimed > most:
+            raise InputError(f"{name}: unpacks to {claimed:,} bytes; expected at most {most:,}")
+        arrays = {}
+        for key, member in members.items():
+            with archive.open(member) as stream:
+                arrays[key] = np.lib.format.read_array(stream, allow_pickle=False)
+        return arrays
 
 
 def member_names(path: str | os.PathLike[str]) -> list[str]:
@@ -153,23 +156,12 @@ def member_names(path: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(path)
     if not is_archive(name):
         raise InputError(f"{name}: not a readable .npz file")
-    try:
-        with zipfile.ZipFile(name) as archive:
-            return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
-    except _UNREADABLE as error:
-        raise _unreadable(name, error) from error
+    with _damage_told(name), zipfile.ZipFile(name) as archive:
+        return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
 
 
 def _claimed_bytes(name: str, stream: IO[bytes], available: int) -> int:
     """The size of an array by its header, if there are as many bytes as that."""
-    shape, dtype = _header(stream)
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or (not dtype.hasobject and stream.tell() + size > available):
-        raise ValueError(f"{name} claims an array of shape {shape}, which is more than it holds")
-    return size
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
@@ -177,11 +169,14 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     shape, _, dtype = readers[version](stream)
     if any(isinstance(side, bool) for side in shape):  # to Python, True is a whole number
         raise ValueError(f"an array of shape {shape}")
-    return shape, dtype
+    size = math.prod(shape) * int(dtype.itemsize)
+    if min(shape, default=0) < 0 or (not dtype.hasobject and stream.tell() + size > available):
+        raise ValueError(f"{name} claims an array of shape {shape}, which is more than it holds")
+    return size
 
 
-def _pick(found: dict[str, NDArray[Any]], keys: tuple[str, ...]) -> NDArray[Any] | None:
-    return next((found[key] for key in keys if key in found), None)
+def _pick(members: dict[str, NDArray[Any]], keys: tuple[str, ...]) -> NDArray[Any] | None:
+    return next((members[key] for key in keys if key in members), None)
 
 
 def check_images(name: str, images: NDArray[Any]) -> None:

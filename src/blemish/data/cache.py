@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import logging
 import os
 import tempfile
@@ -59,26 +60,25 @@ def load(
     if count < 1:
         raise InputError(f"{count} workers; expected at least 1")
     kept = _kept_file(source, folder, resize, crop)
-    found = _open_file(kept, len(source), count) if kept is not None else None
-    if found is None:
+    decoded = _open_file(kept, len(source), count) if kept is not None else None
+    if decoded is None:
         start = time.perf_counter()
-        found = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
+        decoded = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
         _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
     else:
         _log.info("using the decoded images in %s", kept)
         if progress is not None:
             progress(len(source), len(source))
-    shapes = found.shapes
-    sizes = shapes.prod(axis=1)
+    sizes = decoded.shapes.prod(axis=1)
     return Images(
         name=source.name,
         names=source.names,
         ids=source.ids,
         labels=source.labels,
-        pixels=found.pixels,
-        starts=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
-        shapes=shapes,
-        digests=found.digests,
+        pixels=decoded.pixels,
+        starts=np.cumsum(sizes) - sizes,
+        shapes=decoded.shapes,
+        digests=decoded.digests,
         classes=source.classes,
         groups=source.groups,
         note=source.note,
@@ -159,8 +159,7 @@ class _Sink:
 
     def __init__(self, limit: int, kept: Path | None, folder: str | os.PathLike[str] | None) -> None:
         self._limit, self._kept, self._folder = limit, kept, folder
-        self._memory = bytearray()
-        self._file: IO[bytes] | None = None
+        self._stream: IO[bytes] = io.BytesIO()
         self._part: PartFile | None = None
         self._size = 0
 
@@ -168,58 +167,54 @@ class _Sink:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # a full disk may keep it from being closed; then it could not be written
-            if self._file is not None:
-                self._file.close()
         if self._part is not None:
             self._part.discard()
+        elif not isinstance(self._stream, io.BytesIO):
+            with contextlib.suppress(OSError):  # a full disk may keep it from being closed
+                self._stream.close()
 
     def append(self, levels: NDArray[np.uint8]) -> None:
         self._size += levels.size
-        if self._file is None and self._size > self._limit:
-            self._spill()
-        if self._file is None:
-            self._memory += levels.data
-        else:
-            self._write(levels.data)
+        with self._errors_told():
+            if isinstance(self._stream, io.BytesIO) and self._size > self._limit:
+                self._spill(self._stream)
+            self._stream.write(levels.data)
 
     def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
-        if self._file is None:
-            return _Pixels(np.frombuffer(self._memory, dtype=np.uint8), shapes, digests)
-        if self._part is not None and self._kept is not None:
-            self._write(_footer(shapes, digests))
-            self._part.rename()  # its digests tell whether all of it has reached the disk
-            return _Pixels(np.memmap(self._kept, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
-        self._write(b"", last=True)
-        return _Pixels(np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
-
-    def _spill(self) -> None:
-        where = self._folder or tempfile.gettempdir()
-        _log.info("more than %d bytes of pixels: they go to a file in %s", self._limit, where)
-        try:
-            if self._folder is not None:
-                Path(self._folder).mkdir(parents=True, exist_ok=True)
-            if self._kept is None:
-                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # __exit__ closes it
+        if isinstance(self._stream, io.BytesIO):
+            return _Pixels(np.frombuffer(self._stream.getbuffer(), dtype=np.uint8), shapes, digests)
+        with self._errors_told():
+            if self._part is not None:
+                self._stream.write(_footer(shapes, digests))
+                self._part.rename()  # its digests tell whether all of it has reached the disk
             else:
-                self._part = PartFile(self._kept)
-                self._file = self._part.stream
+                self._stream.flush()
+        file = self._stream if self._kept is None else self._kept
+        return _Pixels(np.memmap(file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
+
+    def _spill(self, memory: io.BytesIO) -> None:
+        _log.info("more than %d bytes of pixels: they go to a file in %s", self._limit, self._where)
+        if self._folder is not None:
+            Path(self._folder).mkdir(parents=True, exist_ok=True)
+        if self._kept is None:
+            self._stream = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # __exit__ closes it
+        else:
+            self._part = PartFile(self._kept)
+            self._stream = self._part.stream
+        self._stream.write(memory.getbuffer())
+
+    @property
+    def _where(self) -> str | os.PathLike[str]:
+        return self._folder or tempfile.gettempdir()
+
+    @contextlib.contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        try:
+            yield
         except StorageError:
             raise
         except OSError as error:
-            raise StorageError(f"cannot write decoded images to {self._folder}: {error.strerror or error}") from error
-        self._write(self._memory)
-        self._memory = bytearray()
-
-    def _write(self, content: bytes | bytearray | memoryview, *, last: bool = False) -> None:
-        assert self._file is not None
-        try:
-            self._file.write(content)
-            if last:
-                self._file.flush()
-        except OSError as error:
-            where = self._folder or tempfile.gettempdir()
-            raise StorageError(f"cannot write decoded images to {where}: {error.strerror or error}") from error
+            raise StorageError(f"cannot write decoded images to {self._where}: {error.strerror or error}") from error
 
 
 def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:

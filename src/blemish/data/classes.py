@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from blemish.core.errors import UnknownNameError
 
-__all__ = ["NATURAL_SETS", "imagenet_wnids", "natural_classes", "natural_groups", "objectnet_folders"]
+__all__ = [
+    "NATURAL_SETS",
+    "are_wordnet_ids",
+    "check_name",
+    "imagenet_wnids",
+    "natural_classes",
+    "natural_groups",
+    "objectnet_folders",
+]
 
 NATURAL_SETS = ("imagenet-a", "imagenet-r", "imagenet-v2", "imagenet-sketch", "objectnet")
 
@@ -27,6 +37,11 @@ def imagenet_wnids() -> tuple[str, ...]:
     ('n01440764', 1000)
     """
     return tuple(_facts()["imagenet_wnids"])
+
+
+def are_wordnet_ids(names: Sequence[str]) -> bool:
+    """Whether there are names, and all look like WordNet ids, whether ImageNet has them or not."""
+    return bool(names) and all(re.fullmatch(r"n\d{8}", name) for name in names)
 
 
 def objectnet_folders() -> dict[str, tuple[int, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from blemish.data.source import Source
 
 __all__ = ["dataset_source"]
 
-_CHANNELS = (1, 3)
-
 
 def dataset_source(
     dataset: Dataset[Any], *, name: str | None = None, labels: Sequence[int] | None = None, channels: int | None = None
@@ -37,28 +35,40 @@ def dataset_source(
     the files, unless a subset repeats some. ``channels`` is that of the first image unless given. A dataset is asked
     for one image at a time: few of them can be used by several threads.
     """
-    what = name or type(dataset).__name__
+    called = name or type(dataset).__name__
     if type(dataset) is Subset and labels is None and _targets(dataset.dataset) is not None:
-        return _part(dataset_source(dataset.dataset, name=what, channels=channels), dataset.indices)
-    count = _length(what, dataset)
-    read = _reader(what, dataset, channels)
-    first = read(0)
-    if read(0).tobytes() != first.tobytes():
-        raise InputError(f"{what}: image 0 is another one each time; expected a dataset without random transforms")
-    found = labels if labels is not None else _targets(dataset)
-    if found is None:
-        found = [_item(what, dataset, i)[1] for i in range(count)]
+        return _part(dataset_source(dataset.dataset, name=called, channels=channels), dataset.indices)
+    count = _length(called, dataset)
+    one_at_a_time = threading.Lock()
+
+    def picture(i: int) -> Image.Image:
+        with one_at_a_time:
+            image, _ = _item(called, dataset, i)
+        return _picture(f"{called}: image {i}", image)
+
+    gray = picture(0).mode == "L" if channels is None else channels == 1
+
+    def read(i: int) -> Image.Image:
+        image = picture(i)
+        if gray and image.mode != "L":
+            raise InputError(f"{called}: image {i} has colours, but the first one is gray; state channels=3")
+        return image if gray else image.convert("RGB")
+
+    if read(0).tobytes() != read(0).tobytes():
+        raise InputError(f"{called}: image 0 is another one each time; expected a dataset without random transforms")
+    if labels is None:
+        labels = _targets(dataset) or [_item(called, dataset, i)[1] for i in range(count)]
     names = _names(dataset, count)
     # What a transform makes of labels is not what the names are of.
     classes = getattr(dataset, "classes", None) if getattr(dataset, "target_transform", None) is None else None
     return Source(
-        name=what,
-        names=names or tuple(str(i) for i in range(count)),
+        name=called,
+        names=names or tuple(map(str, range(count))),
         ids=np.array([picture_id(name) for name in names] if names else range(count), dtype=np.int64),
-        labels=np.array([_label(what, i, label) for i, label in enumerate(found)], dtype=np.int64),
+        labels=np.array([_label(called, i, label) for i, label in enumerate(labels)], dtype=np.int64),
         read=read,
         classes=tuple(str(entry) for entry in classes) if isinstance(classes, (list, tuple)) else None,
-        channels=channels or (1 if first.mode == "L" else 3),
+        channels=1 if gray else 3,
     )
 
 
@@ -69,31 +79,31 @@ def _part(whole: Source, indices: Sequence[int]) -> Source:
     # Images that occur again need names and ids of their own.
     return replace(
         whole,
-        names=tuple(str(i) for i in range(len(rows))),
+        names=tuple(map(str, range(len(rows)))),
         ids=np.arange(len(rows)),
         labels=whole.labels[rows],
         read=lambda i: whole.read(int(rows[i])),
     )
 
 
-def _length(what: str, dataset: Dataset[Any]) -> int:
+def _length(name: str, dataset: Dataset[Any]) -> int:
     try:
         count = len(dataset)  # type: ignore[arg-type]  # what has no length is refused here
     except (TypeError, NotImplementedError) as error:
-        raise InputError(f"{what}: no length; expected a map-style dataset, with len() and dataset[i]") from error
+        raise InputError(f"{name}: no length; expected a map-style dataset, with len() and dataset[i]") from error
     if count == 0:
-        raise InputError(f"{what}: no images in it")
+        raise InputError(f"{name}: no images in it")
     return count
 
 
 def _targets(dataset: Any) -> Sequence[Any] | None:
     """The labels that a dataset keeps, unless it changes them on their way out."""
-    found = getattr(dataset, "targets", None)
-    if found is None or getattr(dataset, "target_transform", None) is not None:
+    targets = getattr(dataset, "targets", None)
+    if getattr(dataset, "target_transform", None) is not None:
         return None
-    if isinstance(found, (Tensor, np.ndarray)):
-        found = found.tolist()
-    return found if isinstance(found, (list, tuple)) and len(found) == len(dataset) else None
+    if isinstance(targets, (Tensor, np.ndarray)):
+        targets = targets.tolist()
+    return targets if isinstance(targets, (list, tuple)) and len(targets) == len(dataset) else None
 
 
 def _names(dataset: Any, count: int) -> tuple[str, ...] | None:
@@ -109,76 +119,53 @@ def _names(dataset: Any, count: int) -> tuple[str, ...] | None:
     return names if max(Counter(names).values()) == 1 else None
 
 
-def _item(what: str, dataset: Dataset[Any], i: int) -> tuple[Any, Any]:
+def _item(name: str, dataset: Dataset[Any], i: int) -> tuple[Any, Any]:
     item = dataset[i]
     if not isinstance(item, (tuple, list)) or len(item) < 2:
-        raise InputError(f"{what}: item {i} is of type {type(item).__name__}; expected (image, label)")
+        raise InputError(f"{name}: item {i} is of type {type(item).__name__}; expected (image, label)")
     return item[0], item[1]
 
 
-def _label(what: str, i: int, label: Any) -> int:
+def _label(name: str, i: int, label: Any) -> int:
     try:
         plain: Any = label.item() if isinstance(label, (Tensor, np.ndarray)) else label
         return operator.index(plain)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{what}: image {i} has the label {label!r}; expected a whole number") from error
+        raise InputError(f"{name}: image {i} has the label {label!r}; expected a whole number") from error
 
 
-def _reader(what: str, dataset: Dataset[Any], channels: int | None) -> Callable[[int], Image.Image]:
-    one_at_a_time = threading.Lock()
-    known = channels
-
-    def read(i: int) -> Image.Image:
-        nonlocal known
-        with one_at_a_time:
-            image, _ = _item(what, dataset, i)
-        picture = _picture(f"{what}: image {i}", image)
-        if known is None:
-            known = 1 if picture.mode == "L" else 3
-        if known == 1 and picture.mode != "L":
-            raise InputError(f"{what}: image {i} has colours, but the first one is gray; state channels=3")
-        return picture if known == 1 else picture.convert("RGB")
-
-    return read
-
-
-def _picture(what: str, image: Any) -> Image.Image:
+def _picture(name: str, image: Any) -> Image.Image:
     if isinstance(image, Image.Image):
         try:
             return rgb_or_gray(image)
         except InputError as error:
-            raise InputError(f"{what}: {error}") from error
+            raise InputError(f"{name}: {error}") from error
     if isinstance(image, Tensor):
-        check_dense(image, f"{what} comes")
-        wide = image.detach().cpu()
-        return _from_levels(what, (wide.float() if wide.is_floating_point() else wide).numpy(), channels_first=True)
-    if isinstance(image, np.ndarray):
-        return _from_levels(what, image, channels_first=False)
-    raise InputError(f"{what} is of type {type(image).__name__}; expected a picture, a tensor or an array")
-
-
-def _from_levels(what: str, values: NDArray[Any], *, channels_first: bool) -> Image.Image:
-    shape = values.shape
-    first, last = (values.ndim == 3 and shape[place] in _CHANNELS for place in (0, -1))
-    if values.ndim == 2:
-        values = values[:, :, None]
-    elif first and (channels_first or not last):  # the unusual order is taken where only it makes sense
-        values = values.transpose(1, 2, 0)
-    elif not last:
-        raise InputError(f"{what} has the shape {shape}; expected (C, H, W) or (H, W, C) of 1 or 3 channels")
-    levels = _levels(what, values)
-    return Image.fromarray(np.ascontiguousarray(levels[:, :, 0] if levels.shape[2] == 1 else levels))
-
-
-def _levels(what: str, values: NDArray[Any]) -> NDArray[np.uint8]:
-    if values.dtype == np.uint8:
-        return values
-    if not np.issubdtype(values.dtype, np.floating):
-        raise InputError(f"{what} is of type {values.dtype}; expected uint8, or floats between 0 and 1")
-    low, high = float(values.min()), float(values.max())
-    if not 0 <= low <= high <= 1:  # not a number fails, too
-        raise InputError(
-            f"{what} has values from {low:.3g} to {high:.3g}; expected 0 to 1: leave normalising to the model"
+        check_dense(image, f"{name} comes")
+        values = image.detach().cpu()
+        return _from_array(
+            name, (values.float() if values.is_floating_point() else values).numpy(), channels_first=True
         )
-    levels: NDArray[np.uint8] = np.rint(values.astype(np.float64) * 255).astype(np.uint8)
-    return levels
+    if isinstance(image, np.ndarray):
+        return _from_array(name, image, channels_first=False)
+    raise InputError(f"{name} is of type {type(image).__name__}; expected a picture, a tensor or an array")
+
+
+def _from_array(name: str, values: NDArray[Any], *, channels_first: bool) -> Image.Image:
+    shape = values.shape
+    first, last = (values.ndim == 3 and shape[axis] in (1, 3) for axis in (0, -1))
+    if first and (channels_first or not last):  # the unusual order is taken where only it makes sense
+        values = values.transpose(1, 2, 0)
+    elif values.ndim != 2 and not last:
+        raise InputError(f"{name} has the shape {shape}; expected (C, H, W) or (H, W, C) of 1 or 3 channels")
+    if values.dtype != np.uint8:
+        if not np.issubdtype(values.dtype, np.floating):
+            raise InputError(f"{name} is of type {values.dtype}; expected uint8, or floats between 0 and 1")
+        low, high = float(values.min()), float(values.max())
+        if not 0 <= low <= high <= 1:  # not a number fails, too
+            raise InputError(
+                f"{name} has values from {low:.3g} to {high:.3g}; expected 0 to 1: leave normalising to the model"
+            )
+        values = np.rint(values.astype(np.float64) * 255).astype(np.uint8)
+    gray = values.ndim == 2 or values.shape[2] == 1
+    return Image.fromarray(np.ascontiguousarray(values.reshape(values.shape[:2]) if gray else values))

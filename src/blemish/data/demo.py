@@ -28,11 +28,6 @@ def demo_picture(side: int = 224) -> Image.Image:
     return Image.fromarray(_painted(side).copy() if side <= _KEPT_SIDE else _paint(side))
 
 
-@lru_cache(maxsize=4)
-def _painted(side: int) -> NDArray[np.uint8]:
-    return _paint(side)
-
-
 def _paint(side: int) -> NDArray[np.uint8]:
     scene = _Scene(side * _OVERSAMPLING)
     scene.sky()
@@ -48,6 +43,9 @@ def _paint(side: int) -> NDArray[np.uint8]:
     fine: Plane = scene.canvas.reshape(side, _OVERSAMPLING, side, _OVERSAMPLING, 3).mean(axis=(1, 3))
     levels: NDArray[np.uint8] = (fine.clip(0, 1) * 255 + 0.5).astype(np.uint8)
     return levels
+
+
+_painted = lru_cache(maxsize=4)(_paint)
 
 
 def _hash(x: NDArray[np.int64], y: NDArray[np.int64], salt: int) -> Plane:
@@ -96,9 +94,8 @@ class _Scene:
         self.canvas += opacity * (np.asarray(colour) - self.canvas)
 
     def _ramp(self, position: Plane, *stops: tuple[float, Colour]) -> Plane:
-        places = [place for place, _ in stops]
-        bands = [np.interp(position, places, [colour[c] for _, colour in stops]) for c in range(3)]
-        return np.stack(bands, axis=-1)
+        positions, colours = zip(*stops, strict=True)
+        return np.stack([np.interp(position, positions, band) for band in zip(*colours, strict=True)], axis=-1)
 
     def sky(self) -> None:
         x, y = self.x, self.y
@@ -116,8 +113,8 @@ class _Scene:
         cover = _cloudy(x * 4.2 + 3.1, y * 11, 11) * _step(0.0, 0.10, y) * _step(0.56, 0.34, y)
         shade = self._ramp(_cloudy(x * 9, y * 20, 31), (0.3, (0.86, 0.89, 0.95)), (0.7, (1.0, 0.99, 0.97)))
         self._cover(0.9 * _step(0.50, 0.66, cover), shade)
-        for place, level, wing in ((0.40, 0.17, 0.016), (0.45, 0.145, 0.012), (0.352, 0.135, 0.010)):
-            across = (x - place) / wing
+        for centre, level, wing in ((0.40, 0.17, 0.016), (0.45, 0.145, 0.012), (0.352, 0.135, 0.010)):
+            across = (x - centre) / wing
             bend = level - wing * 0.55 * np.sin(np.abs(across).clip(0, 1) * 2.6)
             self._cover((np.abs(across) < 1) & (np.abs(y - bend) < 0.0022), (0.13, 0.15, 0.22))
 
@@ -176,15 +173,15 @@ class _Scene:
         self._cover((np.abs(u) < 0.20) & (v > 0) & (v < 0.66), (0.96, 0.93, 0.86))
         self._cover((np.abs(u) < 0.155) & (v > 0) & (v < 0.62), (0.20, 0.36, 0.42))
         self._cover(np.hypot(u - 0.10, v - 0.30) < 0.03, (0.95, 0.80, 0.30))
-        for place in (-0.60, 0.60):
-            s, t = np.abs(u - place), np.abs(v - 0.52)
+        for window in (-0.60, 0.60):
+            s, t = np.abs(u - window), np.abs(v - 0.52)
             self._cover((s < 0.25) & (t < 0.25), (0.97, 0.95, 0.90))
             glass = (s < 0.20) & (t < 0.20)
             self._cover(glass, (0.98, 0.83, 0.45))
             self._cover(glass & ((s < 0.022) | (t < 0.022)), (0.97, 0.95, 0.90))
         for puff in range(4):
-            place, level = 0.57 + 0.17 * puff, 2.22 + 0.27 * puff
-            self._cover(0.55 * _step(0.17 + 0.05 * puff, 0.03, np.hypot(u - place, v - level)), (0.95, 0.95, 0.96))
+            right, level = 0.57 + 0.17 * puff, 2.22 + 0.27 * puff
+            self._cover(0.55 * _step(0.17 + 0.05 * puff, 0.03, np.hypot(u - right, v - level)), (0.95, 0.95, 0.96))
 
     def fir(self, centre: float, ground: float, height: float) -> None:
         u, v = (self.x - centre) / height, (ground - self.y) / height
@@ -230,6 +227,6 @@ class _Scene:
         bloom = (self.path < 0.1) & ((self.y > 0.93) | ((self.y > 0.82) & (self.x > 0.52) & (self.y < 0.85)))
         away = np.hypot(du, dv)
         for low, colour in ((0.0, (0.93, 0.20, 0.22)), (0.14, (0.98, 0.96, 0.98)), (0.26, (0.66, 0.42, 0.86))):
-            here = bloom & (chance >= low) & (chance < low + 0.13)
-            self._cover(here & (away < 0.24), colour)
-            self._cover(here & (away < 0.09), (0.99, 0.82, 0.20))
+            petals = bloom & (chance >= low) & (chance < low + 0.13)
+            self._cover(petals & (away < 0.24), colour)
+            self._cover(petals & (away < 0.09), (0.99, 0.82, 0.20))

@@ -40,7 +40,9 @@ def digits_source(split: Split = "test", *, palette: int = 0) -> Source:
     """
     if split not in ("train", "test"):
         raise InputError(f"split {split!r}; expected train or test")
-    rows = np.array([row for row in range(_COUNT) if _is_test(row) == (split == "test")], dtype=np.int64)
+    rows = np.array(
+        [row for row in range(_COUNT) if (_share(str(row)) < _TEST_SHARE) == (split == "test")], dtype=np.int64
+    )
     return Source(
         name=f"digits-{split}",
         names=tuple(f"digit-{row:04d}" for row in rows.tolist()),
@@ -95,8 +97,8 @@ def _cover(row: int) -> NDArray[np.float64]:
 def _handwritten(points: Points, row: int, stroke: int) -> Points:
     """A stroke as one hand writes it, in units of the picture's side."""
 
-    def between(low: float, high: float, what: str) -> float:
-        return low + (high - low) * _share(f"{row} {what}")
+    def between(low: float, high: float, name: str) -> float:
+        return low + (high - low) * _share(f"{row} {name}")
 
     bends = np.linspace(0, 1, len(points))
     for axis in (0, 1):
@@ -118,17 +120,12 @@ def _distance(start: Points, end: Points) -> NDArray[np.float64]:
     along = end - start
     share = ((x - start[0]) * along[0] + (y - start[1]) * along[1]) / max(float(along @ along), 1e-12)
     share = share.clip(0, 1)
-    away: NDArray[np.float64] = np.hypot(x - start[0] - share * along[0], y - start[1] - share * along[1])
-    return away
+    return np.asarray(np.hypot(x - start[0] - share * along[0], y - start[1] - share * along[1]))
 
 
-def _share(what: str) -> float:
+def _share(name: str) -> float:
     """A number in [0, 1) that belongs to a name."""
-    return (hash_id(f"digits {what}") % 2**32) / 2**32
-
-
-def _is_test(row: int) -> bool:
-    return _share(str(row)) < _TEST_SHARE
+    return (hash_id(f"digits {name}") % 2**32) / 2**32
 
 
 def _colours(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -24,8 +24,10 @@ __all__ = [
     "LABELS_FILE",
     "check_mapped",
     "class_folders",
+    "folder_entries",
     "folder_indices",
     "folder_source",
+    "in_class_order",
     "picture_source",
     "table_source",
 ]
@@ -66,7 +68,9 @@ def folder_source(
     if not names:
         raise InputError(f"{root}: no pictures in its {len(folders)} folders; looked for {', '.join(PICTURE_SUFFIXES)}")
     labels = [indices[name.partition("/")[0]] for name in names]
-    source = picture_source(root, names, labels, classes=_class_names(indices), note=_empty_note(folders, names))
+    empty = len(folders) - len({name.partition("/")[0] for name in names})
+    note = f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
+    source = picture_source(root, names, labels, classes=_class_names(indices), note=note)
     return replace(source, labelling="order" if class_order is None and mapping is None else "mapping")
 
 
@@ -108,7 +112,7 @@ def picture_source(
         names=tuple(names),
         ids=np.array([picture_id(name) for name in names], dtype=np.int64),
         labels=np.array(labels, dtype=np.int64),
-        read=_reader(root, names, border),
+        read=lambda i: _without_border(root / names[i], border),
         classes=classes,
         groups=groups,
         stamp=lambda i: file_stamp(root / names[i], f"border {border}"),
@@ -116,38 +120,42 @@ def picture_source(
     )
 
 
-def _reader(root: Path, names: Sequence[str], border: int) -> Callable[[int], Image.Image]:
-    def read(i: int) -> Image.Image:
-        picture = read_picture(root / names[i]).convert("RGB")
-        if border == 0:
-            return picture
-        width, height = picture.size
-        if min(width, height) <= 2 * border:
-            raise InputError(f"{root / names[i]}: {width}×{height} pixels are too few for a border of {border}")
-        return picture.crop((border, border, width - border, height - border))
+def _without_border(path: Path, border: int) -> Image.Image:
+    picture = read_picture(path).convert("RGB")
+    width, height = picture.size
+    if min(width, height) <= 2 * border:
+        raise InputError(f"{path}: {width}×{height} pixels are too few for a border of {border}")
+    return picture.crop((border, border, width - border, height - border)) if border else picture
 
-    return read
+
+def folder_entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a folder, by name; hidden files and folders are left out."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
 
 
 def class_folders(root: Path) -> list[str]:
-    """The class folders in class order: by name, or by number where all are numbers. Empty ones count, too."""
+    """The class folders in class order; empty ones count, too."""
     if not is_folder(root):
         raise InputError(f"{root}: no such folder")
-    try:
-        with os.scandir(root) as entries:
-            found = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
-    except OSError as error:
-        raise InputError(f"{root}: cannot be listed ({error.strerror or error})") from error
-    if not found:
+    names = [entry.name for entry in folder_entries(root) if entry.is_dir()]
+    if not names:
         raise InputError(f"{root}: no folders in it; expected one per class, or pictures with a {LABELS_FILE}")
-    if all(name.isascii() and name.isdecimal() for name in found):
-        return sorted(found, key=lambda name: (int(name), name))
-    return sorted(found)
+    return in_class_order(names)
 
 
-def _empty_note(folders: list[str], names: list[str]) -> str | None:
-    empty = len(folders) - len({name.partition("/")[0] for name in names})
-    return f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
+def in_class_order(names: Iterable[str]) -> list[str]:
+    """Class folders by name, or by number where all are numbers.
+
+    >>> in_class_order(["10", "9"]), in_class_order(["10", "9", "a"])
+    (['9', '10'], ['10', '9', 'a'])
+    """
+    by_name = sorted(names)
+    numbers = all(name.isascii() and name.isdecimal() for name in by_name)
+    return sorted(by_name, key=int) if numbers else by_name
 
 
 def check_mapped(where: str, folders: Sequence[str], indices: Mapping[str, int]) -> None:
@@ -176,10 +184,10 @@ def _read_mapping(path: Path) -> dict[str, int]:
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            found = parse_json(text)
+            mapping = parse_json(text)
         except ValueError as error:
             raise InputError(f"{path}: not readable ({error})") from error
-        return _checked(str(path), found) if isinstance(found, dict) else _numbered(str(path), found)
+        return _checked(str(path), mapping) if isinstance(mapping, dict) else _numbered(str(path), mapping)
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 
 
@@ -196,9 +204,9 @@ def _numbered(what: str, names: Sequence[object]) -> dict[str, int]:
     return indices
 
 
-def _checked(what: str, found: Mapping[str, object]) -> dict[str, int]:
+def _checked(what: str, mapping: Mapping[str, object]) -> dict[str, int]:
     indices: dict[str, int] = {}
-    for name, index in found.items():
+    for name, index in mapping.items():
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < 10**6:
             raise InputError(f"{what}: {name!r} has index {index!r}; expected a whole number from 0")
         indices[str(name)] = int(index)
@@ -221,10 +229,10 @@ def _rows(table: Path) -> list[tuple[str, str]]:
     text = read_text(table)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""))
-        columns = reader.fieldnames or []
-        missing = [column for column in _COLUMNS if column not in columns]
-        if missing:
-            raise InputError(f"{table}: no column {missing[0]!r} among {_listed(list(columns))}")
+        columns = list(reader.fieldnames or [])
+        for column in _COLUMNS:
+            if column not in columns:
+                raise InputError(f"{table}: no column {column!r} among {_listed(columns)}")
         return [(row["file"] or "", row["class_index"] or "") for row in reader]
     except csv.Error as error:
         raise InputError(f"{table}: not a readable table ({error})") from error

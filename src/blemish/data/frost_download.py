@@ -42,7 +42,7 @@ def fetch_frost(
     not the reference's, byte by byte, is refused.
     """
     target = fetched_folder() if folder is None else Path(folder)
-    if _are_there(target):
+    if _complete(target):
         _log.info("the photographs of frost are in %s already", target)
         return target, False
     check_folder(target)
@@ -53,7 +53,7 @@ def fetch_frost(
     return target, True
 
 
-def _are_there(folder: Path) -> bool:
+def _complete(folder: Path) -> bool:
     try:
         return digest_of([read_bytes(folder / name) for name in FILES]) == REFERENCE_DIGEST
     except InputError:
@@ -65,15 +65,15 @@ def _photographs(wheel: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
             members = {PurePosixPath(info.filename).name: info for info in archive.infolist()}
-            found = {name: archive.read(members[name]) for name in FILES if members[name].file_size <= _LARGEST}
+            photographs = {name: archive.read(members[name]) for name in FILES if members[name].file_size <= _LARGEST}
     except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
         raise InputError(
             f"not a wheel with the photographs of frost ({type(error).__name__}: {error}); expected "
             f"{_PACKAGE}-{_VERSION}-py3-none-any.whl"
         ) from error
-    if len(found) < len(FILES) or digest_of(list(found.values())) != REFERENCE_DIGEST:
+    if len(photographs) < len(FILES) or digest_of(list(photographs.values())) != REFERENCE_DIGEST:
         raise InputError(f"other photographs of frost than the reference's; expected those of {_PACKAGE} {_VERSION}")
-    return found
+    return photographs
 
 
 def _downloaded() -> bytes:
@@ -100,12 +100,9 @@ def _by_pip() -> bytes:
         )
         wheels = list(folder.glob("*.whl"))
         if done.returncode != 0 or not wheels:
-            raise ValueError(f"pip: {_last_line(done.stderr)}")
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise ValueError(f"pip: {lines[-1] if lines else 'it said nothing'}")
         return wheels[0].read_bytes()
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
 
 
 def _from_pypi() -> bytes:

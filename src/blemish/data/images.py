@@ -61,10 +61,7 @@ class Images:
         shape = self.shapes[index[0]]
         if (self.shapes[index] != shape).any():
             raise InputError(f"{self.name}: images of different shapes in one batch; expected rows of one by_shape()")
-        out = np.empty((len(index), *shape.tolist()), dtype=np.uint8)
-        for place, row in enumerate(index):
-            out[place] = self.image(row)
-        return torch.from_numpy(out)
+        return torch.from_numpy(np.stack([self.image(row) for row in index]))
 
     def by_shape(self) -> list[list[int]]:
         """The rows of each shape, ascending; the shapes in the order in which they first occur."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, notify
-from blemish.data.classes import imagenet_wnids
+from blemish.data.classes import are_wordnet_ids, imagenet_wnids
 from blemish.data.source import Source
 
 __all__ = ["check_below", "class_indices", "fit_labels", "labels_entry"]
-
-_WORDNET = re.compile(r"n\d{8}")
 
 WAYS = (
     "give a mapping (--mapping, or open_source(…, mapping=…)): a .json of {folder: index}, a text with a folder per "
@@ -30,15 +27,18 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     Class folders that nobody mapped follow `class_indices`. So do classes with WordNet ids as names that a dataset or
     an ``.npz`` file numbers among themselves. All other labels were given, and have to be below the number of outputs.
     """
-    named = source.classes or ()
-    if source.labelling == "order" or (source.labelling == "given" and _some_of_imagenet(named, outputs)):
+    named, wnids = source.classes or (), imagenet_wnids()
+    of_imagenet = outputs == len(wnids) and are_wordnet_ids(named)
+    if source.labelling == "order" or (source.labelling == "given" and of_imagenet and len(named) < len(wnids)):
         indices = class_indices(named, outputs, source=source.name, model=model)
-        wnids = imagenet_wnids()
-        if outputs == len(wnids) and _are_wordnet(named):
-            labels = np.array([indices[name] for name in named], dtype=np.int64)[source.labels]
-            return replace(source, labels=labels, classes=wnids, labelling="imagenet")
-        return source
-    _check_below(source, outputs, model)
+        if not of_imagenet:
+            return source
+        labels = np.array([indices[name] for name in named], dtype=np.int64)[source.labels]
+        return replace(source, labels=labels, classes=wnids, labelling="imagenet")
+    if source.groups is None:
+        check_below(source.labels, source.names, outputs, source=source.name, model=f"model {model}")
+    elif (needed := max(map(max, source.groups))) >= outputs:
+        raise InputError(f"{source.name}: needs class {needed} of a model, but {model} has {_outputs(outputs)}")
     return source
 
 
@@ -53,7 +53,7 @@ def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: s
     """
     wnids = imagenet_wnids()
     numbered = {name: number for number, name in enumerate(folders)}
-    if outputs == len(wnids) and _are_wordnet(folders):
+    if outputs == len(wnids) and are_wordnet_ids(folders):
         known = {wnid: index for index, wnid in enumerate(wnids)}
         if strange := [name for name in folders if name not in known]:
             raise InputError(
@@ -81,35 +81,14 @@ def labels_entry(source: Source) -> str:
 
     Two sources with the same folders have equal entries only if the same labels mean the same classes.
     """
-    if source.labelling in ("order", "imagenet"):
-        return "imagenet" if source.labelling == "imagenet" else "class folders in order"
     if source.labelling == "given":
         return "as given"
-    if source.classes == imagenet_wnids():
+    if source.labelling == "imagenet" or (source.labelling == "mapping" and source.classes == imagenet_wnids()):
         return "imagenet"
-    if source.classes is not None and list(source.classes) == sorted(source.classes):
+    if source.labelling == "order" or (source.classes and list(source.classes) == sorted(source.classes)):
         return "class folders in order"
     names = "\n".join(source.classes or ()).encode("utf-8", "surrogateescape")
     return f"mapping {hashlib.blake2b(names, digest_size=6).hexdigest()}"
-
-
-def _some_of_imagenet(named: Sequence[str], outputs: int) -> bool:
-    """Whether labels number fewer classes than ImageNet's among themselves, for a model of all of them."""
-    count = len(imagenet_wnids())
-    return outputs == count and len(named) < count and _are_wordnet(named)
-
-
-def _are_wordnet(names: Sequence[str]) -> bool:
-    return bool(names) and all(_WORDNET.fullmatch(name) for name in names)
-
-
-def _check_below(source: Source, outputs: int, model: str) -> None:
-    if source.groups is not None:
-        needed = max(max(group) for group in source.groups)
-        if needed >= outputs:
-            raise InputError(f"{source.name}: needs class {needed} of a model, but {model} has {_outputs(outputs)}")
-        return
-    check_below(source.labels, source.names, outputs, source=source.name, model=f"model {model}")
 
 
 def check_below(

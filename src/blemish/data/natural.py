@@ -18,6 +18,7 @@ from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
 from blemish.data.classes import (
     NATURAL_SETS,
+    are_wordnet_ids,
     check_name,
     imagenet_wnids,
     natural_classes,
@@ -44,7 +45,8 @@ def natural_source(name: str, path: str | os.PathLike[str]) -> Source:
     root = Path(path)
     if name == "objectnet" and is_folder(root / "images"):
         root = root / "images"
-    labels = _labels_by_folder(name, root)
+    folders = class_folders(root)
+    labels = _labels_by_folder(name, root, folders)
     names = [picture for picture in list_pictures(root) if picture.partition("/")[0] in labels]
     if not names:
         raise InputError(f"{root}: no pictures of {name}; expected folders such as {natural_classes(name)[0]}")
@@ -55,48 +57,44 @@ def natural_source(name: str, path: str | os.PathLike[str]) -> Source:
         classes=natural_classes(name),
         groups=natural_groups(name),
         border=_OBJECTNET_BORDER if name == "objectnet" else 0,
-        note=_note(name, root, labels),
+        note=_note(name, len(folders), len(labels)),
     )
     return replace(source, name=name, reopen=partial(natural_source, name, path))
 
 
-def _note(name: str, root: Path, labels: dict[str, int]) -> str | None:
-    ignored, missing = len(class_folders(root)) - len(labels), len(natural_classes(name)) - len(labels)
-    parts = [f"{ignored} folders without an ImageNet class left out"] if ignored else []
-    parts += [f"{missing} of {len(natural_classes(name))} classes missing"] if missing else []
+def _note(name: str, folders: int, known: int) -> str | None:
+    classes = len(natural_classes(name))
+    parts = [f"{folders - known} folders without an ImageNet class left out"] * (folders > known)
+    parts += [f"{classes - known} of {classes} classes missing"] * (classes > known)
     return "; ".join(parts) or None
 
 
-def _labels_by_folder(name: str, root: Path) -> dict[str, int]:
-    folders = class_folders(root)
+def _labels_by_folder(name: str, root: Path, folders: list[str]) -> dict[str, int]:
     if name == "objectnet":
         return _objectnet_labels(root, folders)
-    classes = natural_classes(name)
-    known = {wnid: label for label, wnid in enumerate(classes)}
+    known = {wnid: label for label, wnid in enumerate(natural_classes(name))}
     if name == "imagenet-v2" and all(folder.isascii() and folder.isdecimal() for folder in folders):
-        known = {str(index): index for index in range(len(classes))}
-    unknown = [folder for folder in folders if folder not in known]
-    if unknown:
-        example = ", ".join([*known][:3])
-        raise InputError(f"{root}: folder {unknown[0]!r} is no class of {name}; expected {example} …")
+        known = {str(label): label for label in known.values()}
+    for folder in folders:
+        if folder not in known:
+            example = ", ".join([*known][:3])
+            raise InputError(f"{root}: folder {folder!r} is no class of {name}; expected {example} …")
     return {folder: known[folder] for folder in folders}
 
 
 def _objectnet_labels(root: Path, folders: list[str]) -> dict[str, int]:
     known = {_plain(folder): label for label, folder in enumerate(objectnet_folders())}
-    found: dict[str, int] = {}
-    owner: dict[int, str] = {}
+    owners: dict[int, str] = {}
     for folder in folders:
         label = known.get(_plain(folder))
         if label is None:
             continue
-        if label in owner:
-            raise InputError(f"{root}: {owner[label]!r} and {folder!r} mean the same class; expected one of them")
-        owner[label] = folder
-        found[folder] = label
-    if not found:
+        if label in owners:
+            raise InputError(f"{root}: {owners[label]!r} and {folder!r} mean the same class; expected one of them")
+        owners[label] = folder
+    if not owners:
         raise InputError(f"{root}: none of ObjectNet's folders among {len(folders)}; expected alarm_clock, backpack …")
-    return found
+    return {folder: label for label, folder in owners.items()}
 
 
 def _plain(folder: str) -> str:
@@ -124,9 +122,8 @@ def same_classes(name: str, clean_source: Source) -> Source:
     rows = np.flatnonzero(labels >= 0)
     if len(rows) == 0:
         raise InputError(f"{clean_source.name}: no images of the {len(groups)} classes of {name}")
-    chosen = clean_source.take(rows)
     return replace(
-        chosen,
+        clean_source.take(rows),
         name=f"{clean_source.name}, classes of {name}",
         labels=labels[rows],
         classes=natural_classes(name),
@@ -138,15 +135,15 @@ def _check_imagenet(source: Source) -> None:
     wnids = imagenet_wnids()
     highest = int(source.labels.max())
     if source.groups is not None or highest >= len(wnids):
-        found = "classes of their own" if source.groups is not None else f"a label of {highest}"
-        raise InputError(f"{source.name}: images with {found}; expected ImageNet's class indices 0 … {len(wnids) - 1}")
+        labelled = "classes of their own" if source.groups is not None else f"a label of {highest}"
+        raise InputError(
+            f"{source.name}: images with {labelled}; expected ImageNet's class indices 0 … {len(wnids) - 1}"
+        )
     named = source.classes
-    if named is None:
-        return
-    if len(named) != len(wnids):
+    if named is not None and len(named) != len(wnids):
         raise InputError(
             f"{source.name}: {len(named)} classes; expected ImageNet's {len(wnids)}. "
             "Folders of WordNet ids that are only some of them need the mapping imagenet"
         )
-    if named != wnids and all(re.fullmatch(r"n\d{8}", wnid) for wnid in named):
+    if named is not None and named != wnids and are_wordnet_ids(named):
         raise InputError(f"{source.name}: its WordNet ids are not ImageNet's 1,000 in their usual order")

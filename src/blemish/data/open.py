@@ -17,7 +17,7 @@ from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.dataset_source import dataset_source
 from blemish.data.digits import digits_source
-from blemish.data.folders import LABELS_FILE, Mapped, folder_source, table_source
+from blemish.data.folders import LABELS_FILE, Mapped, folder_entries, folder_source, table_source
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
@@ -83,39 +83,24 @@ def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Map
     if labels is not None or is_there(path / LABELS_FILE):
         _unused(f"{path}, whose table gives the class indices", mapping=mapping)
         return table_source(path, labels)
-    found = _contents(path)
-    if found[".tar"]:
+    entries = folder_entries(path)
+    folders = [entry.name for entry in entries if entry.is_dir()]
+    files = [entry.name for entry in entries if not entry.is_dir()]
+    shards, arrays, pictures = (
+        [name for name in files if Path(name).suffix.lower() in suffixes]
+        for suffixes in ((".tar",), ARRAY_SUFFIXES, PICTURE_SUFFIXES)
+    )
+    if shards:
         _unused(f"{path}, a folder of shards", mapping=mapping)
         return shard_source(path)
-    if found["arrays"] or (found["folders"] and is_stored(path)):
-        if is_stored(path):
-            raise InputError(f"{path}: looks like a corrupted set; expected clean images here, and it as a stored set")
-        raise InputError(f"{path}: a folder of array files; expected one of them, such as {found['arrays'][0]}")
-    if not found["folders"]:
-        what = f"{len(found['pictures'])} pictures without labels" if found["pictures"] else "nothing that can be used"
-        raise InputError(f"{path}: holds {what}; {_EXPECTED}")
+    if (arrays or folders) and is_stored(path):
+        raise InputError(f"{path}: looks like a corrupted set; expected clean images here, and it as a stored set")
+    if arrays:
+        raise InputError(f"{path}: a folder of array files; expected one of them, such as {arrays[0]}")
+    if not folders:
+        held = f"{len(pictures)} pictures without labels" if pictures else "nothing that can be used"
+        raise InputError(f"{path}: holds {held}; {_EXPECTED}")
     return folder_source(path, mapping=mapping)
-
-
-def _contents(path: Path) -> dict[str, list[str]]:
-    kinds: dict[str, list[str]] = {".tar": [], "arrays": [], "pictures": [], "folders": []}
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                suffix = Path(entry.name).suffix.lower()
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir():
-                    kinds["folders"].append(entry.name)
-                elif suffix in ARRAY_SUFFIXES:
-                    kinds["arrays"].append(entry.name)
-                elif suffix in PICTURE_SUFFIXES:
-                    kinds["pictures"].append(entry.name)
-                elif suffix == ".tar":
-                    kinds[".tar"].append(entry.name)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be listed ({error.strerror or error})") from error
-    return {kind: sorted(names) for kind, names in kinds.items()}
 
 
 def _unused(what: str, **settings: object) -> None:

@@ -56,9 +56,9 @@ def _unpacked(content: bytes, most: int) -> int:
 
 
 def _image_data(content: bytes) -> Iterator[bytes]:
-    place = _SIGNATURE
-    while place + 8 <= len(content):
-        length = int.from_bytes(content[place : place + 4], "big")
-        if content[place + 4 : place + 8] == b"IDAT":
-            yield content[place + 8 : place + 8 + length]
-        place += 12 + length
+    start = _SIGNATURE
+    while start + 8 <= len(content):
+        length = int.from_bytes(content[start : start + 4], "big")
+        if content[start + 4 : start + 8] == b"IDAT":
+            yield content[start + 8 : start + 8 + length]
+        start += 12 + length

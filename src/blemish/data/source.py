@@ -63,7 +63,7 @@ class Source:
         if count == 0:
             raise InputError(f"{self.name}: no images in it")
         if len(set(self.names)) < count:
-            twice, times = next(found for found in Counter(self.names).items() if found[1] > 1)
+            twice, times = Counter(self.names).most_common(1)[0]
             raise InputError(f"{self.name}: {times} images are called {twice!r}; expected names that differ")
         for what, values in (("ids", self.ids), ("labels", self.labels)):
             if values.shape != (count,):
@@ -121,10 +121,10 @@ def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
     """A file's path, size and time of change, and a place in it."""
     name = os.fspath(path)
     try:
-        found = Path(name).stat()
+        status = Path(name).stat()
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    return f"{Path(name).absolute()}|{found.st_size}|{found.st_mtime_ns}|{place}"
+    return f"{Path(name).absolute()}|{status.st_size}|{status.st_mtime_ns}|{place}"
 
 
 def check_unchanged(path: str | os.PathLike[str], stamp: str) -> None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, UnknownNameError
 from blemish.core.reading import is_folder, is_there, read_json
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
-from blemish.data.folders import Mapped, class_folders, folder_source
+from blemish.data.folders import Mapped, class_folders, folder_entries, folder_source, in_class_order
+from blemish.data.images import Images
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 
@@ -29,19 +28,6 @@ _SEVERITY = re.compile(r"\d+(?:\.\d+)?")
 _LABELS = "labels.npy"
 _MANIFEST = "blemish.json"
 _PUBLISHED_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
-
-
-class Labelled(Protocol):
-    """Images with names, ids and labels: a source, or what was loaded of one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-    @property
-    def ids(self) -> NDArray[np.int64]: ...
-    @property
-    def labels(self) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True)
@@ -60,15 +46,15 @@ class StoredSet:
         """What is there, as texts such as ``fog@3``, sorted by corruption and severity."""
         return list(self._sources)
 
-    def source(self, condition: str, *, like: Labelled | None = None) -> Source:
+    def source(self, condition: str, *, like: Source | Images | None = None) -> Source:
         """The images of a condition; with ``like``, those of that source, in its order and under its names."""
         if condition not in self._sources:
-            there = ", ".join(self.conditions()[:4])
+            some = ", ".join(self.conditions()[:4])
             raise UnknownNameError(
-                f"{self.name}: no images of {condition!r}; there are {there} … ({len(self._sources)})"
+                f"{self.name}: no images of {condition!r}; there are {some} … ({len(self._sources)})"
             )
-        found = replace(self._sources[condition](), name=f"{self.name} {condition}")
-        return found if like is None else paired(found, like)
+        images = replace(self._sources[condition](), name=f"{self.name} {condition}")
+        return images if like is None else paired(images, like)
 
 
 def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) -> StoredSet:
@@ -101,25 +87,19 @@ def is_stored(root: Path) -> bool:
 
 def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
     """The folder of each corruption and severity, with or without a level of families."""
-    found: dict[tuple[str, float], Path] = {}
-    for folder in _subfolders(root):
-        for corruption in [folder] if _severities(folder) else _subfolders(folder):
-            for severity, place in _severities(corruption).items():
-                key = (corruption.name, severity)
-                if key in found:
-                    raise InputError(
-                        f"{found[key]} and {place} both hold {key[0]} of severity {severity_text(severity)}"
-                    )
-                found[key] = place
-    return dict(sorted(found.items()))
+    folders: dict[tuple[str, float], Path] = {}
+    for outer in _subfolders(root):
+        for corruption in [outer] if _severities(outer) else _subfolders(outer):
+            for severity, folder in _severities(corruption).items():
+                first = folders.setdefault((corruption.name, severity), folder)
+                if first != folder:
+                    name = f"{corruption.name} of severity {severity_text(severity)}"
+                    raise InputError(f"{first} and {folder} both hold {name}")
+    return dict(sorted(folders.items()))
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(folder / entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
+    return [folder / entry.name for entry in folder_entries(folder) if entry.is_dir()]
 
 
 def _severities(folder: Path) -> dict[float, Path]:
@@ -131,16 +111,18 @@ def _severities(folder: Path) -> dict[float, Path]:
 
 
 def _tree_sources(folders: dict[tuple[str, float], Path], mapping: Mapped | None) -> dict[str, Callable[[], Source]]:
-    def opener(place: Path) -> Callable[[], Source]:
-        # The classes of all conditions together: a class that one of them lacks must not move the labels of the others.
-        if mapping is not None:
-            return lambda: folder_source(place, mapping=mapping)
-        return lambda: replace(folder_source(place, class_order=order), labelling="order")
+    # The classes of all conditions together: a class that one of them lacks must not move the labels of the others.
+    order = in_class_order({name for folder in folders.values() for name in class_folders(folder)})
 
-    names = {name for place in folders.values() for name in class_folders(place)}
-    numeric = all(name.isascii() and name.isdecimal() for name in names)
-    order = sorted(names, key=lambda name: (int(name), name)) if numeric else sorted(names)
-    return {f"{name}@{severity_text(severity)}": opener(place) for (name, severity), place in folders.items()}
+    def open_folder(folder: Path) -> Source:
+        if mapping is not None:
+            return folder_source(folder, mapping=mapping)
+        return replace(folder_source(folder, class_order=order), labelling="order")
+
+    return {
+        f"{name}@{severity_text(severity)}": partial(open_folder, folder)
+        for (name, severity), folder in folders.items()
+    }
 
 
 def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
@@ -148,12 +130,8 @@ def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
     files = sorted(path for path in root.glob("*.npy") if path.name != _LABELS)
     if not files:
         raise InputError(f"{root}: {_LABELS}, but no <corruption>.npy beside it")
-
-    def opener(path: Path, block: int) -> Callable[[], Source]:
-        return lambda: _block(path, root / _LABELS, block, len(severities))
-
     return {
-        f"{path.stem}@{severity_text(severity)}": opener(path, block)
+        f"{path.stem}@{severity_text(severity)}": partial(_block, path, root / _LABELS, block, len(severities))
         for path in files
         for severity, block in sorted((severity, block) for block, severity in enumerate(severities))
     }
@@ -179,52 +157,50 @@ def _block(path: Path, labels: Path, block: int, blocks: int) -> Source:
     count, rest = divmod(len(images), blocks)
     if rest or count == 0:
         raise InputError(f"{path}: {len(images)} images; expected a multiple of {blocks}, one block per severity")
+    start = block * count
     given = read_labels(labels)
     if len(given) == len(images):
-        given = given[block * count : (block + 1) * count]
+        given = given[start : start + count]
     elif len(given) != count:
         raise InputError(f"{labels}: {len(given)} labels; expected {count}, or {len(images)}, for {path.name}")
-    start = block * count
-    return block_source(
-        path, images[start : start + count], check_labels(str(labels), given, count), start=start, name=path.stem
-    )
+    return block_source(path, images[start : start + count], check_labels(str(labels), given, count), start=start)
 
 
-def paired(stored: Source, like: Labelled) -> Source:
+def paired(stored: Source, like: Source | Images) -> Source:
     """The images of ``stored`` that ``like`` holds, in its order and with its names and ids.
 
     An image without one of its own name is looked for without the suffix: a copy of ``x.JPEG`` may be stored as
     ``x.png``. One that is missing, may be any of several, or has another label, is refused. The labels of class
     folders that nobody mapped are those of ``like``: an image of the same name is in the same folder.
     """
-    found = stored.take(_places(stored, like))
+    same = stored.take(_rows(stored, like))
     if stored.labelling == "order":
-        found = replace(found, labels=like.labels, classes=None)
-    different = np.flatnonzero(found.labels != like.labels)
+        same = replace(same, labels=like.labels, classes=None)
+    different = np.flatnonzero(same.labels != like.labels)
     if len(different):
         first = int(different[0])
         raise InputError(
-            f"{stored.name}: {found.names[first]} has the label {int(found.labels[first])}, "
+            f"{stored.name}: {same.names[first]} has the label {int(same.labels[first])}, "
             f"but {int(like.labels[first])} in {like.name}, as {len(different)} in all; were the classes mapped alike?"
         )
-    return replace(found, names=like.names, ids=like.ids)
+    return replace(same, names=like.names, ids=like.ids)
 
 
-def _places(stored: Source, like: Labelled) -> list[int]:
-    exact = {name: place for place, name in enumerate(stored.names)}
-    stems = {_stem(name): place for name, place in exact.items()}
+def _rows(stored: Source, like: Source | Images) -> list[int]:
+    exact = {name: row for row, name in enumerate(stored.names)}
+    stems = {_stem(name): row for name, row in exact.items()}
     missing = [name for name in like.names if name not in exact and _stem(name) not in stems]
     if missing:
         raise InputError(
             f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
         )
-    here, there = Counter(map(_stem, stored.names)), Counter(map(_stem, like.names))
+    in_stored, in_like = Counter(map(_stem, stored.names)), Counter(map(_stem, like.names))
     for name in like.names:
         stem = _stem(name)
-        if name not in exact and (here[stem] > 1 or there[stem] > 1):
+        if name not in exact and (in_stored[stem] > 1 or in_like[stem] > 1):
             raise InputError(
                 f"{stored.name}: no {name} in it, and {stem} with other suffixes is ambiguous "
-                f"({here[stem]} in it, {there[stem]} in {like.name}); expected one of each, or the same names"
+                f"({in_stored[stem]} in it, {in_like[stem]} in {like.name}); expected one of each, or the same names"
             )
     return [exact[name] if name in exact else stems[_stem(name)] for name in like.names]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,32 +78,24 @@ def _names(samples: Sequence[_Sample]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _samples(shard: Path) -> list[_Sample]:
-    fields: dict[str, dict[str, Member]] = {}
+def _samples(shard: Path) -> Iterator[_Sample]:
+    samples: dict[str, dict[str, Member]] = {}
     for member in list_members(shard):
-        found = _FIELD.fullmatch(member.name.removeprefix("./"))
-        if found is None:
+        match = _FIELD.fullmatch(member.name.removeprefix("./"))
+        if match is None:
             continue  # hidden files and files without a suffix belong to no sample
-        mine = fields.setdefault(found[1], {})
-        field = found[2].lower()
-        if field in mine:
+        fields = samples.setdefault(match[1], {})
+        if fields.setdefault(match[2].lower(), member) is not member:
             raise InputError(f"{shard}: {member.name!r} occurs twice")
-        mine[field] = member
-    return [sample for key, mine in fields.items() for sample in _sample(shard, key, mine)]
-
-
-def _sample(shard: Path, key: str, fields: dict[str, Member]) -> list[_Sample]:
-    images = [field for field in IMAGE_FIELDS if field in fields]
-    if not images:
-        if any(field in fields for field in _LABEL_FIELDS):
-            known = ", ".join(IMAGE_FIELDS)
-            raise InputError(
-                f"{shard}: sample {key!r} holds {', '.join(fields)}, but no image; expected one of {known}"
-            )
-        return []
-    if len(images) > 1:
-        raise InputError(f"{shard}: sample {key!r} has {len(images)} images ({', '.join(images)}); expected one")
-    return [_Sample(shard, key, fields[images[0]], _label(shard, key, fields))]
+    for key, fields in samples.items():
+        images = [field for field in IMAGE_FIELDS if field in fields]
+        if len(images) > 1:
+            raise InputError(f"{shard}: sample {key!r} has {len(images)} images ({', '.join(images)}); expected one")
+        if images:
+            yield _Sample(shard, key, fields[images[0]], _label(shard, key, fields))
+        elif any(field in fields for field in _LABEL_FIELDS):
+            held, known = ", ".join(fields), ", ".join(IMAGE_FIELDS)
+            raise InputError(f"{shard}: sample {key!r} holds {held}, but no image; expected one of {known}")
 
 
 def _label(shard: Path, key: str, fields: dict[str, Member]) -> int:
@@ -114,22 +107,22 @@ def _label(shard: Path, key: str, fields: dict[str, Member]) -> int:
         raise InputError(f"{shard}: {member.name!r} is {member.size:,} bytes long; expected a label")
     content = read_member(shard, member)
     try:
-        found = int(content.decode("ascii").strip()) if field == "cls" else parse_json(content)["label"]
+        label = int(content.decode("ascii").strip()) if field == "cls" else parse_json(content)["label"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{shard}: {member.name!r} holds no label ({error})") from error
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**31:
-        raise InputError(f"{shard}: {member.name!r} holds the label {found!r}; expected a whole number from 0")
-    return found
+    if isinstance(label, bool) or not isinstance(label, int) or not 0 <= label < 2**31:
+        raise InputError(f"{shard}: {member.name!r} holds the label {label!r}; expected a whole number from 0")
+    return label
 
 
 def shard_paths(path: str | os.PathLike[str]) -> list[Path]:
     """The archives that a path or pattern means, in order; a missing one is an error."""
     text = os.fspath(path)
     if is_folder(text):
-        found = sorted(entry for entry in Path(text).iterdir() if entry.suffix == ".tar")
-        if not found:
+        shards = sorted(entry for entry in Path(text).iterdir() if entry.suffix == ".tar")
+        if not shards:
             raise InputError(f"{text}: no .tar files in this folder")
-        return found
+        return shards
     paths = [Path(name) for name in ([text] if is_there(text) else expand_braces(text))]
     missing = [path for path in paths if not is_there(path)]
     if missing:
@@ -149,22 +142,19 @@ def expand_braces(pattern: str) -> list[str]:
     """
     parts = _BRACES.split(pattern)
     choices = [_choices(pattern, part) if index % 2 else [part] for index, part in enumerate(parts)]
-    count = 1
-    for choice in choices:
-        count *= len(choice)
-    if count > _MAX_SHARDS:
+    if (count := math.prod(map(len, choices))) > _MAX_SHARDS:
         raise InputError(f"{pattern}: means {count:,} files; expected at most {_MAX_SHARDS:,}")
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
 def _choices(pattern: str, inside: str) -> Sequence[str]:
-    found = re.fullmatch(r"(\d{1,12})\.\.(\d{1,12})", inside)
-    if found is None:
+    limits = re.fullmatch(r"(\d{1,12})\.\.(\d{1,12})", inside)
+    if limits is None:
         if "," not in inside:
             raise InputError(f"{pattern}: {{{inside}}} is no range; expected {{000..146}} or {{a,b}}")
         return inside.split(",")
-    low, high = int(found[1]), int(found[2])
+    low, high = int(limits[1]), int(limits[2])
     if not low <= high < low + _MAX_SHARDS:
         raise InputError(f"{pattern}: {{{inside}}}; expected an ascending range of at most {_MAX_SHARDS:,} files")
-    width = len(found[1]) if found[1].startswith("0") or len(found[1]) == len(found[2]) else 0
+    width = len(limits[1]) if limits[1].startswith("0") or len(limits[1]) == len(limits[2]) else 0
     return [str(number).zfill(width) for number in range(low, high + 1)]

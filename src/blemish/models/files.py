@@ -12,14 +12,12 @@ from blemish.models.base import Classifier
 from blemish.models.onnx_file import load_onnx
 from blemish.models.sklearn_estimator import load_estimator
 from blemish.models.tflite_file import load_tflite
-from blemish.models.torch_files import load_exported_program, load_torch_file, load_torchscript
+from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
 
 __all__ = ["SUFFIXES", "load_file"]
 
-_TORCH = (".pt", ".pth", ".th", ".ckpt")
-_TORCHSCRIPT = (".pts", ".torchscript")
-_PICKLES = (".joblib", ".pkl", ".pickle")
-SUFFIXES = (*_TORCH, *_TORCHSCRIPT, ".pt2", ".onnx", ".tflite", *_PICKLES)
+_TORCH = (".pt", ".pth", ".th", ".ckpt", *TORCHSCRIPT_SUFFIXES, EXPORTED_SUFFIX)
+SUFFIXES = (*_TORCH, ".onnx", ".tflite", ".joblib", ".pkl", ".pickle")
 
 
 def load_file(path: str | Path, *, device: torch.device, allow_code: bool = False) -> Classifier:
@@ -33,13 +31,9 @@ def load_file(path: str | Path, *, device: torch.device, allow_code: bool = Fals
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(SUFFIXES)} or .toml")
     check_regular(file)
-    if suffix in _PICKLES:
-        return load_estimator(file, allow_code=allow_code)
+    if suffix in _TORCH:
+        return load_torch_file(file, device=device, allow_code=allow_code)
     if suffix == ".onnx":
         return load_onnx(file, device=device)
-    if suffix == ".tflite":
-        return load_tflite(file, allow_code=allow_code)
-    if suffix == ".pt2":
-        return load_exported_program(file, device=device, allow_code=allow_code)
-    load = load_torchscript if suffix in _TORCHSCRIPT else load_torch_file
-    return load(file, device=device, allow_code=allow_code)
+    load = load_tflite if suffix == ".tflite" else load_estimator
+    return load(file, allow_code=allow_code)

@@ -22,16 +22,17 @@ _FIELDS: dict[str, dict[int, str]] = {
     "tensor": {13: "entry"},
 }
 _KEY, _VALUE = 1, 2
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_VARINT, _BYTES = 0, 2
+_SIZES = {1: 8, 5: 4}
 
 
 def external_files(path: Path) -> list[Path]:
     """The files that a model's tensors name, each a regular file in or below its folder; others are refused."""
     try:
         names = sorted(set(_locations(read_bytes(path))))
+    except InputError:
+        raise
     except (IndexError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path}: not a readable ONNX model ({error})") from error
     files = []
     for name in names:
@@ -58,34 +59,33 @@ def _locations(content: bytes) -> Iterator[str]:
                 left.append((inside, begin, stop))
 
 
-def _texts(content: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _texts(content: bytes, offset: int, end: int) -> Iterator[tuple[int, int, int]]:
     """The fields of a message that hold bytes: texts and further messages. Each with its number, start and end."""
-    while place < end:
-        tag, place = _varint(content, place)
+    while offset < end:
+        tag, offset = _varint(content, offset)
         wire = tag & 7
-        if wire == _VARINT:
-            _, place = _varint(content, place)
-            continue
-        if wire == _BYTES:
-            size, place = _varint(content, place)
-        elif wire in (_EIGHT, _FOUR):
-            size = 8 if wire == _EIGHT else 4
+        if wire in (_VARINT, _BYTES):
+            size, offset = _varint(content, offset)
+            if wire == _VARINT:
+                continue
+        elif wire in _SIZES:
+            size = _SIZES[wire]
         else:
-            raise ValueError(f"a field of unknown kind at byte {place}")
-        if place + size > end:
+            raise ValueError(f"a field of unknown kind at byte {offset}")
+        if offset + size > end:
             raise ValueError("cut off")
         if wire == _BYTES:
-            yield tag >> 3, place, place + size
-        place += size
+            yield tag >> 3, offset, offset + size
+        offset += size
 
 
-def _varint(content: bytes, place: int) -> tuple[int, int]:
-    number = shift = 0
-    while shift < 70:
-        byte = content[place]
-        place += 1
+def _varint(content: bytes, offset: int) -> tuple[int, int]:
+    """A number, and where the next field begins."""
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = content[offset]
+        offset += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return number, place
-        shift += 7
-    raise ValueError(f"a damaged number at byte {place}")
+            return number, offset
+    raise ValueError(f"a damaged number at byte {offset}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,13 @@ def load_onnx(path: Path, *, device: torch.device) -> Classifier:
             raise InputError(f"{path}: the model refuses an input of shape {values.shape}: {reason}") from error
         return np.asarray(scores)
 
-    preprocessing = preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8)
     batch = taken.shape[0] if isinstance(taken.shape[0], int) else None
     return Classifier(
         name=path.stem,
         kind="onnx",
         forward=in_batches_of(str(path), batch, run),
         weights=hash_files(files),
-        preprocessing=preprocessing,
+        preprocessing=preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8),
         assumed=None if dtype == np.uint8 else NOTHING_SAID,
     )
 
@@ -99,8 +99,7 @@ def preprocessing_for(name: str, shape: Shape, *, levels: bool = False) -> Prepr
     if any(isinstance(size, int) and size < 1 for size in shape):
         raise InputError(f"{name}: input of shape {_shown(shape)}; expected sizes of 1 or more, or free ones")
     if len(shape) == 2:
-        found = flat_preprocessing(shape[1] if isinstance(shape[1], int) else None)
-        return Preprocessing(size=found.size, channels=found.channels, layout="flat", levels=levels)
+        return replace(flat_preprocessing(shape[1] if isinstance(shape[1], int) else None), levels=levels)
     if len(shape) != 4:
         raise InputError(f"{name}: input of shape {_shown(shape)}; expected four axes, batches of pictures, or two")
     last = shape[1] not in (1, 3) and shape[3] in (1, 3)
@@ -132,8 +131,8 @@ def _output(path: Path, session: Any) -> str:
     """The output with the class scores; classifiers of other libraries give the label besides."""
     scores = [item for item in session.get_outputs() if item.type in _TYPES]
     if not scores:
-        found = ", ".join(f"{item.name} of {item.type}" for item in session.get_outputs())
-        raise InputError(f"{path}: gives {found}; expected class scores (for scikit-learn exports: zipmap=False)")
+        given = ", ".join(f"{item.name} of {item.type}" for item in session.get_outputs())
+        raise InputError(f"{path}: gives {given}; expected class scores (for scikit-learn exports: zipmap=False)")
     return str(scores[0].name)
 
 

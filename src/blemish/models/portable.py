@@ -31,16 +31,16 @@ class Portable:
         if isinstance(self.how, bytes):
             # They come from `portable`, not from a file of a stranger.
             with ending_refused(f"model {self.said['name']}"):
-                found: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
-            found = replace(found, device=device)
+                model: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
+            model = replace(model, device=device)
         else:
-            found = self.how(device)
-        if found.weights != self.weights:
+            model = self.how(device)
+        if model.weights != self.weights:
             raise InputError(
-                f"model {self.said['name']}: a worker has other weights ({found.weights}) than this run "
+                f"model {self.said['name']}: a worker has other weights ({model.weights}) than this run "
                 f"({self.weights}); is it the same file everywhere?"
             )
-        return replace(found, **self.said)
+        return replace(model, **self.said)
 
 
 def portable(model: Classifier) -> Portable:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing
@@ -20,7 +20,7 @@ from blemish.models.hashing import DIGEST_SIZE
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
 from blemish.models.torch_module import from_module, load_weights
 
-__all__ = ["from_function", "load_python"]
+__all__ = ["load_python"]
 
 
 def load_python(target: str, *, weights: Path | None, device: torch.device) -> Classifier:
@@ -49,29 +49,13 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
     if is_estimator(model):
         return from_estimator(model, name=function_name)
     if callable(model) and not isinstance(model, type):
-        return from_function(model, name=function_name, weights=_code_hash(what, function), device=device)
+        code = _code_hash(what, function)
+        return Classifier(
+            function_name, "function", model, code, preprocessing=Preprocessing(levels=True), device=device
+        )
     raise InputError(
         f"{what} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
         "a Classifier or a function of uint8 batches"
-    )
-
-
-def from_function(
-    function: Callable[[Tensor], Tensor],
-    *,
-    name: str,
-    weights: str,
-    preprocessing: Preprocessing | None = None,
-    device: str | torch.device = "cpu",
-) -> Classifier:
-    """A function from a uint8 batch (B, C, H, W) to class scores; ``weights`` tells it from others of its name."""
-    return Classifier(
-        name=name,
-        kind="function",
-        forward=function,
-        weights=weights,
-        preprocessing=preprocessing or Preprocessing(levels=True),
-        device=torch.device(device),
     )
 
 

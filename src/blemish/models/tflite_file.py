@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,8 +35,8 @@ def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
     [0, 1]. Mean and standard deviation, where given, are applied first; the model's own scale turns the result into
     its whole numbers. Operators of TensorFlow itself can read and write files, so the user has to allow them.
     """
-    if not allow_code and (found := _tensorflow_operators(read_bytes(path))):
-        why = f"uses operators of TensorFlow ({', '.join(found[:3])}), which can read and write files"
+    if not allow_code and (operators := _tensorflow_operators(read_bytes(path))):
+        why = f"uses operators of TensorFlow ({', '.join(operators[:3])}), which can read and write files"
         raise needs_permission(str(path), why, "convert it with TFLite's own operators only")
     runtime = _runtime()
     try:
@@ -59,13 +60,12 @@ def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
         return _dequantised(interpreter.get_tensor(given["index"]), given)
 
     shape = [int(size) for size in taken["shape"]]
-    preprocessing = _preprocessing(str(path), shape, taken)
     return Classifier(
         name=path.stem,
         kind="tflite",
         forward=in_batches_of(str(path), shape[0], run),
         weights=hash_files([path]),
-        preprocessing=preprocessing,
+        preprocessing=_preprocessing(str(path), shape, taken),
         assumed=None if kind.name in _LOWEST else NOTHING_SAID,
     )
 
@@ -81,13 +81,10 @@ def _tensorflow_operators(content: bytes) -> list[str]:
 
 
 def _runtime() -> Any:
-    try:
-        return optional_import("ai_edge_litert.interpreter")
-    except InputError:
-        try:
-            return optional_import("tflite_runtime.interpreter")
-        except InputError:
-            raise InputError("TFLite models need ai-edge-litert; install it with: pip install ai-edge-litert") from None
+    for module in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
+        with contextlib.suppress(InputError):
+            return optional_import(module)
+    raise InputError("TFLite models need ai-edge-litert; install it with: pip install ai-edge-litert")
 
 
 def _scale(details: Mapping[str, Any]) -> tuple[float, int]:
@@ -98,13 +95,13 @@ def _scale(details: Mapping[str, Any]) -> tuple[float, int]:
 
 
 def _preprocessing(name: str, shape: list[int], details: Mapping[str, Any]) -> Preprocessing:
-    found = preprocessing_for(name, list(shape))
+    plain = preprocessing_for(name, list(shape))
     kind = np.dtype(details["dtype"]).name
     if kind not in _LOWEST:
-        return found
+        return plain
     scale, zero = _scale(details)
     # Chosen so that quantising gives back the level itself: level + lowest = value / scale + zero.
-    return replace(found, mean=((zero - _LOWEST[kind]) / 255,), std=(1 / (255 * scale),))
+    return replace(plain, mean=((zero - _LOWEST[kind]) / 255,), std=(1 / (255 * scale),))
 
 
 def _quantised(values: NDArray[Any], details: Mapping[str, Any]) -> NDArray[Any]:

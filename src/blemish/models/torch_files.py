@@ -22,82 +22,72 @@ from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
 
-__all__ = ["load_exported_program", "load_torch_file", "load_torchscript"]
+__all__ = ["EXPORTED_SUFFIX", "TORCHSCRIPT_SUFFIXES", "load_torch_file"]
 
-_INSTEAD = "save the model as ONNX, or its state dict alone"
+TORCHSCRIPT_SUFFIXES = (".pts", ".torchscript")
+EXPORTED_SUFFIX = ".pt2"
+
+_WHY = {
+    "torchscript": "TorchScript, which can run code when it is read and when it is used",
+    "exported": "a program of torch.export, which can hold pickles and libraries that run code",
+    "saved": "a pickle of more than tensors, and reading it can run code from it",
+}
 
 
 def load_torch_file(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
-    """The model in a ``.pt`` or ``.pth`` file, whichever of the kinds that share these endings it is."""
-    kind = torch_kind(path)
-    if kind == "torchscript":
-        return load_torchscript(path, device=device, allow_code=allow_code)
-    if kind == "exported":
-        return load_exported_program(path, device=device, allow_code=allow_code)
-    try:
-        found = _unpickled(path) if allow_code else read_safely(path)
-    except MoreThanTensorsError as error:
-        why = "a pickle of more than tensors, and reading it can run code from it"
-        raise needs_permission(str(path), why, _INSTEAD) from error
-    if isinstance(found, nn.Module):
-        return from_module(found, name=path.stem, device=device)
-    raise InputError(
-        f"{path}: holds {_kind(found)}, not a model. Name the function that builds the model, and give the file as its "
-        "weights: model python:package.module:function, weights FILE"
-    )
-
-
-def load_torchscript(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
-    """A TorchScript archive."""
-    if torch_kind(path) != "torchscript":
+    """The model in a file of torch; ``.pt`` and ``.pth`` may be of any kind. Exported programs need a dynamic batch."""
+    suffix = path.suffix.lower()
+    kind = "exported" if suffix == EXPORTED_SUFFIX else torch_kind(path)
+    if suffix in TORCHSCRIPT_SUFFIXES and kind != "torchscript":
         raise InputError(f"{path}: not a TorchScript file (there is no TorchScript in it)")
-    if not allow_code:
-        raise needs_permission(
-            str(path), "TorchScript, which can run code when it is read and when it is used", _INSTEAD
+    refused = needs_permission(str(path), _WHY[kind], "save the model as ONNX, or its state dict alone")
+    if kind == "saved":
+        try:
+            saved = _unpickled(path) if allow_code else read_safely(path)
+        except MoreThanTensorsError as error:
+            raise refused from error
+        if isinstance(saved, nn.Module):
+            return from_module(saved, name=path.stem, device=device)
+        raise InputError(
+            f"{path}: holds {_described(saved)}, not a model. Name the function that builds the model, and give the "
+            "file as its weights: model python:package.module:function, weights FILE"
         )
+    if not allow_code:
+        raise refused
+    module = _torchscript(path) if kind == "torchscript" else _exported_program(path)
+    return _classifier(path, kind, module.to(device), device)
+
+
+def _torchscript(path: Path) -> nn.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather have exported programs
-            module = torch.jit.load(path, map_location="cpu").eval().to(device)  # type: ignore[no-untyped-call]
+            return torch.jit.load(path, map_location="cpu").eval()  # type: ignore[no-untyped-call, no-any-return]
     except (RuntimeError, ValueError, OSError) as error:
         raise InputError(f"{path}: not a readable TorchScript file ({first_line(error)})") from error
-    return _classifier(path, "torchscript", module, device)
 
 
-def load_exported_program(path: Path, *, device: torch.device, allow_code: bool) -> Classifier:
-    """A program that ``torch.export.save`` wrote. Its batch size must be dynamic."""
-    if not allow_code:
-        raise needs_permission(
-            str(path), "a program of torch.export, which can hold pickles and libraries that run code", _INSTEAD
-        )
+def _exported_program(path: Path) -> nn.Module:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*buffer is not writable")  # torch's own way of reading
-            program = torch.export.load(path)
-        module = program.module()
+            return torch.export.load(path).module()
     except Exception as error:  # damaged archives fail in many ways inside torch
         raise InputError(f"{path}: not a readable exported program ({first_line(error)})") from error
-    return _classifier(path, "exported", module.to(device), device)
 
 
 def _classifier(path: Path, kind: str, module: Callable[[Tensor], Tensor], device: torch.device) -> Classifier:
     def forward(values: Tensor) -> Tensor:
         try:
             return module(values)
+        except torch.cuda.OutOfMemoryError:
+            raise
         except (RuntimeError, AssertionError) as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError):
-                raise
             shape = tuple(values.shape)
             raise InputError(f"{path}: the model refuses an input of shape {shape}: {first_line(error)}") from error
 
-    return Classifier(
-        name=path.stem,
-        kind=kind,
-        forward=forward,
-        weights=hash_files([path]),
-        device=device,
-        assumed=NOTHING_SAID,
-    )
+    weights = hash_files([path])
+    return Classifier(path.stem, kind, forward, weights, device=device, assumed=NOTHING_SAID)
 
 
 def _unpickled(path: Path) -> Any:
@@ -107,8 +97,8 @@ def _unpickled(path: Path) -> Any:
         raise InputError(f"{path}: cannot be unpickled ({type(error).__name__}: {first_line(error)})") from error
 
 
-def _kind(found: Any) -> str:
-    if isinstance(found, dict):
-        keys = ", ".join(str(key) for key in list(found)[:3])
-        return f"a dictionary ({keys}, …)" if len(found) > 3 else f"a dictionary ({keys})"
-    return f"a {type(found).__name__}"
+def _described(saved: Any) -> str:
+    if isinstance(saved, dict):
+        keys = ", ".join(str(key) for key in list(saved)[:3])
+        return f"a dictionary ({keys}, …)" if len(saved) > 3 else f"a dictionary ({keys})"
+    return f"a {type(saved).__name__}"
