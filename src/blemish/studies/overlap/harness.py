@@ -16,7 +16,7 @@ from blemish.core.files import staging_path, write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.settings import keep_settings
 from blemish.core.states import DamagedFileError, read_state
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.plugins import own_code_digest
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
@@ -31,6 +31,8 @@ __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "Trained", "build_net", "
 
 PLAN_FILE = "training.json"
 _MODELS = "models"
+# The entry of digests of the code of users' own corruptions.
+_CODE = "code"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def train_all(
     images with ``again``.
     """
     for name in plan.corruptions:
-        catalog[name].check_files()  # that, and an unknown name, is refused before any work
+        plan.catalog[name].check_files()  # that, and an unknown name, is refused before any work
     place = executor or InProcess()
     with contextlib.ExitStack() as stack:
         stack.enter_context(held_folder(folder))
