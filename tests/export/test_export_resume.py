@@ -275,7 +275,7 @@ def test_arrays_that_no_line_knows_are_made_again(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_did(tree: Path, tmp_path: Path) -> None:
-    command = ["corrupt", tree, tmp_path / "out", "-c", "fog,contrast", "-s", "1"]
+    command = ["corrupt", tree, "-o", tmp_path / "out", "-c", "fog,contrast", "-s", "1"]
     assert invoke(*command)[0] == 0
     replaced = tree / "class1" / "3.png"
     replace_keeping_time(replaced, other_picture(replaced))

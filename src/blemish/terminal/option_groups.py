@@ -23,7 +23,9 @@ def spread_options(command: Callable[..., R]) -> Callable[..., R]:
     for parameter in _typed(command):
         if isinstance(parameter.annotation, type) and dataclasses.is_dataclass(parameter.annotation):
             groups[parameter.name] = parameter.annotation
-            parameters += _typed(parameter.annotation)
+            own = parameter.annotation.__annotations__
+            # In the help, what a class adds comes before what it shares with others.
+            parameters += sorted(_typed(parameter.annotation), key=lambda option: option.name not in own)
         else:
             parameters.append(parameter)
 

@@ -24,7 +24,7 @@ from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.runs import Run
 from blemish.models.torch_module import device_named
 from blemish.reports.figure_files import save_figure
-from blemish.studies.construction.commands.overlap import write_intervals
+from blemish.studies.construction.commands.overlap_scores import write_intervals
 from blemish.studies.construction.figures import SAVING, overlap_figure
 from blemish.studies.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.studies.construction.matrices import write_matrix

@@ -47,7 +47,7 @@ class Plan:
     with_all: bool = False
     seed: int = 0
     preset: str | None = None
-    catalog: Catalog = field(default=catalog, repr=False)
+    catalog: Catalog = field(default_factory=lambda: catalog, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse a seed that is none before anything is trained."""

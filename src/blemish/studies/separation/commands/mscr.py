@@ -61,9 +61,8 @@ _Trained = tuple[str, Classifier, NDArray[np.int64]]
 @exit_on_input_error
 @spread_options
 def mscr_command(
+    *,
     data: Data,
-    settings: ModelSettings,
-    speed: SpeedOptions,
     models: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,6 +72,8 @@ def mscr_command(
             help="A trained model, as for blemish run; labels are its class numbers. May be repeated.",
         ),
     ] = None,
+    settings: ModelSettings,
+    speed: SpeedOptions,
     to_train: Annotated[
         list[str] | None,
         typer.Option(
