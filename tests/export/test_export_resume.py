@@ -290,7 +290,7 @@ def test_the_command_says_what_it_did(tree: Path, tmp_path: Path) -> None:
     assert "--prune" in said
     assert "removed 2 copies of pictures that are gone" in invoke(*command, "--prune")[1]
     picture(tree / "class0" / "new.png", 7)
-    assert "not all conditions have the same 4 pictures" in invoke(*command[:4], "fog", *command[5:])[1]
+    assert "not all conditions have the same 4 pictures" in invoke(*command[:5], "fog", *command[6:])[1]
 
 
 def test_files_are_on_the_disk_before_they_have_their_name(tree: Path, tmp_path: Path) -> None:
