@@ -69,7 +69,8 @@ def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = [
         "train-overlap", "-c", "gaussian_noise,contrast", "-d", str(tmp_path / "train.npz"),
-        "-t", str(tmp_path / "test.npz"), "--arch", "small_net", "--epochs", "1", "--batch-size", "20", "--with-all", "-o", str(out),
+        "-t", str(tmp_path / "test.npz"), "--arch", "small_net", "--epochs", "1", "--batch-size", "20", "--with-all",
+        "-o", str(out),
     ]  # fmt: skip
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output

@@ -16,7 +16,7 @@ from blemish.core.files import staging_path, write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.settings import keep_settings
 from blemish.core.states import DamagedFileError, read_state
-from blemish.corruptions.plugins import own_code_digest
+from blemish.corruptions.plugins import own_code
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
@@ -31,8 +31,6 @@ __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "Trained", "build_net", "
 
 PLAN_FILE = "training.json"
 _MODELS = "models"
-# The entry of digests of the code of users' own corruptions.
-_CODE = "code"
 
 
 @dataclass(frozen=True)
@@ -102,9 +100,17 @@ def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> Non
     digest = hashlib.blake2b(images.cpu().contiguous().numpy().data, digest_size=12)
     digest.update(labels.cpu().contiguous().numpy().data)
     data = {"images": list(images.shape), "data_fingerprint": digest.hexdigest()}
+    settings = {
+        key: asdict(value) if isinstance(value, Schedule) else value
+        for key, value in vars(plan).items()
+        if key != "catalog"
+    }
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
     growing = () if plan.with_all else ("corruptions",)
-    keep_settings(path, {**asdict(plan), **data}, holds="networks trained otherwise", growing=growing)
+    keep_settings(path, {**settings, **data}, holds="networks trained otherwise", growing=growing)
+    for name, code in own_code(plan.catalog[name] for name in plan.corruptions).items():
+        file = folder / f"code-of-{name.replace(':', '_')}.json"
+        keep_settings(file, {"code": code}, holds=f"networks trained with other code of {name}")
 
 
 @dataclass(frozen=True)
