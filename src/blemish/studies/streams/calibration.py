@@ -152,7 +152,7 @@ def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
         raise InputError(
             f"{path}: the surface of {surface.first} and {surface.second}; expected {pair[0]} and {pair[1]}"
         )
-    if pair is None and isinstance(found, dict):
+    if pair is None:  # whoever only reads surfaces need not have the code
         found.pop(_CODE, None)
     if found != protocol:
         raise InputError(f"{path}: measured otherwise than {PROTOCOL_FILE} says; remove it to measure it again")
