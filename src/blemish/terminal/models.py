@@ -80,7 +80,7 @@ class ModelSettings:
             mean=_floats(self.mean, "--mean"),
             std=_floats(self.std, "--std"),
             channels=cast(Any, self.channels),  # checked there, with the other settings
-            output=cast(Any, self.outputs_are),
+            outputs_are=cast(Any, self.outputs_are),
             skip_classes=self.skip_classes,
             device=device or self.device,
             trained_on=listed(self.trained_on),
