@@ -46,6 +46,9 @@ class ModelSettings:
     ] = None
     std: Annotated[str | None, typer.Option(rich_help_panel=_PANEL, help="Divided by: one number or three.")] = None
     channels: Annotated[str | None, typer.Option(rich_help_panel=_PANEL, help="rgb, bgr or gray.")] = None
+    layout: Annotated[
+        str | None, typer.Option(rich_help_panel=_PANEL, help="Of the input: nchw, nhwc, flat or flat-chw.")
+    ] = None
     outputs_are: Annotated[
         str | None, typer.Option(rich_help_panel=_PANEL, help="What the model gives: logits or probabilities.")
     ] = None
@@ -80,6 +83,7 @@ class ModelSettings:
             mean=_floats(self.mean, "--mean"),
             std=_floats(self.std, "--std"),
             channels=cast(Any, self.channels),  # checked there, with the other settings
+            layout=cast(Any, self.layout),
             outputs_are=cast(Any, self.outputs_are),
             skip_classes=self.skip_classes,
             device=device or self.device,
