@@ -157,7 +157,7 @@ def corrupt_command(
         check_names_a_folder(out, "copies of many images go to a folder")
     else:
         check_replaceable(out, overwrite=overwrite)
-    say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
+    say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
     check_frost(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:

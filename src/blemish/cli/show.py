@@ -101,7 +101,7 @@ def show_command(
         raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     picture = reduced(picture, WORKING_SIDE)
     chosen = _makeable(chosen, catalog, by_default=not corruptions)
-    say(preset_choice(chosen[0].table, preset, min(picture.size)), style="dim")
+    say(preset_choice(chosen, preset, min(picture.size)), style="dim")
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     content = io.BytesIO()
     try:

@@ -12,7 +12,6 @@ from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.plugins import load_catalog
-from blemish.corruptions.severity import SeverityTable
 from blemish.corruptions.transform import preset_rule
 from blemish.ops.photographs import REFERENCE
 from blemish.terminal.lists import listed, numbers
@@ -121,8 +120,9 @@ def check_frost(corruptions: Iterable[Corruption]) -> None:
             say(f"{corruption.name}: {kind} photographs, not comparable with published numbers of frost", style="dim")
 
 
-def preset_choice(table: SeverityTable, preset: str | None, side: int | None) -> str:
-    """Which severity table is used and why; ``side`` is the images' shorter side, unless they differ."""
+def preset_choice(corruptions: Iterable[Corruption], preset: str | None, side: int | None) -> str:
+    """Which severity tables are used and why; ``side`` is the images' shorter side, unless they differ."""
+    table = max((corruption.table for corruption in corruptions), key=lambda table: len(table.rows))
     if len(table.rows) == 1:
         return "severities: one table for all image sizes"
     if preset is not None:
