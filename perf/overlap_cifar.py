@@ -4,7 +4,7 @@
 
 Writes OUT/scratch and OUT/tuned (networks, records and correct.npz) and OUT/times.json. Then
 
-    blemish build overlap OUT/scratch/correct.npz scratch.csv --intervals intervals.csv --figure scratch.png
+    blemish build overlap-scores OUT/scratch/correct.npz -o scratch.csv --intervals intervals.csv --figure scratch.png
     blemish build compare scratch.csv tuned.csv --threshold 0.3
 
 `docs/overlap.md` says what came of it.

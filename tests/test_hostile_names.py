@@ -94,15 +94,15 @@ class TestNotUtf8:
 
     def test_commands(self, tree: Path, tmp_path: Path) -> None:
         out = tmp_path / f"out-{BYTES}"
-        code, _, errors = invoke("corrupt", tree, out, "-c", "fog", "-s", "1", "--format", "png")
+        code, _, errors = invoke("corrupt", tree, "-o", out, "-c", "fog", "-s", "1", "--format", "png")
         assert (code, errors) == (0, "")
         assert (out / "fog" / "1" / BYTES / f"{BYTES}.png").is_file()
-        code, output, _ = invoke("corrupt", tree, out, "-c", "fog", "-s", "1", "--format", "png")
+        code, output, _ = invoke("corrupt", tree, "-o", out, "-c", "fog", "-s", "1", "--format", "png")
         assert code == 0
         assert "4 were there already" in output
         stored = open_stored(out).source("fog@1", like=folder_source(tree))
         assert stored.names == folder_source(tree).names
-        code, _, errors = invoke("separation", tree, "--json-file", tmp_path / "s.json")
+        code, _, errors = invoke("separation", "-d", tree, "-o", tmp_path / "s.json")
         assert code == 0
         assert json.loads((tmp_path / "s.json").read_text())["data"] == f"tree-{BYTES}"
         picture = tree / BYTES / f"{BYTES}.png"
@@ -165,7 +165,7 @@ class TestLong:
         demo_picture(16).save(folder / f"{letter * room}.png")
         demo_picture(16).save(folder / "a.png")
         code, _, errors = invoke(
-            "corrupt", tmp_path / "tree", tmp_path / "out", "-c", "fog", "-s", "1", "--format", "png"
+            "corrupt", tmp_path / "tree", "-o", tmp_path / "out", "-c", "fog", "-s", "1", "--format", "png"
         )
         assert (code, errors) == (0, "")
         assert len(list((tmp_path / "out").rglob("*.png"))) == 2
@@ -201,31 +201,31 @@ class TestLong:
             ("report", "out", "-o", f"{LONG}.html"),
             ("benchmarks", LONG),
             ("benchmarks", f"{LONG}.toml"),
-            ("corrupt", LONG, "out"),
-            ("corrupt", "a.npz", LONG),
-            ("corrupt", "a.png", f"{LONG}.png", "-c", "fog", "-s", "1"),
-            ("corrupt", LONG, "out", "--sequence", "p:tilt"),
+            ("corrupt", LONG, "-o", "out"),
+            ("corrupt", "a.npz", "-o", LONG),
+            ("corrupt", "a.png", "-o", f"{LONG}.png", "-c", "fog", "-s", "1"),
+            ("corrupt", LONG, "-o", "out", "--sequence", "p:tilt"),
             ("show", LONG),
             ("show", "a.png", "-o", f"{LONG}.png"),
-            ("separation", f"{LONG}.npz"),
-            ("separation", "a.npz", "--labels", LONG),
-            ("separation", "a.npz", "--json-file", LONG),
-            ("separation", "a.npz", "--figures", LONG),
-            ("mscr", "a.npz", "--trained", LONG, "--epsilon", "0.1"),
+            ("separation", "-d", f"{LONG}.npz"),
+            ("separation", "-d", "a.npz", "--labels", LONG),
+            ("separation", "-d", "a.npz", "-o", f"{LONG}.json"),
+            ("separation", "-d", "a.npz", "--figures", LONG),
+            ("mscr", "-d", "a.npz", "-m", LONG, "--epsilon", "0.1"),
             ("equivalence", "-d", "a.npz", "--stored", LONG),
             ("equivalence", "-d", LONG, "--stored", "a.npz"),
             ("build", "gather", LONG, "-o", "a.csv"),
-            ("build", "table", "imagenet-c", f"{LONG}.csv"),
-            ("build", "overlap", LONG, "m.csv"),
-            ("build", "overlap", f"{LONG}.npz", "m.csv"),
-            ("build", "select", LONG, "m.toml"),
-            ("build", "categories", LONG, "m.json"),
-            ("build", "severities", "-c", "fog", "-m", "demo:plain", "-d", LONG, "-o", "r.csv"),
+            ("build", "table", "imagenet-c", "-o", f"{LONG}.csv"),
+            ("build", "overlap-scores", LONG, "-o", "m.csv"),
+            ("build", "overlap-scores", f"{LONG}.npz", "-o", "m.csv"),
+            ("build", "select", LONG, "-o", "m.toml"),
+            ("build", "categories", LONG, "-o", "m.json"),
+            ("build", "match-severities", "-c", "fog", "-m", "demo:plain", "-d", LONG, "-o", "r.csv"),
             ("ccc", "calibrate", "-m", "demo:plain", "-d", LONG, "-o", "cal"),
             ("ccc", "walk", LONG, "-o", "w.json", "--target", "0.4"),
             ("ccc", "run", LONG, "-m", "demo:plain", "-d", "a.npz", "-o", "out"),
             ("ccc", "materialise", LONG, "-d", "a.npz", "-o", "out"),
-            ("overlap", "-d", LONG, "-t", LONG, "-o", "out"),
+            ("train-overlap", "-c", "fog,snow", "-d", LONG, "-t", LONG, "-o", "out"),
         ],
         ids=lambda arguments: " ".join(word[:12] for word in arguments[:5]),
     )

@@ -38,7 +38,7 @@ from blemish.models.torch_module import read_state
 from blemish.ops.photographs import FILES
 from blemish.reports.answers import read_pictures
 from blemish.studies.construction.categories import read_categories
-from blemish.studies.construction.commands.overlap import _from_correctness
+from blemish.studies.construction.commands.overlap_scores import _from_correctness
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.tables import read_table
 from blemish.studies.equivalence.sets import open_other
@@ -359,15 +359,15 @@ COMMANDS = [
     ("run", "digits-c", "-m", "demo:plain", "-d", "a.npy", "--labels", "F.npy", "-o", "out"),
     ("run", "digits-c", "-m", "demo:plain", "-d", "tree", "--mapping", "F.json", "-o", "out"),
     ("benchmarks", "F.toml"),
-    ("corrupt", "F.png", "out.png", "-c", "fog", "-s", "1"),
-    ("corrupt", "F.npy", "out"),
+    ("corrupt", "F.png", "-o", "out.png", "-c", "fog", "-s", "1"),
+    ("corrupt", "F.npy", "-o", "out"),
     ("show", "F.png", "-o", "out.png"),
-    ("separation", "F.npz"),
+    ("separation", "-d", "F.npz"),
     ("equivalence", "-d", "a.npy", "--labels", "y.npy", "--stored", "F.npz"),
-    ("build", "overlap", "F.csv", "out.csv"),
-    ("build", "overlap", "F.npz", "out.csv"),
-    ("build", "select", "F.csv", "out.toml"),
-    ("build", "syn2nat", "F.csv", "F.json", "out.toml"),
+    ("build", "overlap-scores", "F.csv", "-o", "out.csv"),
+    ("build", "overlap-scores", "F.npz", "-o", "out.csv"),
+    ("build", "select", "F.csv", "-o", "out.toml"),
+    ("build", "syn2nat", "F.csv", "F.json", "-o", "out.toml"),
     ("ccc", "run", "F.json", "-m", "demo:plain", "-d", "demo:digits", "-o", "out"),
     ("fetch-frost", "--from", "F.whl"),
 ]

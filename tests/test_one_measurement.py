@@ -55,7 +55,7 @@ def calibration(folder: Path) -> None:
 
 def severities(folder: Path) -> None:
     data = ("-m", "demo:plain", "-d", "demo:digits", "-n", 20)
-    command("build", "severities", "-c", "contrast", *data, "-o", folder / "ranges.csv")
+    command("build", "match-severities", "-c", "contrast", *data, "-o", folder / "ranges.csv")
 
 
 def equivalence(folder: Path) -> None:

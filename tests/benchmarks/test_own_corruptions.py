@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,10 +13,16 @@ import blemish
 import own_corruptions
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition, read_condition
-from blemish.corruptions.plugins import code_digest, load_catalog
+from blemish.corruptions.plugins import code_digest, load_catalog, own_code
+from blemish.data.cache import load
 from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.header import protocol_info
+from blemish.export import corrupt_arrays, make_recipe
 from blemish.reports.html import write_report
+from blemish.studies.overlap.harness import Plan, train_all
+from blemish.studies.overlap.training import Schedule
+from blemish.studies.streams.calibration import Bench, calibrate, read_calibration
+from frost_files import draw_pictures
 from toy_runs import evaluate, model, source
 
 CATALOG = blemish.catalog.extended(own_corruptions.shaded)
@@ -69,6 +76,45 @@ def test_the_header_knows_the_code() -> None:
     assert entry["mine:shaded"] == {"version": 1, "code": code_digest(own_corruptions.shaded)}
     other = replace(own_corruptions.shaded, apply=blemish.catalog["contrast"].apply)
     assert code_digest(other) != code_digest(own_corruptions.shaded)
+
+
+OTHER_CODE = blemish.catalog.extended(replace(own_corruptions.shaded, apply=blemish.catalog["contrast"].apply))
+
+
+def test_ours_with_other_photographs_are_not_a_users_own(tmp_path: Path) -> None:
+    assert own_code(blemish.catalog.values()) == {}
+    assert own_code([blemish.catalog.with_frost(draw_pictures(tmp_path))["frost"]]) == {}
+    assert own_code(CATALOG.values()) == {"mine:shaded": code_digest(own_corruptions.shaded)}
+
+
+def test_copies_of_other_code_are_not_mixed(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", images=np.zeros((2, 32, 32, 3), np.uint8), labels=np.arange(2))
+    names = ["mine:shaded"]
+    for _ in range(2):
+        corrupt_arrays(tmp_path / "x.npz", tmp_path / "out", make_recipe(names, [1], catalog=CATALOG))
+    with pytest.raises(blemish.InputError, match="mine:shaded"):
+        corrupt_arrays(tmp_path / "x.npz", tmp_path / "out", make_recipe(names, [1], catalog=OTHER_CODE))
+
+
+def test_networks_of_other_code_are_not_mixed(tmp_path: Path) -> None:
+    images, labels = torch.randint(0, 256, (16, 3, 32, 32), dtype=torch.uint8), torch.arange(16) % 2
+    plan = Plan(("mine:shaded", "fog"), "small_net", 2, Schedule(1, 8), catalog=CATALOG)
+    train_all(plan, images, labels, tmp_path, device=torch.device("cpu"))
+    fog = replace(plan, corruptions=("fog", "contrast"))
+    train_all(fog, images, labels, tmp_path, device=torch.device("cpu"))
+    with pytest.raises(blemish.InputError, match="other code of mine:shaded"):
+        train_all(replace(plan, catalog=OTHER_CODE), images, labels, tmp_path, device=torch.device("cpu"))
+
+
+def test_surfaces_of_other_code_are_not_mixed(tmp_path: Path) -> None:
+    bench = Bench(model(), load(source()), grid=(0.0, 5.0), catalog=CATALOG)
+    names = ["mine:shaded", "fog"]
+    calibrate(bench, names, folder=tmp_path)
+    calibrate(bench, [*names, "contrast"], folder=tmp_path)
+    surfaces, _ = read_calibration(tmp_path)  # which needs no code
+    assert ("fog", "mine:shaded") in surfaces
+    with pytest.raises(blemish.InputError, match="measured otherwise"):
+        calibrate(replace(bench, catalog=OTHER_CODE), names, folder=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["p:mine", "a b", "fog@2", "a+b", "a,b"])

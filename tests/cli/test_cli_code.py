@@ -83,9 +83,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "run": "run fog.toml -d data.npz -o out -m MODEL",
     "equivalence": "equivalence -d data.npz --stored stored.npz -m MODEL",
-    "severities": "build severities -c contrast -d data.npz -o ranges.csv --tolerance 2 -m MODEL",
+    "match-severities": "build match-severities -c contrast -d data.npz -o ranges.csv --tolerance 2 -m MODEL",
     "calibrate": "ccc calibrate -d data.npz -c contrast,pixelate --step 5 -o cal --device cpu -m MODEL",
-    "mscr": "mscr data.npz --epsilon 0.01 --runs 1 -k 1 --trained MODEL",
+    "mscr": "mscr -d data.npz --epsilon 0.01 --runs 1 -k 1 -m MODEL",
 }
 
 
@@ -143,7 +143,7 @@ def test_leaving_in_workers() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_code_that_no_wrapper_is_around() -> None:
-    arguments = "mscr data.npz --epsilon 0.01 --runs 1 -k 1 -m python:code_net:Estimator"
+    arguments = "mscr -d data.npz --epsilon 0.01 --runs 1 -k 1 --train python:code_net:Estimator"
     result = blemish_command(*arguments.split())
     assert result.exit_code == 2, result.output
     assert "code that was run would end the program (exit 0) (code_net.py, line 30)" in result.stderr

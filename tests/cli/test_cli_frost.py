@@ -50,14 +50,25 @@ def files(tmp_path: Path) -> Path:
 REFUSED = {
     "run": ["run", "{}/frost.toml", "-m", "nothing.onnx", "-d", "nowhere", "-o", "{}/out"],
     "imagenet-c": ["run", "imagenet-c", "-m", "nothing.onnx", "-d", "nowhere", "-o", "{}/out"],
-    "corrupt": ["corrupt", "{}/cat.png", "{}/out.png", "-c", "frost", "-s", "1"],
-    "corrupt by default": ["corrupt", "{}/cat.png", "{}/out"],
+    "corrupt": ["corrupt", "{}/cat.png", "-o", "{}/out.png", "-c", "frost", "-s", "1"],
+    "corrupt by default": ["corrupt", "{}/cat.png", "-o", "{}/out"],
     "show": ["show", "{}/cat.png", "-c", "weather", "-o", "{}/out.png"],
     "calibrate": ["ccc", "calibrate", "-m", "nothing.onnx", "-d", "nowhere", "-c", "fog,frost", "-o", "{}/out"],
     "stream": ["ccc", "run", "{}/walk.json", "-m", "nothing.onnx", "-d", "nowhere", "-o", "{}/out"],
     "shards": ["ccc", "materialise", "{}/walk.json", "-d", "nowhere", "-o", "{}/out"],
-    "severities": ["build", "severities", "-c", "frost", "-m", "nothing.onnx", "-d", "nowhere", "-o", "{}/out.csv"],
-    "overlap": ["overlap", "-c", "fog,frost", "-d", "nowhere", "-t", "nowhere", "-o", "{}/out"],
+    "severities": [
+        "build",
+        "match-severities",
+        "-c",
+        "frost",
+        "-m",
+        "nothing.onnx",
+        "-d",
+        "nowhere",
+        "-o",
+        "{}/out.csv",
+    ],
+    "overlap": ["train-overlap", "-c", "fog,frost", "-d", "nowhere", "-t", "nowhere", "-o", "{}/out"],
     "equivalence": ["equivalence", "-d", "{}/clean.npz", "--stored", "{}/theirs.npz", "-m", "nothing.onnx"],
 }
 
@@ -113,7 +124,7 @@ class TestAFolder:
 
     def test_copies(self, files: Path) -> None:
         ice = draw_pictures(files / "ice")
-        arguments = ("corrupt", files / "cat.png", files / "out", "-c", "frost", "-s", "3", "--format", "png")
+        arguments = ("corrupt", files / "cat.png", "-o", files / "out", "-c", "frost", "-s", "3", "--format", "png")
         assert command(*arguments, "--frost", ice).exit_code == 0
         with Image.open(files / "cat.png") as picture, Image.open(files / "out" / "frost" / "3" / "cat.png") as made:
             mine = blemish.catalog.with_frost(ice)
@@ -128,7 +139,7 @@ class TestAFolder:
 
     def test_severities_say_that_the_folder_is_needed_again(self, files: Path) -> None:
         ice, out = draw_pictures(files / "ice"), files / "mine.toml"
-        result = command("build", "severities", "-c", "frost", *RUN, "-o", out, "--frost", ice)
+        result = command("build", "match-severities", "-c", "frost", *RUN, "-o", out, "--frost", ice)
         assert result.exit_code == 0, result.output
         assert f"run it with --frost {ice}" in result.output
 
@@ -150,11 +161,11 @@ class TestFetching:
     def test_it_says_where_they_are(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ice = draw_pictures(tmp_path / "ice")
         monkeypatch.setattr(frost, "REFERENCE_DIGEST", digest(ice))
-        result = command("fetch-frost", "--to", ice)
+        result = command("fetch-frost", "-o", ice)
         assert (result.exit_code, result.stderr) == (0, "")
         assert result.stdout.startswith(f"the photographs of frost are already in {ice}\n")
 
     def test_errors_are_one_line(self, tmp_path: Path) -> None:
-        result = command("fetch-frost", "--from", tmp_path / "gone.whl", "--to", tmp_path / "ice")
+        result = command("fetch-frost", "--from", tmp_path / "gone.whl", "-o", tmp_path / "ice")
         assert result.exit_code == 2
         assert result.stderr == f"error: {tmp_path / 'gone.whl'}: no such file\n"

@@ -161,16 +161,16 @@ def test_a_part_of_a_benchmark_has_another_name() -> None:
 
 def test_severities_follow_the_same_rule() -> None:
     given = ("-c", "contrast", "-d", "val", "-n", 16, "-o", "ranges.csv", "--device", "cpu")
-    result = command("build", "severities", *given, "-m", "python:shade_models:imagenet")
+    result = command("build", "match-severities", *given, "-m", "python:shade_models:imagenet")
     assert result.exit_code == 0, result.output
     assert "clean accuracy 100.0 %" in result.stdout
     assert "labels are ImageNet's class indices" in result.stderr
-    refused = command("build", "severities", *given, "-m", "python:shade_models:hundred")
+    refused = command("build", "match-severities", *given, "-m", "python:shade_models:hundred")
     assert refused.exit_code == 2
     assert "4 class folders" in refused.stderr
     mapping = {wnid: number for number, wnid in enumerate(reversed(WNIDS))}
     Path("classes.json").write_text(json.dumps(mapping))
-    turned = command("build", "severities", *given, "-m", "python:shade_models:four", "--mapping", "classes.json")
+    turned = command("build", "match-severities", *given, "-m", "python:shade_models:four", "--mapping", "classes.json")
     assert "no clean image is classified correctly" in turned.stderr
 
 
@@ -192,7 +192,7 @@ def test_streams_follow_the_same_rule() -> None:
 
 
 def test_equivalence_follows_the_same_rule() -> None:
-    made = command("corrupt", "val", "theirs", "-c", "contrast", "-s", "1", "--format", "png")
+    made = command("corrupt", "val", "-o", "theirs", "-c", "contrast", "-s", "1", "--format", "png")
     assert made.exit_code == 0, made.output
     given = ("equivalence", "-d", "val", "--stored", "theirs", "--device", "cpu", "--csv")
     refused = command(*given, "-m", "python:shade_models:hundred")
@@ -205,7 +205,7 @@ def test_equivalence_follows_the_same_rule() -> None:
 
 
 def test_stored_copies_beside_mapped_originals() -> None:
-    made = command("corrupt", "val", "theirs", "-c", "contrast,jpeg_compression", "-s", "1", "--format", "png")
+    made = command("corrupt", "val", "-o", "theirs", "-c", "contrast,jpeg_compression", "-s", "1", "--format", "png")
     assert made.exit_code == 0, made.output
     result = run("imagenet", "--stored", "theirs")
     assert result.exit_code == 0, result.output
@@ -214,26 +214,26 @@ def test_stored_copies_beside_mapped_originals() -> None:
 
 
 def test_mscr_follows_the_same_rule() -> None:
-    given = ("mscr", "val", "--epsilon", 0.0001, "--runs", 1, "--json")
-    found = command(*given, "--trained", "python:shade_models:imagenet", "--trained", "python:shade_models:four")
+    given = ("mscr", "-d", "val", "--epsilon", 0.0001, "--runs", 1, "--json")
+    found = command(*given, "-m", "python:shade_models:imagenet", "-m", "python:shade_models:four")
     assert found.exit_code == 0, found.output
     assert [score["clean"] for score in json.loads(found.stdout)["trained"]] == [1.0, 1.0]
     assert "labels are ImageNet's class indices" in found.stderr
-    refused = command(*given, "--trained", "python:shade_models:hundred")
+    refused = command(*given, "-m", "python:shade_models:hundred")
     assert refused.exit_code == 2
     assert "4 class folders" in refused.stderr
     (Path("val") / "n09999999").mkdir()
-    assert "n09999999" in command(*given, "--trained", "python:shade_models:imagenet").stderr
-    mapped = command(*given, "--trained", "python:shade_models:four", "--mapping", "classes.txt")
+    assert "n09999999" in command(*given, "-m", "python:shade_models:imagenet").stderr
+    mapped = command(*given, "-m", "python:shade_models:four", "--mapping", "classes.txt")
     assert "classes.txt: no such file" in mapped.stderr
     Path("classes.txt").write_text("\n".join([*reversed(WNIDS), "n09999999"]))
-    turned = command(*given, "--trained", "python:shade_models:four", "--mapping", "classes.txt")
+    turned = command(*given, "-m", "python:shade_models:four", "--mapping", "classes.txt")
     assert "clean accuracy 0.0; expected more" in turned.stderr
 
 
 def test_mscr_refuses_labels_without_an_output() -> None:
     np.savez("x.npz", images=np.zeros((6, 8, 8, 3), dtype=np.uint8), labels=[0, 1, 2, 3, 4, 9])
-    result = command("mscr", "x.npz", "--trained", "python:shade_models:four", "--epsilon", 0.1, "--runs", 1)
+    result = command("mscr", "-d", "x.npz", "-m", "python:shade_models:four", "--epsilon", 0.1, "--runs", 1)
     assert result.exit_code == 2
     assert "image 5 has the label 9, but model four has 4 outputs" in result.stderr
 
@@ -249,7 +249,18 @@ def test_overlap_gives_test_images_the_labels_of_the_training_folders(
         "import torch\n\ndef make(classes):\n    return torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(2),\n"
         "        torch.nn.Flatten(), torch.nn.Linear(12, classes))\n"
     )
-    given = ("overlap", "-c", "contrast,brightness", "-d", "val", "--arch", "tiny_net:make", "--epochs", 1, "--device")
+    given = (
+        "train-overlap",
+        "-c",
+        "contrast,brightness",
+        "-d",
+        "val",
+        "--arch",
+        "tiny_net:make",
+        "--epochs",
+        1,
+        "--device",
+    )
     result = command(*given, "cpu", "-t", "test", "-o", "o")
     records = open_run("o/results/standard").records(open_run("o/results/standard").conditions[0])
     assert set(records.labels.tolist()) == {2}, result.output

@@ -44,12 +44,12 @@ RUN = ("run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "-o", "out", 
 OPTIONS = [
     (*RUN, "--seed"),
     (*RUN, "--gpus"),
-    ("corrupt", "a.npz", "out", "-c", "fog", "-s", "1", "--seed"),
-    ("corrupt", "a.npz", "out", "-c", "fog", "-s"),
-    ("corrupt", "a.npz", "out", "-c", "fog", "-s", "1", "--resize"),
-    ("mscr", "p.npz", "-m", "1nn", "--runs"),
+    ("corrupt", "a.npz", "-o", "out", "-c", "fog", "-s", "1", "--seed"),
+    ("corrupt", "a.npz", "-o", "out", "-c", "fog", "-s"),
+    ("corrupt", "a.npz", "-o", "out", "-c", "fog", "-s", "1", "--resize"),
+    ("mscr", "-d", "p.npz", "--train", "1nn", "--runs"),
     ("ccc", "calibrate", "-m", "demo:plain", "-d", "a.npz", "-o", "out", "-c", "fog,snow", "--seed"),
-    ("build", "severities", "-c", "fog", "-m", "demo:plain", "-d", "a.npz", "-o", "r.csv", "--seed"),
+    ("build", "match-severities", "-c", "fog", "-m", "demo:plain", "-d", "a.npz", "-o", "r.csv", "--seed"),
     ("score", "runs", "--replicates"),
 ]
 

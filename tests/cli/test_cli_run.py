@@ -72,7 +72,7 @@ def test_stored_sets_beside_ours(tmp_path: Path, fog: Path) -> None:
     source = blemish_digits(40)
     np.savez(digits, images=source[0], labels=source[1])
     stored = tmp_path / "digits-c"
-    made = blemish_command("corrupt", digits, stored, "-c", "fog", "-s", "1,3", "--seed", 1)
+    made = blemish_command("corrupt", digits, "-o", stored, "-c", "fog", "-s", "1,3", "--seed", 1)
     assert made.exit_code == 0, made.output
     common = ("run", fog, "-m", "demo:plain", "-d", digits)
     assert blemish_command(*common, "-o", tmp_path / "ours").exit_code == 0
@@ -84,7 +84,7 @@ def test_stored_sets_beside_ours(tmp_path: Path, fog: Path) -> None:
         one, other = (run.records(parse_condition(text)) for run in (ours, theirs))
         np.testing.assert_array_equal(one.top5, other.top5)
     mixed = tmp_path / "other-c"
-    assert blemish_command("corrupt", digits, mixed, "-c", "fog", "-s", "1,3", "--seed", 2).exit_code == 0
+    assert blemish_command("corrupt", digits, "-o", mixed, "-c", "fog", "-s", "1,3", "--seed", 2).exit_code == 0
     (theirs.folder / "records" / "fog@3.parquet").unlink()
     other = blemish_command(*common, "-o", tmp_path / "theirs", "--stored", mixed)
     assert other.exit_code == 2

@@ -63,7 +63,7 @@ class TestMain:
     def test_real_process(self, tmp_path: Path) -> None:
         source = str(Path(blemish.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": source, "NO_COLOR": "1"}
-        command = [sys.executable, "-m", "blemish.cli.main", "corrupt", "gone.jpg", str(tmp_path / "dst")]
+        command = [sys.executable, "-m", "blemish.cli.main", "corrupt", "gone.jpg", "-o", str(tmp_path / "dst")]
         result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert result.returncode == 2
         assert result.stderr == "error: gone.jpg: no such file or folder\n"
@@ -128,7 +128,7 @@ class TestShow:
             (["-c", ","], "no corruptions named"),
             (["-s", "6"], "severity 6; expected a number in 0 … 5"),
             (["-s", "one"], "expected numbers such as 1,2,3"),
-            (["-s", ","], "no severities"),
+            (["-s", ","], "expected numbers such as 1,2,3"),
             (["--preset", "big"], "unknown preset 'big'"),
             (["-o", "sheet.xyz"], "ends in .png or .jpg"),
             (["-o", "gone/sheet.png"], "no such folder"),
@@ -150,7 +150,7 @@ class TestShow:
 
 class TestCorrupt:
     def test_picture(self, picture: Path, tmp_path: Path) -> None:
-        code, output, _ = invoke("corrupt", picture, tmp_path / "foggy.png", "-c", "fog", "-s", "3")
+        code, output, _ = invoke("corrupt", picture, "-o", tmp_path / "foggy.png", "-c", "fog", "-s", "3")
         assert code == 0
         assert "wrote 1 image to" in output
         assert "here 48 px" in output
@@ -159,7 +159,7 @@ class TestCorrupt:
         for name in ("a/1.png", "b/2.png"):
             (tmp_path / "src" / name).parent.mkdir(parents=True)
             demo_picture(40).save(tmp_path / "src" / name)
-        command = ["corrupt", tmp_path / "src", tmp_path / "dst", "-c", "digital", "-s", "2", "--crop", "32"]
+        command = ["corrupt", tmp_path / "src", "-o", tmp_path / "dst", "-c", "digital", "-s", "2", "--crop", "32"]
         code, output, _ = invoke(*command)
         assert code == 0
         assert "wrote 10 images" in output
@@ -176,7 +176,7 @@ class TestCorrupt:
         (tmp_path / "src").mkdir()
         demo_picture(32).save(tmp_path / "src" / "a.png")
         demo_picture(64).save(tmp_path / "src" / "b.png")
-        _, output, _ = invoke("corrupt", tmp_path / "src", tmp_path / "dst", "-c", "contrast", "-s", "1")
+        _, output, _ = invoke("corrupt", tmp_path / "src", "-o", tmp_path / "dst", "-c", "contrast", "-s", "1")
         assert "preset: for each picture" in output
         assert "presets used: cifar 1, imagenet64 1" in output
 
@@ -184,7 +184,7 @@ class TestCorrupt:
         np.save(tmp_path / "x.npy", np.zeros((3, 32, 32, 3), np.uint8))
         np.save(tmp_path / "y.npy", np.arange(3))
         code, output, _ = invoke(
-            "corrupt", tmp_path / "x.npy", tmp_path / "dst", "-c", "fog", "--labels", tmp_path / "y.npy"
+            "corrupt", tmp_path / "x.npy", "-o", tmp_path / "dst", "-c", "fog", "--labels", tmp_path / "y.npy"
         )
         assert code == 0
         assert "preset: cifar" in output
@@ -202,7 +202,7 @@ class TestCorrupt:
         ],
     )
     def test_refusals(self, picture: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
-        code, _, errors = invoke("corrupt", picture, tmp_path / "dst", *arguments)
+        code, _, errors = invoke("corrupt", picture, "-o", tmp_path / "dst", *arguments)
         assert code == 2
         assert errors.startswith("error: ")
         assert errors.count("\n") == 1
@@ -210,7 +210,7 @@ class TestCorrupt:
         assert not (tmp_path / "dst").exists()
 
     def test_refused_protocol(self, picture: Path, tmp_path: Path) -> None:
-        command = ["corrupt", picture, tmp_path / "dst", "-c", "fog", "-s", "1"]
+        command = ["corrupt", picture, "-o", tmp_path / "dst", "-c", "fog", "-s", "1"]
         assert invoke(*command)[0] == 0
         code, _, errors = invoke(*command, "--seed", "1")
         assert code == 2

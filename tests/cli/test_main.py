@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,24 @@ def test_every_command_can_be_asked_for_help(name: str) -> None:
     result = CliRunner().invoke(app, [name, "--help"])
     assert result.exit_code == 0
     assert f"blemish {name}" in " ".join(result.stdout.split())
+
+
+def test_verbose_says_what_is_done(tmp_path: Path) -> None:
+    words = ["run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "--only", "contrast@1", "-n", "10"]
+    logger = logging.getLogger("blemish")
+    before = logger.level, list(logger.handlers)
+    try:
+        quiet, some, much = (
+            CliRunner().invoke(app, [*more, *words, "-o", str(tmp_path / str(number))]).stderr
+            for number, more in enumerate([[], ["-v"], ["-vv"]])
+        )
+    finally:
+        logger.setLevel(before[0])
+        logger.handlers[:] = before[1]
+    assert "blemish." not in quiet
+    assert "blemish.models.open: opening model demo:plain" in some
+    assert "was opened in" not in some
+    assert "was opened in" in much
 
 
 def test_typing_mistakes_get_a_hint() -> None:

@@ -63,22 +63,22 @@ COMMANDS = {
     "score": (["score", "results"], "reading demo-plain"),
     "compare": (["compare", "results/demo-plain", "results/demo-noisy"], "swapping answers"),
     "report": (["report", "results", "-o", "OUT.html"], "making pictures"),
-    "corrupt": (["corrupt", "digits.npz", "OUT", "-c", "contrast", "-s", "1,2"], "corrupting"),
+    "corrupt": (["corrupt", "digits.npz", "-o", "OUT", "-c", "contrast", "-s", "1,2"], "corrupting"),
     "corrupt, sequences": (
-        ["corrupt", "pictures", "OUT", "--sequence", "p:brightness", "--resize", "32", "--crop", "32"],
+        ["corrupt", "pictures", "-o", "OUT", "--sequence", "p:brightness", "--resize", "32", "--crop", "32"],
         "corrupting",
     ),
     "equivalence": (["equivalence", "-d", "digits.npz", "--stored", "theirs.npz"], "brightness@1"),
-    "separation": (["separation", "digits.npz"], "comparing points"),
-    "mscr": (["mscr", "points.npz", "-m", "1nn", "--runs", "2"], "1nn"),
-    "mscr, of trained models": (["mscr", "digits.npz", "--trained", "demo:plain", "--runs", "2"], "demo:plain"),
-    "build severities": (
-        ["build", "severities", "-c", "contrast", "-m", "demo:plain", "-d", "digits.npz", "-o", "OUT.csv"],
+    "separation": (["separation", "-d", "digits.npz"], "comparing points"),
+    "mscr": (["mscr", "-d", "points.npz", "--train", "1nn", "--runs", "2"], "1nn"),
+    "mscr, of trained models": (["mscr", "-d", "digits.npz", "-m", "demo:plain", "--runs", "2"], "demo:plain"),
+    "build match-severities": (
+        ["build", "match-severities", "-c", "contrast", "-m", "demo:plain", "-d", "digits.npz", "-o", "OUT.csv"],
         "contrast",
     ),
-    "overlap": (
+    "train-overlap": (
         [
-            "overlap",
+            "train-overlap",
             "-c",
             "contrast,brightness",
             "-d",

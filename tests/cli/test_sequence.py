@@ -98,8 +98,7 @@ def test_options_that_sequences_do_not_have_are_refused(
     command: str, options: list[str], picture: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.gif"
-    places = [str(picture), "-o", str(target)] if command == "show" else [str(picture), str(target)]
-    result = CliRunner().invoke(app, [command, *places, "--sequence", "p:tilt", *options])
+    result = CliRunner().invoke(app, [command, str(picture), "-o", str(target), "--sequence", "p:tilt", *options])
     assert result.exit_code == 2
     assert "--sequence stands alone" in result.output
     assert not target.exists()

@@ -100,9 +100,9 @@ def test_a_run_on_a_full_disk_is_continued_when_there_is_room(small_disk: Path, 
     [
         ([*RUN, "--limit", "60", "-o", "OUT"], 3_000),
         ([*RUN, "--limit", "60", "-o", "OUT", "--jobs", "2"], 3_000),
-        (["corrupt", "TREE", "OUT", "-c", "fog", "-s", "1"], 600),
-        (["corrupt", "ARRAY", "OUT", "-c", "fog", "-s", "1"], 3_000),
-        (["corrupt", "TREE", "OUT", "--sequence", "p:tilt"], 600),
+        (["corrupt", "TREE", "-o", "OUT", "-c", "fog", "-s", "1"], 600),
+        (["corrupt", "ARRAY", "-o", "OUT", "-c", "fog", "-s", "1"], 3_000),
+        (["corrupt", "TREE", "-o", "OUT", "--sequence", "p:tilt"], 600),
         (["report", "RESULTS", "-o", "OUT/page.html"], 10_000),
         (["score", "RESULTS", "--json", "-o", "OUT/scores.json"], 1_000),
         (["show", "-o", "OUT.png", "-c", "fog"], 1_000),
@@ -145,10 +145,10 @@ def test_an_atomic_file_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
     "arguments",
     [
         [*RUN, "--limit", "20", "-o"],
-        ["corrupt", "TREE", "OUT", "-c", "fog"],
-        ["corrupt", "ARRAY", "OUT", "-c", "fog"],
-        ["corrupt", "TREE", "OUT", "--sequence", "p:tilt"],
-        ["overlap", "-d", "demo:digits", "-t", "demo:digits", "-c", "fog,contrast", "-n", "50", "-o"],
+        ["corrupt", "TREE", "-o", "OUT", "-c", "fog"],
+        ["corrupt", "ARRAY", "-o", "OUT", "-c", "fog"],
+        ["corrupt", "TREE", "-o", "OUT", "--sequence", "p:tilt"],
+        ["train-overlap", "-d", "demo:digits", "-t", "demo:digits", "-c", "fog,contrast", "-n", "50", "-o"],
         ["demo", "--out"],
         ["report", "RESULTS", "-o", "OUT/page.html"],
         ["score", "RESULTS", "-o", "OUT/scores.json"],
@@ -177,17 +177,17 @@ def test_unwritable_places(pictures: Path, results: Path, tmp_path: Path, argume
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["corrupt", "TREE", "OUT", "-c", "fog"],
-        ["corrupt", "ARRAY", "OUT", "-c", "fog"],
-        ["corrupt", "TREE", "OUT", "--sequence", "p:tilt"],
-        ["overlap", "-d", "demo:digits", "-t", "demo:digits", "-c", "fog,contrast", "-n", "50", "-o", "OUT"],
+        ["corrupt", "TREE", "-o", "OUT", "-c", "fog"],
+        ["corrupt", "ARRAY", "-o", "OUT", "-c", "fog"],
+        ["corrupt", "TREE", "-o", "OUT", "--sequence", "p:tilt"],
+        ["train-overlap", "-d", "demo:digits", "-t", "demo:digits", "-c", "fog,contrast", "-n", "50", "-o", "OUT"],
     ],
     ids=lambda arguments: " ".join(arguments[:4]),
 )
 def test_a_second_run_into_a_folder_is_refused(pictures: Path, tmp_path: Path, arguments: list[str]) -> None:
     names = {"TREE": pictures / "tree", "ARRAY": pictures / "array.npy", "OUT": tmp_path / "out"}
     filled = [str(names.get(item, item)) for item in arguments]
-    held = tmp_path / "out" / "networks" if arguments[0] == "overlap" else tmp_path / "out"
+    held = tmp_path / "out" / "networks" if arguments[0] == "train-overlap" else tmp_path / "out"
     with held_folder(held):
         code, said = invoke(*filled)
     assert code == 2

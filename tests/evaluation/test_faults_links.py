@@ -15,15 +15,27 @@ CCC = ["-m", "python:quarter_net:build", "--device", "cpu", "-d", "data.npz"]
 
 COMMANDS = {
     "run": [*RUN, "--limit", "20", "-o", "OUT"],
-    "corrupt a tree": ["corrupt", "tree", "OUT", "-c", "fog", "-s", "1"],
-    "corrupt a picture": ["corrupt", "tree/a/x.png", "OUT", "-c", "fog", "-s", "1"],
-    "corrupt an array": ["corrupt", "data.npz", "OUT", "-c", "fog", "-s", "1"],
-    "corrupt to sequences": ["corrupt", "tree", "OUT", "--sequence", "p:brightness"],
+    "corrupt a tree": ["corrupt", "tree", "-o", "OUT", "-c", "fog", "-s", "1"],
+    "corrupt a picture": ["corrupt", "tree/a/x.png", "-o", "OUT", "-c", "fog", "-s", "1"],
+    "corrupt an array": ["corrupt", "data.npz", "-o", "OUT", "-c", "fog", "-s", "1"],
+    "corrupt to sequences": ["corrupt", "tree", "-o", "OUT", "--sequence", "p:brightness"],
     "ccc calibrate": ["ccc", "calibrate", *CCC, "-c", "contrast,pixelate", "-n", "4", "-o", "OUT"],
     "ccc run": ["ccc", "run", "walk.json", *CCC, "--methods", "none", "-o", "OUT"],
     "ccc materialise": ["ccc", "materialise", "walk.json", "-d", "data.npz", "-o", "OUT", "--shard-images", "20"],
-    "mscr": ["mscr", "data.npz", "-m", "1nn", "--runs", "1", "-k", "1", "-o", "OUT"],
-    "overlap": ["overlap", "-c", "fog,contrast", "-d", "data.npz", "-t", "data.npz", "--epochs", "1", "-o", "OUT"],
+    "mscr": ["mscr", "-d", "data.npz", "--train", "1nn", "--runs", "1", "-k", "1", "--keep", "OUT"],
+    "overlap": [
+        "train-overlap",
+        "-c",
+        "fog,contrast",
+        "-d",
+        "data.npz",
+        "-t",
+        "data.npz",
+        "--epochs",
+        "1",
+        "-o",
+        "OUT",
+    ],
 }
 
 LINKS = {

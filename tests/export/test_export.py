@@ -253,7 +253,7 @@ class TestInterruption:
         source, target = make_tree(tmp_path / "src", count=40, side=64), tmp_path / "dst"
         settings = ["-c", ",".join(NAMES), "-j", "2"]
         process = subprocess.Popen(
-            run_cli("corrupt", source, target, *settings), env=environment(), stdout=subprocess.DEVNULL
+            run_cli("corrupt", source, "-o", target, *settings), env=environment(), stdout=subprocess.DEVNULL
         )
         deadline = time.monotonic() + 60
         while len(list(target.glob("*/*/*/*.jpg"))) < 40 and time.monotonic() < deadline:
@@ -277,7 +277,7 @@ class TestInterruption:
     @pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
     def test_ctrl_c_and_schedulers_are_told_how_to_resume(self, tmp_path: Path, number: int, jobs: int) -> None:
         source, target = make_tree(tmp_path / "src", count=200, side=64), tmp_path / "dst"
-        command = run_cli("corrupt", source, target, "-c", "gaussian_noise,fog", "-j", jobs)
+        command = run_cli("corrupt", source, "-o", target, "-c", "gaussian_noise,fog", "-j", jobs)
         process = subprocess.Popen(
             command,
             env=environment(),

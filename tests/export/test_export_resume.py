@@ -275,7 +275,7 @@ def test_arrays_that_no_line_knows_are_made_again(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_did(tree: Path, tmp_path: Path) -> None:
-    command = ["corrupt", tree, tmp_path / "out", "-c", "fog,contrast", "-s", "1"]
+    command = ["corrupt", tree, "-o", tmp_path / "out", "-c", "fog,contrast", "-s", "1"]
     assert invoke(*command)[0] == 0
     replaced = tree / "class1" / "3.png"
     replace_keeping_time(replaced, other_picture(replaced))
@@ -290,7 +290,7 @@ def test_the_command_says_what_it_did(tree: Path, tmp_path: Path) -> None:
     assert "--prune" in said
     assert "removed 2 copies of pictures that are gone" in invoke(*command, "--prune")[1]
     picture(tree / "class0" / "new.png", 7)
-    assert "not all conditions have the same 4 pictures" in invoke(*command[:4], "fog", *command[5:])[1]
+    assert "not all conditions have the same 4 pictures" in invoke(*command[:5], "fog", *command[6:])[1]
 
 
 def test_files_are_on_the_disk_before_they_have_their_name(tree: Path, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ class TestSettings:
             ('model = "demo:plain"\nskip_classes = 1.5', "skip_classes 1.5"),
             ('model = "demo:plain"\nname = 3', "name = 3; expected a text"),
             ('model = "demo:plain"\ntrained_on = [3]', "expected a list of texts"),
-            ('model = "demo:plain"\noutput = "scores"', "output 'scores'"),
+            ('model = "demo:plain"\noutputs_are = "scores"', "output 'scores'"),
             ('model = "demo:plain"\nchannels = "cmyk"', "channels 'cmyk'"),
             ('model = "demo:plain"\ntrained_on = ["gausian_noise"]', "did you mean gaussian_noise"),
             ("model = ", "not readable as TOML"),

@@ -115,8 +115,8 @@ def test_overlap_in_two_processes(tmp_path: Path) -> None:
     images = (rng.integers(0, 60, (24, 32, 32, 3)) + 60 * labels[:, None, None, None]).astype(np.uint8)
     np.savez(tmp_path / "data.npz", images=images, labels=labels)
     code, output = invoke(
-        "overlap", "-c", "gaussian_noise,fog", "-d", tmp_path / "data.npz", "-t", tmp_path / "data.npz",
-        "-o", tmp_path / "out", "--arch", "small_net", "--epochs", 1, "--batch", 8, "--device", "cpu", "-j", 2,
+        "train-overlap", "-c", "gaussian_noise,fog", "-d", tmp_path / "data.npz", "-t", tmp_path / "data.npz",
+        "-o", tmp_path / "out", "--arch", "small_net", "--epochs", 1, "--batch-size", 8, "--device", "cpu", "-j", 2,
     )  # fmt: skip
     assert code == 0, output
     assert (tmp_path / "out" / "overlap.csv").is_file()

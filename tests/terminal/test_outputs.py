@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "theirs.npz", **{"contrast@2": images})
     points = np.random.default_rng(0).uniform(0, 1, (40, 2)) + np.arange(40)[:, None] % 2 * 2
     np.savez(folder / "points.npz", x=points, y=np.arange(40) % 2)
-    for arguments in (["table", "imagenet-c", "t.csv"], ["overlap", "t.csv", "overlap.csv"]):
+    for arguments in (["table", "imagenet-c", "-o", "t.csv"], ["overlap-scores", "t.csv", "-o", "overlap.csv"]):
         assert invoke("build", *(folder / item if "." in item else item for item in arguments))[0] == 0
     calibrate = ["calibrate", "-m", "demo:plain", "-d", "demo:digits", "-n", "10", "-c", "contrast,brightness"]
     assert invoke("ccc", *calibrate, "--step", "2.5", "-o", folder / "surfaces")[0] == 0
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SCORE = ["score", "results", "--replicates", "5"]
 COMPARE = ["compare", "results/one", "results/two", "--replicates", "5"]
 SHOW = ["show", "cat.png", "-c", "contrast", "-s", "1"]
-SEPARATION = ["separation", "digits.npz"]
+SEPARATION = ["separation", "-d", "digits.npz"]
 EQUIVALENCE = ["equivalence", "-d", "digits.npz", "--stored", "theirs.npz"]
 WALK = ["ccc", "walk", "surfaces", "--target", "0.8", "--images", "40"]
 SELECT = ["build", "select", "overlap.csv"]
@@ -71,26 +71,26 @@ AGAIN = {
     "tilt.gif": ["show", "cat.png", "--sequence", "p:brightness", "-o"],
     "equivalence.html": [*EQUIVALENCE, "-o"],
     "equivalence.csv": [*EQUIVALENCE, "-o"],
-    "separation.json": [*SEPARATION, "--json-file"],
-    "mscr.json": ["mscr", "points.npz", "-m", "1nn", "--runs", "2", "--json-file"],
+    "separation.json": [*SEPARATION, "-o"],
+    "mscr.json": ["mscr", "-d", "points.npz", "--train", "1nn", "--runs", "2", "-o"],
     "walk.json": [*WALK, "-o"],
     "walk.svg": [*WALK, "--overwrite", "-o", "w.json", "--figure"],
     "walk.pdf": [*WALK, "--overwrite", "-o", "w.json", "--figure"],
-    "blocks.png": [*SELECT, "--overwrite", "b.toml", "--figure"],
-    "optima.json": [*SELECT, "--overwrite", "c.toml", "--optima"],
-    "sweep.csv": ["build", "sweep", "overlap.csv", "--thresholds", "0.2"],
-    "covered.csv": ["build", "coverage", "t.csv", "--model", "fog"],
-    "balance.csv": ["build", "balance", "t.csv"],
-    "pairs.csv": ["build", "compare", "overlap.csv", "overlap.csv", "--out"],
-    "ranges.csv": ["build", "severities", "-c", "contrast", "-m", "demo:plain", "-d", "digits.npz", "-o"],
+    "blocks.png": [*SELECT, "--overwrite", "-o", "b.toml", "--figure"],
+    "optima.json": [*SELECT, "--overwrite", "-o", "c.toml", "--optima"],
+    "sweep.csv": ["build", "sweep", "overlap.csv", "--thresholds", "0.2", "-o"],
+    "covered.csv": ["build", "coverage", "t.csv", "--row", "fog", "-o"],
+    "balance.csv": ["build", "balance", "t.csv", "-o"],
+    "pairs.csv": ["build", "compare", "overlap.csv", "overlap.csv", "-o"],
+    "ranges.csv": ["build", "match-severities", "-c", "contrast", "-m", "demo:plain", "-d", "digits.npz", "-o"],
 }
 
 KEPT = {
-    "foggy.png": ["corrupt", "cat.png", "-c", "fog", "-s", "3"],
-    "table.csv": ["build", "table", "imagenet-c"],
-    "matrix.csv": ["build", "overlap", "t.csv"],
-    "select.toml": SELECT,
-    "categories.json": ["build", "categories", "overlap.csv", "--restarts", "2"],
+    "foggy.png": ["corrupt", "cat.png", "-c", "fog", "-s", "3", "-o"],
+    "table.csv": ["build", "table", "imagenet-c", "-o"],
+    "matrix.csv": ["build", "overlap-scores", "t.csv", "-o"],
+    "select.toml": [*SELECT, "-o"],
+    "categories.json": ["build", "categories", "overlap.csv", "--restarts", "2", "-o"],
     "gathered.csv": ["build", "gather", "results", "-o"],
 }
 
@@ -161,12 +161,15 @@ def test_the_demo_keeps_a_page_of_others(tmp_path: Path, monkeypatch: pytest.Mon
     ("arguments", "message"),
     [
         (
-            ["corrupt", "cat.png", "o.xyz", "-c", "fog", "-s", "1"],
+            ["corrupt", "cat.png", "-o", "o.xyz", "-c", "fog", "-s", "1"],
             "o.xyz: cannot write .xyz files; expected a name that",
         ),
-        (["corrupt", "digits.npz", "out.npz", "-c", "fog"], "out.npz: copies of many images go to a folder"),
-        (["corrupt", "results", "out.zip", "-c", "fog"], "out.zip: copies of many images go to a folder"),
-        (["corrupt", "cat.png", "tilt.gif", "--sequence", "p:tilt"], "tilt.gif: frames go to a folder; blemish show"),
+        (["corrupt", "digits.npz", "-o", "out.npz", "-c", "fog"], "out.npz: copies of many images go to a folder"),
+        (["corrupt", "results", "-o", "out.zip", "-c", "fog"], "out.zip: copies of many images go to a folder"),
+        (
+            ["corrupt", "cat.png", "-o", "tilt.gif", "--sequence", "p:tilt"],
+            "tilt.gif: frames go to a folder",
+        ),
         (["ccc", "run", "w.json", "-m", "x", "-d", "y", "-o", "z", "--figure", "f.gif"], "f.gif: expected a name that"),
         ([*WALK, "-o", "w2.json", "--surface", "f.gif"], "f.gif: expected a name that"),
     ],

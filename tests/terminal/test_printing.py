@@ -187,12 +187,12 @@ class TestErrors:
             ("run", "digits-c", "-m", "demo:plain", "-d", "demo:digits", "-o", "out", HOSTILE),
             ("score", HOSTILE),
             ("benchmarks", f"{HOSTILE}.toml"),
-            ("corrupt", HOSTILE, "out"),
+            ("corrupt", HOSTILE, "-o", "out"),
             ("ccc", "run", HOSTILE, "-m", "demo:plain", "-d", "demo:digits", "-o", "out"),
             ("ccc", HOSTILE),
-            ("build", "overlap", HOSTILE, "out.csv"),
+            ("build", "overlap-scores", HOSTILE, "-o", "out.csv"),
             ("build", HOSTILE),
-            ("separation", f"{HOSTILE}.npz"),
+            ("separation", "-d", f"{HOSTILE}.npz"),
         ],
     )
     def test_what_was_typed(self, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ class TestNames:
 
     def test_corrupt(self, tree: Path, tmp_path: Path) -> None:
         (tree / "[/]" / f"{HOSTILE}2.png").write_bytes(b"nonsense")
-        code, output, errors = invoke("corrupt", tree, tmp_path / "out", "-c", "fog", "-s", "1")
+        code, output, errors = invoke("corrupt", tree, "-o", tmp_path / "out", "-c", "fog", "-s", "1")
         assert code == 1
         assert "not a readable picture" in errors
         assert not obeyed(output + errors)
@@ -294,7 +294,7 @@ class TestNames:
 
     def test_separation(self, tree: Path) -> None:
         for more in ((), ("--json",)):
-            code, output, errors = invoke("separation", tree, *more)
+            code, output, errors = invoke("separation", "-d", tree, *more)
             assert code == 0
             assert not obeyed(output + errors)
 
@@ -321,12 +321,12 @@ class TestNames:
             assert not obeyed(output + errors)
         code, output, errors = invoke("build", "gather", tmp_path / "runs", "-o", tmp_path / "table.csv")
         assert code == 0
-        code, output, errors = invoke("build", "overlap", tmp_path / "table.csv", tmp_path / "m.csv")
+        code, output, errors = invoke("build", "overlap-scores", tmp_path / "table.csv", "-o", tmp_path / "m.csv")
         assert code == 2
         assert not obeyed(output + errors)
 
     def test_equivalence(self, tree: Path, tmp_path: Path) -> None:
-        invoke("corrupt", tree, tmp_path / "stored", "-c", "fog", "-s", "1", "--format", "png")
+        invoke("corrupt", tree, "-o", tmp_path / "stored", "-c", "fog", "-s", "1", "--format", "png")
         shutil.copytree(tmp_path / "stored" / "fog", tmp_path / "stored" / HOSTILE)
         code, output, errors = invoke("equivalence", "-d", tree, "--stored", tmp_path / "stored")
         assert code == 0

@@ -12,8 +12,9 @@ from rich.table import Table
 from blemish.benchmarks.benchmark import METRICS, Benchmark
 from blemish.benchmarks.condition import Condition, Step
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
-from blemish.terminal.commands import exit_on_input_error, say
-from blemish.terminal.printing import emit, show
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Plugins, chosen_catalog
+from blemish.terminal.printing import emit, say, show
 
 __all__ = ["benchmarks_command"]
 
@@ -25,6 +26,7 @@ def benchmarks_command(
     ] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print it as a benchmark file, to start your own from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+    plugins: Plugins = None,
 ) -> None:
     """List the benchmarks, or show what one of them measures and how.
 
@@ -37,14 +39,14 @@ def benchmarks_command(
       blemish benchmarks cifar10-c --toml > mine.toml
     """
     if name is None:
-        found = [load_benchmark(known) for known in built_in()]
+        known = [load_benchmark(each) for each in built_in()]
         if as_json:
-            emit(json.dumps([_entry(benchmark) for benchmark in found], indent=2, ensure_ascii=False) + "\n")
+            emit(json.dumps([_entry(benchmark) for benchmark in known], indent=2, ensure_ascii=False) + "\n")
             return
-        show(_table(found))
-        say("blemish benchmarks NAME shows one; blemish run NAME --model … --data … --out … runs it", style="dim")
+        show(_table(known))
+        say("blemish benchmarks NAME shows one; blemish run NAME -m MODEL -d IMAGES -o FOLDER runs it", style="dim")
         return
-    benchmark = load_benchmark(name)
+    benchmark = load_benchmark(name, catalog=chosen_catalog(plugins))
     if toml:
         emit(benchmark_toml(benchmark))
     elif as_json:

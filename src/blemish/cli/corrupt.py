@@ -15,20 +15,25 @@ from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
 from blemish.export import Progress as Report
-from blemish.terminal.commands import (
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
+    Corruptions,
     Frost,
+    Plugins,
+    Preset,
+    Seed,
+    Severities,
     check_frost,
     chosen_catalog,
     chosen_names,
-    complain,
-    exit_on_input_error,
-    parsed_severities,
+    chosen_severities,
     preset_choice,
-    say,
 )
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
-from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.images import Crop, Labels, Resize
+from blemish.terminal.outputs import check_replaceable
+from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
 
 __all__ = ["corrupt_command"]
@@ -48,23 +53,11 @@ def corrupt_command(
     source: Annotated[
         Path, typer.Argument(metavar="SRC", help="A picture, a folder of class folders, or a .npy or .npz file.")
     ],
-    destination: Annotated[Path, typer.Argument(metavar="DST", help="A folder; for one picture also a file name.")],
-    corruptions: Annotated[
-        str | None,
-        typer.Option(
-            "--corruptions",
-            "-c",
-            help="Names or families, separated by commas, or all. Default: ImageNet-C's nineteen.",
-        ),
-    ] = None,
-    severities: Annotated[
-        str | None,
-        typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas. Default: 1,2,3,4,5."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
-    preset: Annotated[
-        str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
-    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="A folder; for one picture also a file name.")],
+    corruptions: Corruptions = None,
+    severities: Severities = None,
+    seed: Seed = 0,
+    preset: Preset = None,
     file_format: Annotated[
         Format | None,
         typer.Option(
@@ -74,11 +67,10 @@ def corrupt_command(
     ] = None,
     jobs: Jobs = None,
     ray: Ray = None,
-    resize: Annotated[
-        int | None, typer.Option(help="First bring the shorter side to this many pixels (ImageNet-C: 256).")
-    ] = None,
-    crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side (ImageNet-C: 224).")] = None,
-    labels: Annotated[Path | None, typer.Option(help="A .npy file of labels, for an array file without them.")] = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    labels: Labels = None,
+    plugins: Plugins = None,
     frost: Frost = None,
     sequence: Annotated[
         str | None,
@@ -99,7 +91,12 @@ def corrupt_command(
         bool,
         typer.Option("--prune", help="Remove the copies of pictures that are gone from SRC; else they are refused."),
     ] = False,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace a picture file. A folder is never replaced, only continued if blemish made it."
+        ),
+    ] = False,
 ) -> None:
     """Write corrupted copies of a picture, a class-folder tree or an array file.
 
@@ -110,23 +107,23 @@ def corrupt_command(
 
     Examples:
 
-      blemish corrupt cat.jpg foggy.png -c fog -s 3
+      blemish corrupt cat.jpg -o foggy.png -c fog -s 3
 
-      blemish corrupt imagenet/val imagenet-c --resize 256 --crop 224 -j 8
+      blemish corrupt imagenet/val -o imagenet-c --resize 256 --crop 224 -j 8
 
-      blemish corrupt cifar10_test.npz cifar-10-c -j 4
+      blemish corrupt cifar10_test.npz -o cifar-10-c -j 4
 
-      blemish corrupt photos out -c weather,motion_blur -s 1.5,3 --format png
+      blemish corrupt photos -o out -c weather,motion_blur -s 1.5,3 --format png
 
-      blemish corrupt imagenet/val imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
+      blemish corrupt imagenet/val -o imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
     executor = chosen_executor(jobs, ray=ray)
     if sequence is not None:
-        if corruptions is not None or severities is not None or labels is not None:
-            raise InputError("--sequence stands alone; expected no --corruptions, --severities or --labels with it")
+        if corruptions or severities or labels is not None:
+            raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
         work = corrupt_sequence(
             source,
-            destination,
+            out,
             sequence,
             difficulty=difficulty,
             seed=seed,
@@ -138,12 +135,12 @@ def corrupt_command(
             quick=quick,
             prune=prune,
         )
-        _summarise(_watched(work), destination)
+        _summarise(_watched(work), out)
         return
-    catalog = chosen_catalog(frost)
+    catalog = chosen_catalog(plugins, frost)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
-        parsed_severities(DEFAULT_SEVERITIES if severities is None else severities),
+        chosen_severities(severities) or DEFAULT_SEVERITIES,
         seed=seed,
         preset=preset,
         file_format=(file_format or Format.jpeg).value,
@@ -157,24 +154,20 @@ def corrupt_command(
     if labels is not None and not is_array:
         raise InputError("--labels is for array files; the labels of a tree are its folders")
     if is_array or source.is_dir():
-        check_names_a_folder(destination, "copies of many images go to a folder")
+        check_names_a_folder(out, "copies of many images go to a folder")
     else:
-        check_replaceable(destination, overwrite=overwrite)
-    say(preset_choice(recipe.corruptions[0].table, preset, _shorter_side(source, recipe, is_array)), style="dim")
+        check_replaceable(out, overwrite=overwrite)
+    say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
     check_frost(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:
         if source.is_dir():
-            return corrupt_tree(
-                source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
-            )
+            return corrupt_tree(source, out, recipe, executor=executor, progress=report, quick=quick, prune=prune)
         if is_array:
-            return corrupt_arrays(
-                source, destination, recipe, labels=labels, executor=executor, progress=report, quick=quick
-            )
-        return corrupt_picture(source, destination, recipe, progress=report, quick=quick)
+            return corrupt_arrays(source, out, recipe, labels=labels, executor=executor, progress=report, quick=quick)
+        return corrupt_picture(source, out, recipe, progress=report, quick=quick)
 
-    _summarise(_watched(work_on_copies), destination)
+    _summarise(_watched(work_on_copies), out)
 
 
 def _watched(work: Callable[[Report], Outcome]) -> Outcome:

@@ -20,7 +20,8 @@ from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import deliver
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from blemish.data.frost_download import fetch_frost
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.printing import say
 
 __all__ = ["fetch_frost_command"]
 
@@ -21,9 +22,11 @@ def fetch_frost_command(
             "--from", metavar="FILE", help="Not from PyPI, but from a wheel of imagecorruptions that is here."
         ),
     ] = None,
-    folder: Annotated[
+    out: Annotated[
         Path | None,
-        typer.Option("--to", metavar="DIR", help="Another folder than your own; name it with --frost afterwards."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Another folder than your own; name it with --frost afterwards."
+        ),
     ] = None,
 ) -> None:
     """Fetch the five photographs that the frost of ImageNet-C is made from: 2 MB, once for all environments.
@@ -36,7 +39,7 @@ def fetch_frost_command(
 
       blemish fetch-frost --from imagecorruptions-1.1.2-py3-none-any.whl
     """
-    target, fetched = fetch_frost(wheel=wheel, folder=folder)
+    target, fetched = fetch_frost(wheel=wheel, folder=out)
     say(f"the photographs of frost are {'now' if fetched else 'already'} in {target}")
-    if folder is not None:
+    if out is not None:
         say(f"name them with: --frost {target}", style="dim")

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import catalog
 from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, show
 
 __all__ = ["list_command"]
@@ -22,6 +22,7 @@ __all__ = ["list_command"]
 def list_command(
     family: Annotated[str | None, typer.Option(help="Only this family, for example weather.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of a table.")] = False,
+    plugins: Plugins = None,
 ) -> None:
     """List all corruptions: name, family, what each does and its parameters.
 
@@ -32,7 +33,10 @@ def list_command(
       blemish list --family weather
 
       blemish list --json
+
+      blemish list --plugin my_corruptions --family mine
     """
+    catalog = chosen_catalog(plugins)
     families = list(dict.fromkeys(corruption.family for corruption in catalog.values()))
     if family is not None and family not in families:
         raise InputError(f"unknown family {family!r}; expected one of {', '.join(families)}")

@@ -9,17 +9,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.main import get_command
 
-from blemish.terminal.printing import App, Group, unwrapped
+from blemish.terminal.printing import APP_SETTINGS, App, Group, unwrapped
 from blemish.version import VERSION
 
 __all__ = ["COMMANDS", "app", "import_command"]
-
-_SETTINGS: dict[str, Any] = {
-    "no_args_is_help": True,
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
 
 _MEASURE = "Measure a classifier"
 _CORRUPT = "Corrupt images"
@@ -56,10 +49,10 @@ COMMANDS = {
     "fetch-frost": Command(
         _CORRUPT, "cli.fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
     ),
-    "overlap": Command(
+    "train-overlap": Command(
         _BUILD,
         "studies.overlap.command",
-        "overlap_command",
+        "train_overlap_command",
         "Train a network per corruption, to see which help against which.",
     ),
     "build": Command(
@@ -100,13 +93,13 @@ def import_command(name: str) -> Any:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     found = getattr(importlib.import_module(f"blemish.{COMMANDS[name].module}"), COMMANDS[name].attribute)
     if not isinstance(found, typer.Typer):
-        single = typer.Typer(**_SETTINGS | {"no_args_is_help": False})
+        single = typer.Typer(**APP_SETTINGS | {"no_args_is_help": False})
         single.command(name)(found)
         found = single
     return get_command(found)
 
 
-app = App(name="blemish", cls=_Lazy, **_SETTINGS)
+app = App(name="blemish", cls=_Lazy, **APP_SETTINGS)
 
 
 def _print_version(wanted: bool) -> None:
@@ -119,6 +112,9 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Say on stderr what is done; -vv says every detail.")
+    ] = 0,
 ) -> None:
     """Measure, build and understand corruption-robustness benchmarks for image classifiers.
 
@@ -126,6 +122,8 @@ def main(
     of a picture on one sheet.
     """
     importlib.import_module("blemish.terminal.signals").stop_on_sigterm()
+    if verbose:
+        importlib.import_module("blemish.terminal.logs").log_to_stderr(verbose)
 
 
 app.callback(help=unwrapped(main.__doc__))(main)

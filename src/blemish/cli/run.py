@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -14,23 +14,26 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
-from blemish.data.open import open_source, open_stored
+from blemish.data.open import open_stored
 from blemish.data.source import Source
 from blemish.evaluation.run import RunProgress, evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
-from blemish.models.open import open_model
-from blemish.models.speed import compile_seconds, speed_up
+from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Frost, Only, Plugins, check_frost, chosen_catalog, chosen_conditions
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
+from blemish.terminal.images import ImageOptions, Limit
+from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
+from blemish.terminal.option_groups import spread_options
+from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
-from blemish.terminal.results import deliver, numbers
+from blemish.terminal.results import deliver
 
 __all__ = ["run_command", "run_with_progress"]
 
-_MODEL = "Model"
 _IMAGES = "Images"
 _PROTOCOL = "Protocol"
 
@@ -41,96 +44,24 @@ Reading = Callable[[int, int], None]
 
 
 @exit_on_input_error
+@spread_options
 def run_command(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help='A name from "blemish benchmarks", or a file.')],
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            "-m",
-            rich_help_panel=_MODEL,
-            help="timm:NAME, torchvision:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx, .pt, .pt2, .tflite, "
-            ".joblib), or a .toml file that describes one.",
-        ),
-    ],
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", "-d", rich_help_panel=_IMAGES, help="Clean images: class folders, .npy or .npz, or .tar shards."
-        ),
-    ],
+    model: ModelOptions,
+    speed: SpeedOptions,
+    images: ImageOptions,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the results; each model gets a folder of its own in it.")
     ],
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Use so many images, taken from all classes in proportion."),
-    ] = None,
+    limit: Limit = None,
     until: Annotated[
         float | None,
         typer.Option(
             min=0, help="Go on with more images until the interval of the headline number is narrower than this."
         ),
     ] = None,
-    patterns: Annotated[
-        str | None, typer.Option("--only", help="Only these conditions: fog,snow@3,*_noise. Separated by commas.")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Images at a time; halved when memory runs out. Default: by the device.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")] = "auto",
-    precision: Annotated[
-        str, typer.Option(rich_help_panel=_MODEL, help="Of forward passes: float32, or float16 or bfloat16 (faster).")
-    ] = "float32",
-    compiled: Annotated[
-        bool, typer.Option("--compile", rich_help_panel=_MODEL, help="Use torch.compile: slow to start, then fast.")
-    ] = False,
-    channels_last: Annotated[
-        bool,
-        typer.Option(
-            "--channels-last/--channels-first",
-            rich_help_panel=_MODEL,
-            help="How feature maps lie in memory with --precision or --compile.",
-        ),
-    ] = True,
-    weights: Annotated[
-        Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:… (never unpickled).")
-    ] = None,
-    name: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="What to call the model.")] = None,
-    size: Annotated[
-        int | None, typer.Option(rich_help_panel=_MODEL, help="Side of the model's input. Default: as images come.")
-    ] = None,
-    mean: Annotated[
-        str | None, typer.Option(rich_help_panel=_MODEL, help="Subtracted from values in 0 … 1: one number or three.")
-    ] = None,
-    std: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by: one number or three.")] = None,
-    channels: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="rgb, bgr or gray.")] = None,
-    output: Annotated[
-        str | None, typer.Option(rich_help_panel=_MODEL, help="What the model gives: logits or probabilities.")
-    ] = None,
-    skip_classes: Annotated[
-        int | None,
-        typer.Option(min=0, rich_help_panel=_MODEL, help="Leading outputs to drop: 1 for 1001-class models."),
-    ] = None,
-    trained_on: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_MODEL, help="Corruptions or families it saw in training; marked everywhere."),
-    ] = None,
-    augmentations: Annotated[
-        str | None, typer.Option(rich_help_panel=_MODEL, help="Augmentations it saw in training, in your words.")
-    ] = None,
-    allow_code: AllowCode = False,
-    labels: Annotated[
-        Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_IMAGES,
-            help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
-            "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
-        ),
-    ] = None,
+    patterns: Only = None,
+    batch_size: BatchSize = None,
     stored: Annotated[
         Path | None,
         typer.Option(rich_help_panel=_IMAGES, help="Take corrupted images from here: an ImageNet-C or CIFAR-10-C set."),
@@ -159,6 +90,7 @@ def run_command(
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
+    plugins: Plugins = None,
     frost: Frost = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
@@ -185,35 +117,18 @@ def run_command(
     """
     if until is not None and not until > 0:
         raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
-    executor = chosen_executor(jobs, gpus, ray, device)
+    executor = chosen_executor(jobs, gpus, ray, model.device)
     sets = _natural_sets(natural or [])
-    chosen = _adjusted(load_benchmark(benchmark, catalog=chosen_catalog(frost)), sets, patterns)
+    catalog = chosen_catalog(plugins, frost)
+    chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
     chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
-    source = open_source(data, labels=labels, mapping=mapping)
+    source = images.open()
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
-    classifier = open_model(
-        model,
-        weights=weights,
-        name=name,
-        size=size,
-        mean=numbers(mean, "--mean"),
-        std=numbers(std, "--std"),
-        channels=cast(Any, channels),  # checked there, with the other settings
-        output=cast(Any, output),
-        skip_classes=skip_classes,
-        device=own_device(device, ray),
-        trained_on=_listed(trained_on),
-        augmentations=_listed(augmentations),
-        allow_code=allow_code,
-    )
-    if precision != "float32" or compiled:
-        classifier = speed_up(
-            classifier, precision=cast(Any, precision), channels_last=channels_last, compiled=compiled
-        )
+    classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
     stop_when = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
     def work(tell: Tell, reading: Reading) -> Run:
@@ -225,7 +140,7 @@ def run_command(
             limit=limit,
             stop_when=stop_when,
             natural=sets,
-            stored=None if stored is None else open_stored(stored, mapping=mapping),
+            stored=None if stored is None else open_stored(stored, mapping=images.mapping),
             batch_size=batch_size,
             zipf=zipf,
             cache=cache,
@@ -268,10 +183,6 @@ def run_with_progress(title: str, work: Callable[[Tell, Reading], Run]) -> Run:
     return with_progress(title, evaluated, first=_READING, kept=kept)
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
-
-
 def _natural_sets(texts: list[str]) -> dict[str, Source]:
     sets = {}
     for text in texts:
@@ -284,14 +195,14 @@ def _natural_sets(texts: list[str]) -> dict[str, Source]:
     return sets
 
 
-def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: str | None) -> Benchmark:
+def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: list[str]) -> Benchmark:
     """The benchmark without what was not asked for; of natural sets, those whose folders were given."""
-    if any(condition.other for condition in benchmark.conditions) and patterns is None:
+    if any(condition.other for condition in benchmark.conditions) and not patterns:
         if not sets:
             wanted = [group.removeprefix("natural:") for group in benchmark.groups if group.startswith("natural:")]
             raise InputError(f"{benchmark.name} needs --natural NAME=FOLDER for at least one of {', '.join(wanted)}")
-        patterns = ",".join(f"*:{name}" for name in sets)
-    return benchmark if patterns is None else only(benchmark, _listed(patterns))
+        patterns = [f"*:{name}" for name in sets]
+    return only(benchmark, patterns) if patterns else benchmark
 
 
 def _with_protocol(benchmark: Benchmark, **settings: int | str | None) -> Benchmark:

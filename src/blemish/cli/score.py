@@ -1,9 +1,12 @@
-"""``blemish score``: the numbers of one or several models."""
+"""``blemish score``: every number of the literature that applies to some results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -14,34 +17,39 @@ from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.reports.table_files import scores_csv, scores_json
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.option_groups import spread_options
 from blemish.terminal.progress import with_progress
-from blemish.terminal.results import (
-    AsCsv,
-    AsJson,
-    AsLatex,
-    AsMarkdown,
-    Format,
-    Level,
-    Output,
-    Replicates,
-    chosen_format,
-    deliver,
-)
+from blemish.terminal.results import Level, Replicates, TableOptions
 
-__all__ = ["BaselineOption", "chosen_baseline", "score_command"]
+__all__ = ["Folders", "ScoreOptions", "read_with_progress", "score_command"]
 
-BaselineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        metavar="NAME|DIR",
-        help="What errors are divided by: alexnet, or the folder of a run. Default: the benchmark's own.",
-    ),
+R = TypeVar("R")
+
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
 ]
 
 
-def chosen_baseline(text: str | None) -> Run | str | None:
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """How numbers are computed from records."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|DIR",
+            help="What errors are divided by: alexnet, or the folder of a run. Default: the benchmark's own.",
+        ),
+    ] = None
+    level: Level = 0.95
+    replicates: Replicates = 1000
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as `read_all`, `compare` and `write_report` take them."""
+        return {"baseline": _baseline(self.baseline), "level": self.level, "replicates": self.replicates}
+
+
+def _baseline(text: str | None) -> Run | str | None:
     """A published baseline by name, or a run by its folder."""
     if text is None or text in published_baselines():
         return text
@@ -50,21 +58,16 @@ def chosen_baseline(text: str | None) -> Run | str | None:
     return open_run(text)
 
 
+def read_with_progress(title: str, work: Callable[..., R]) -> R:
+    """Do work that reads records while its progress is shown; it is given the report as ``report``."""
+    return with_progress(
+        title, lambda report: work(report=report), first="reading records", unit=None, kept="nothing is changed."
+    )
+
+
 @exit_on_input_error
-def score_command(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
-    ],
-    baseline: BaselineOption = None,
-    level: Level = 0.95,
-    replicates: Replicates = 1000,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_markdown: AsMarkdown = False,
-    as_latex: AsLatex = False,
-    output: Output = None,
-    overwrite: Overwrite = False,
-) -> None:
+@spread_options
+def score_command(folders: Folders, how: ScoreOptions, results: TableOptions) -> None:
     """Print every number of the literature that applies to some results, with intervals.
 
     Numbers of corruptions that a model was trained on are marked with a dagger.
@@ -77,19 +80,9 @@ def score_command(
 
       blemish score results --csv -o numbers.csv
     """
-    format_ = chosen_format(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=as_latex)
-    check_replaceable(output, overwrite=overwrite)
-    runs, base = find_runs(folders), chosen_baseline(baseline)
-    readings = with_progress(
-        "score",
-        lambda report: read_all(runs, baseline=base, level=level, replicates=replicates, report=report),
-        first="reading records",
-        unit=None,
-        kept="nothing is changed.",
+    results.check()
+    work = partial(read_all, find_runs(folders), **how.settings())
+    readings = read_with_progress("score", work)
+    results.deliver(
+        json=lambda: scores_json(readings), csv=lambda: scores_csv(readings), tables=lambda: score_tables(readings)
     )
-    if format_ is Format.JSON:
-        deliver(scores_json(readings), output)
-    elif format_ is Format.CSV:
-        deliver(scores_csv(readings), output)
-    else:
-        deliver(score_tables(readings), output, format_)

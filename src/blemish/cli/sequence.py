@@ -21,8 +21,9 @@ from blemish.export.outcome import Outcome, Progress
 from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
-from blemish.terminal.commands import say
+from blemish.terminal.lists import listed
 from blemish.terminal.outputs import check_replaceable
+from blemish.terminal.printing import say
 
 __all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "show_sequence"]
 
@@ -41,7 +42,7 @@ def check_names_a_folder(destination: Path, why: str) -> None:
 def chosen_sequences(text: str) -> list[str]:
     """Names separated by commas; ``benchmark`` stands for the ten of ImageNet-P, ``all`` for the extra ones as well."""
     names: list[str] = []
-    for item in filter(None, (part.strip() for part in text.split(","))):
+    for item in listed(text):
         if item in ("all", "benchmark"):
             names += [name for name, member in sequences.items() if item == "all" or not member.extra]
         else:

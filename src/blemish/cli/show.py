@@ -20,18 +20,23 @@ from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture
 from blemish.ops.photographs import MissingFrostError
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
-from blemish.terminal.commands import (
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
+    Corruptions,
     Frost,
+    Plugins,
+    Preset,
+    Seed,
+    Severities,
     check_frost,
     chosen_catalog,
     chosen_names,
-    exit_on_input_error,
-    parsed_severities,
+    chosen_severities,
     preset_choice,
-    say,
 )
 from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.printing import say
 
 __all__ = ["show_command"]
 
@@ -41,26 +46,15 @@ def show_command(
     image: Annotated[
         Path | None, typer.Argument(metavar="IMAGE", help="A picture file. Without one, a built-in demo picture.")
     ] = None,
-    output: Annotated[
+    out: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the sheet (sheet.png) or the animation (.gif or .webp)."),
+        typer.Option("--out", "-o", help="Where to write the sheet (sheet.png) or the animation (.gif or .webp)."),
     ] = None,
-    corruptions: Annotated[
-        str | None,
-        typer.Option(
-            "--corruptions",
-            "-c",
-            help="Names or families, separated by commas, or all. Default: ImageNet-C's nineteen.",
-        ),
-    ] = None,
-    severities: Annotated[
-        str | None,
-        typer.Option("--severities", "-s", help="Numbers in 0 … 5, separated by commas. Default: 1,2,3,4,5."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise, flakes and angles.")] = 0,
-    preset: Annotated[
-        str | None, typer.Option(help="Severity table: cifar, imagenet64, imagenet, inception. Default: by image size.")
-    ] = None,
+    corruptions: Corruptions = None,
+    severities: Severities = None,
+    seed: Seed = 0,
+    preset: Preset = None,
+    plugins: Plugins = None,
     frost: Frost = None,
     sequence: Annotated[
         str | None,
@@ -69,7 +63,7 @@ def show_command(
     difficulty: Annotated[int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise.")] = 1,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw a contact sheet: every corruption of a picture at every severity.
+    """Draw a contact sheet: corruptions of a picture, by default ImageNet-C's nineteen, at severities 1 to 5.
 
     Pictures with a shorter side above 224 pixels are reduced to it first, as the published benchmarks do. A sheet or
     animation that blemish made is replaced; another file is not, unless --overwrite is given.
@@ -85,40 +79,38 @@ def show_command(
       blemish show cat.jpg --sequence p:tilt -o tilt.webp
     """
     if sequence is not None:
-        if corruptions is not None or severities is not None:
-            raise InputError("--sequence stands alone; expected no --corruptions and no --severities with it")
-        show_sequence(image, output, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
+        if corruptions or severities:
+            raise InputError("--sequence stands alone; expected no --corruption and no --severity with it")
+        show_sequence(image, out, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
         return
-    output = output or Path("sheet.png")
-    catalog = chosen_catalog(frost)
+    out = out or Path("sheet.png")
+    catalog = chosen_catalog(plugins, frost)
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
-    levels = [
-        check_severity(level) for level in parsed_severities(DEFAULT_SEVERITIES if severities is None else severities)
-    ]
+    levels = [check_severity(level) for level in chosen_severities(severities) or DEFAULT_SEVERITIES]
     for corruption in chosen:
         corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
-    if output.suffix.lower() not in Image.registered_extensions():
-        raise InputError(f"{output}: expected a file name that ends in .png or .jpg")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output.absolute().parent}: no such folder")
-    check_replaceable(output, overwrite=overwrite)
-    done = "replaced" if output.is_file() else "wrote"
+    if out.suffix.lower() not in Image.registered_extensions():
+        raise InputError(f"{out}: expected a file name that ends in .png or .jpg")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"{out.absolute().parent}: no such folder")
+    check_replaceable(out, overwrite=overwrite)
+    done = "replaced" if out.is_file() else "wrote"
     # People look at the sheet, so a photograph is turned as its camera says.
     picture = demo_picture() if image is None else ImageOps.exif_transpose(read_picture(image))
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     picture = reduced(picture, WORKING_SIDE)
-    chosen = _makeable(chosen, catalog, by_default=corruptions is None)
-    say(preset_choice(chosen[0].table, preset, min(picture.size)), style="dim")
+    chosen = _makeable(chosen, catalog, by_default=not corruptions)
+    say(preset_choice(chosen, preset, min(picture.size)), style="dim")
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     content = io.BytesIO()
     try:
-        kind = output.suffix.lower()
+        kind = out.suffix.lower()
         sheet.save(content, Image.registered_extensions()[kind], **mark_settings(kind))
     except (OSError, KeyError, ValueError) as error:
-        raise InputError(f"cannot write {output}: {error}; expected a file name that ends in .png or .jpg") from error
-    write_bytes(output, content.getvalue())
-    say(f"{done} {output} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
+        raise InputError(f"cannot write {out}: {error}; expected a file name that ends in .png or .jpg") from error
+    write_bytes(out, content.getvalue())
+    say(f"{done} {out} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
 
 
 def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:

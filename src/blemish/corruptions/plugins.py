@@ -17,7 +17,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 
-__all__ = ["GROUP", "code_digest", "load_catalog"]
+__all__ = ["GROUP", "code_digest", "load_catalog", "own_code", "own_code_digest"]
 
 GROUP = "blemish.corruptions"
 """The entry point group in which packages name their corruptions: a corruption, a list of them, or a module."""
@@ -78,6 +78,22 @@ def code_digest(corruption: Corruption) -> str:
     for function in (corruption.draw, corruption.apply):
         digest.update(_source(function))
     return digest.hexdigest()
+
+
+def own_code_digest(corruption: Corruption) -> str | None:
+    """The digest of the code of a user's own corruption; None for one of ours, also with other photographs."""
+    known = catalog.get(corruption.name)
+    if known == corruption:
+        return None
+    digest = code_digest(corruption)
+    with_other_files = known is not None and None not in (known.files, corruption.files)
+    return None if known is not None and with_other_files and code_digest(known) == digest else digest
+
+
+def own_code(corruptions: Iterable[Corruption]) -> dict[str, str]:
+    """The digests of the code of users' own corruptions among these, by name."""
+    digests = {corruption.name: own_code_digest(corruption) for corruption in corruptions}
+    return {name: digest for name, digest in digests.items() if digest is not None}
 
 
 def _source(function: Any) -> bytes:

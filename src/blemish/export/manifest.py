@@ -19,6 +19,7 @@ from blemish.core.printable import as_text
 from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.plugins import own_code_digest
 from blemish.export.recipe import Recipe
 from blemish.version import VERSION
 
@@ -49,6 +50,8 @@ def _identity(corruption: Corruption) -> dict[str, Any]:
     identity: dict[str, Any] = {"version": corruption.version}
     if corruption.files is not None:
         identity["textures"] = corruption.files.kind
+    if (code := own_code_digest(corruption)) is not None:
+        identity["code"] = code
     return identity
 
 

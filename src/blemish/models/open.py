@@ -41,7 +41,7 @@ def open_model(
     std: float | Sequence[float] | None = None,
     channels: Channels | None = None,
     layout: Layout | None = None,
-    output: Output | None = None,
+    outputs_are: Output | None = None,
     skip_classes: int | None = None,
     device: str | torch.device | None = None,
     trained_on: Iterable[str] = (),
@@ -64,7 +64,7 @@ def open_model(
         "std": std,
         "channels": channels,
         "layout": layout,
-        "output": output,
+        "outputs_are": outputs_are,
         "skip_classes": skip_classes,
         "trained_on": _words("trained_on", trained_on) or None,
         "augmentations": _words("augmentations", augmentations) or None,
@@ -146,7 +146,7 @@ def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
             name=settings.get("name", model.name),
             preprocessing=replace(model.preprocessing, **changes),
             assumed=None if "mean" in settings or "std" in settings else model.assumed,
-            output=settings.get("output", model.output),
+            output=settings.get("outputs_are", model.output),
             skip_classes=settings.get("skip_classes", model.skip_classes),
             training=Training(
                 corruptions=tuple(dict.fromkeys((*own.corruptions, *settings["trained_on"]))),
@@ -217,7 +217,7 @@ def _whole(what: str, value: Any) -> int:
 
 # The settings of a model, each with the function that checks its value.
 _READERS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("model", "weights", "name", "channels", "layout", "output"), _text),
+    **dict.fromkeys(("model", "weights", "name", "channels", "layout", "outputs_are"), _text),
     "size": _size,
     **dict.fromkeys(("mean", "std"), _floats),
     "skip_classes": _whole,

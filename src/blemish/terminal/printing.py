@@ -22,7 +22,15 @@ from typer.core import TyperGroup
 
 from blemish.core.printable import printable, printable_lines
 
-__all__ = ["App", "Group", "complain", "console", "emit", "line", "say", "show", "stderr", "unwrapped"]
+__all__ = ["APP_SETTINGS", "App", "Group", "complain", "console", "emit", "line", "say", "show", "stderr", "unwrapped"]
+
+APP_SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""How every application is set up that has commands in it."""
 
 _HIDDEN = "\ufffd"
 

@@ -62,14 +62,6 @@ class _Description(ProgressColumn):
         return line(task.description)
 
 
-class Description(ProgressColumn):
-    """What is being done: a name of somebody else's may be in it."""
-
-    def render(self, task: Task) -> Text:
-        """The description in one line."""
-        return line(task.description)
-
-
 class _Rate(ProgressColumn):
     def __init__(self, unit: str) -> None:
         super().__init__()

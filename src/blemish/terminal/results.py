@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,33 +20,14 @@ from blemish.core.files import write_bytes
 from blemish.core.marks import MARK
 from blemish.core.printable import printable
 from blemish.reports.tables import Cell, Table, latex, markdown
+from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import console, emit, line, say
 
-__all__ = [
-    "AsCsv",
-    "AsJson",
-    "AsLatex",
-    "AsMarkdown",
-    "Format",
-    "Level",
-    "Output",
-    "Replicates",
-    "chosen_format",
-    "deliver",
-    "numbers",
-]
+__all__ = ["Format", "Level", "Replicates", "TableOptions", "deliver"]
 
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.")]
 Replicates = Annotated[
     int, typer.Option("--replicates", min=1, max=1_000_000, help="How often images are resampled for intervals.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON with all digits, for other programs.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="CSV with all digits, one row per number.")]
-AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Tables in Markdown.")]
-AsLatex = Annotated[bool, typer.Option("--latex", help="Tables for LaTeX (booktabs).")]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="A file to write to; its suffix (.json .csv .md .tex) may give the format."),
 ]
 
 _FILE_WIDTH = 120
@@ -66,14 +47,50 @@ class Format(Enum):
 _SUFFIXES = {".json": Format.JSON, ".csv": Format.CSV, ".md": Format.MARKDOWN, ".tex": Format.LATEX}
 
 
-def chosen_format(output: Path | None, *, as_json: bool, as_csv: bool, as_markdown: bool, as_latex: bool) -> Format:
-    """The format that was asked for, or else the one of the file's suffix, or else text."""
-    flags = {Format.JSON: as_json, Format.CSV: as_csv, Format.MARKDOWN: as_markdown, Format.LATEX: as_latex}
-    asked = [format_ for format_, wanted in flags.items() if wanted]
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(f'--{format_.value}' for format_ in asked)}; expected one format")
-    by_suffix = _SUFFIXES.get(output.suffix.lower(), Format.TEXT) if output is not None else Format.TEXT
-    return asked[0] if asked else by_suffix
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How results are written, and where to."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="JSON with all digits, for other programs.")] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV with all digits, one row per number.")] = False
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Tables in Markdown.")] = False
+    as_latex: Annotated[bool, typer.Option("--latex", help="Tables for LaTeX (booktabs).")] = False
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A file to write to; its suffix (.json .csv .md .tex) may give the format."),
+    ] = None
+    overwrite: Overwrite = False
+
+    @property
+    def format(self) -> Format:
+        """The format that was asked for, or else the one of the file's suffix, or else text."""
+        flags = {
+            Format.JSON: self.as_json,
+            Format.CSV: self.as_csv,
+            Format.MARKDOWN: self.as_markdown,
+            Format.LATEX: self.as_latex,
+        }
+        asked = [format_ for format_, wanted in flags.items() if wanted]
+        if len(asked) > 1:
+            raise InputError(f"{' and '.join(f'--{format_.value}' for format_ in asked)}; expected one format")
+        by_suffix = Format.TEXT if self.out is None else _SUFFIXES.get(self.out.suffix.lower(), Format.TEXT)
+        return asked[0] if asked else by_suffix
+
+    def check(self) -> None:
+        """Refuse two formats at once, and a file that is to be kept, before any work."""
+        assert self.format
+        check_replaceable(self.out, overwrite=self.overwrite)
+
+    def deliver(
+        self, *, json: Callable[[], str], csv: Callable[[], str], tables: Callable[[], Sequence[Table]]
+    ) -> None:
+        """Print results, or write them to the file, in the format that was asked for."""
+        if self.format is Format.JSON:
+            deliver(json(), self.out)
+        elif self.format is Format.CSV:
+            deliver(csv(), self.out)
+        else:
+            deliver(tables(), self.out, self.format)
 
 
 def deliver(content: str | Sequence[Table], output: Path | None, format_: Format = Format.TEXT) -> None:
@@ -168,13 +185,3 @@ def _rich(table: Table) -> RichTable:
 def _rich_cell(item: Cell) -> Text:
     text = line(item.value)
     return text.append(f" [{item.interval}]", style="dim") if item.interval else text
-
-
-def numbers(text: str | None, option: str) -> tuple[float, ...] | None:
-    """Numbers separated by commas."""
-    if text is None:
-        return None
-    try:
-        return tuple(float(item) for item in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} {text!r}; expected one number, or three such as 0.485,0.456,0.406") from None

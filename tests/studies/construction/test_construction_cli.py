@@ -42,9 +42,9 @@ def refused(*arguments: object) -> str:
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, its overlap matrix and categories."""
     folder = tmp_path_factory.mktemp("build")
-    done("table", "imagenet-c", folder / "accuracies.csv")
-    done("overlap", folder / "accuracies.csv", folder / "overlap.csv")
-    done("categories", folder / "overlap.csv", folder / "categories.json", "--restarts", 10)
+    done("table", "imagenet-c", "-o", folder / "accuracies.csv")
+    done("overlap-scores", folder / "accuracies.csv", "-o", folder / "overlap.csv")
+    done("categories", folder / "overlap.csv", "-o", folder / "categories.json", "--restarts", 10)
     return folder
 
 
@@ -58,7 +58,7 @@ def test_help_teaches() -> None:
     output = done("--help")
     for name in (
         "table",
-        "overlap",
+        "overlap-scores",
         "compare",
         "select",
         "sweep",
@@ -74,7 +74,7 @@ def test_help_teaches() -> None:
 
 def test_select(work: Path, tmp_path: Path) -> None:
     output = done(
-        "select", work / "overlap.csv", tmp_path / "mine.toml", "--threshold", 0.2,
+        "select", work / "overlap.csv", "-o", tmp_path / "mine.toml", "--threshold", 0.2,
         "--optima", tmp_path / "all.json", "--figure", tmp_path / "chosen.png",
     )  # fmt: skip
     assert "10 largest subsets" in output
@@ -86,46 +86,63 @@ def test_select(work: Path, tmp_path: Path) -> None:
 
 def test_sweep_balance_and_coverage(work: Path, tmp_path: Path) -> None:
     output = done(
-        "sweep", work / "overlap.csv", tmp_path / "s.csv", "--thresholds", "0.2,0.5", "--figure", tmp_path / "s.svg"
+        "sweep",
+        work / "overlap.csv",
+        "-o",
+        tmp_path / "s.csv",
+        "--thresholds",
+        "0.2,0.5",
+        "--figure",
+        tmp_path / "s.svg",
     )
     assert "snow, brightness" in output
     assert (tmp_path / "s.csv").read_text().splitlines()[1].startswith("0.2,5,10,")
     assert "<svg" in (tmp_path / "s.svg").read_text()
-    output = done("balance", work / "accuracies.csv", tmp_path / "b.csv", "--figure", tmp_path / "b.png")
+    output = done("balance", work / "accuracies.csv", "-o", tmp_path / "b.csv", "--figure", tmp_path / "b.png")
     assert "standard deviation 12.08" in output
     assert is_picture(tmp_path / "b.png")
-    output = done("coverage", work / "overlap.csv", tmp_path / "c.csv", "--benchmark", "jpeg_compression,fog")
+    output = done("coverage", work / "overlap.csv", "-o", tmp_path / "c.csv", "-c", "jpeg_compression,fog")
     assert "of 13 corruptions are covered" in output
-    assert "12 of 15" in done("coverage", work / "accuracies.csv", tmp_path / "c.csv", "--model", "fog")
+    assert "12 of 15" in done("coverage", work / "accuracies.csv", "-o", tmp_path / "c.csv", "--row", "fog")
 
 
 def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
     figures = ("--figure", tmp_path / "blocks.png", "--tree", tmp_path / "tree.png")
     settings = ("--count", 3, "--restarts", 10, "--models", work / "accuracies.csv")
-    assert "within categories" in done("categories", work / "overlap.csv", tmp_path / "c.json", *settings, *figures)
+    assert "within categories" in done(
+        "categories", work / "overlap.csv", "-o", tmp_path / "c.json", *settings, *figures
+    )
     assert is_picture(tmp_path / "blocks.png")
     assert is_picture(tmp_path / "tree.png")
     assert len(read_categories(tmp_path / "c.json").members) == 3
-    done("generate", work / "categories.json", tmp_path / "even", "-n", 3, "-k", 2, "--count", 20)
+    done("generate", work / "categories.json", "-o", tmp_path / "even", "-n", 3, "-k", 2, "--count", 20)
     assert len(list((tmp_path / "even").glob("*.toml"))) == 20
     assert load_benchmark(tmp_path / "even" / "n3k2-01.toml").conditions[1].severity == 1
-    output = done("unbalance", work / "categories.json", tmp_path / "even", tmp_path / "uneven", "--times", 2)
+    output = done("unbalance", work / "categories.json", tmp_path / "even", "-o", tmp_path / "uneven", "--times", 2)
     assert "std-0.82" in output
     assert list((tmp_path / "uneven" / "std-0.82").glob("*.toml"))
-    done("syn2nat", work / "overlap.csv", work / "categories.json", tmp_path / "s.toml", "--figure", tmp_path / "s.png")
+    done(
+        "syn2nat",
+        work / "overlap.csv",
+        work / "categories.json",
+        "-o",
+        tmp_path / "s.toml",
+        "--figure",
+        tmp_path / "s.png",
+    )
     assert len(load_benchmark(tmp_path / "s.toml").groups) == 12
 
 
 def test_natural(work: Path, tmp_path: Path) -> None:
-    done("generate", work / "categories.json", tmp_path / "one", "-n", 1, "-k", 2, "--count", 10)
-    done("generate", work / "categories.json", tmp_path / "three", "-n", 3, "-k", 1, "--count", 10)
+    done("generate", work / "categories.json", "-o", tmp_path / "one", "-n", 1, "-k", 2, "--count", 10)
+    done("generate", work / "categories.json", "-o", tmp_path / "three", "-n", 3, "-k", 1, "--count", 10)
     lines = (work / "accuracies.csv").read_text().splitlines()
     draw = np.random.default_rng(0)
     rows = [
         f"{line},{value:.3f}" for line, value in zip(lines[1:], draw.uniform(0.1, 0.5, len(lines) - 1), strict=True)
     ]
     (tmp_path / "models.csv").write_text("\n".join([lines[0] + ",v2", *rows]))
-    arguments = ("natural", tmp_path / "models.csv", tmp_path / "r.csv", tmp_path / "one", tmp_path / "three")
+    arguments = ("natural", tmp_path / "models.csv", tmp_path / "one", tmp_path / "three", "-o", tmp_path / "r.csv")
     output = done(*arguments, "--natural", "v2", "--resamples", 50, "--figure", tmp_path / "n.png")
     assert "three" in output
     assert is_picture(tmp_path / "n.png")
@@ -137,7 +154,7 @@ def test_natural(work: Path, tmp_path: Path) -> None:
 
 def test_compare(work: Path, tmp_path: Path) -> None:
     output = done("compare", work / "overlap.csv", work / "overlap.csv", "--threshold", 0.2,
-                  "--out", tmp_path / "pairs.csv", "--figure", tmp_path / "agreement.png")  # fmt: skip
+                  "-o", tmp_path / "pairs.csv", "--figure", tmp_path / "agreement.png")  # fmt: skip
     assert "Pearson 1.000" in output
     assert "the same benchmark is selected" in output
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 106
@@ -149,7 +166,16 @@ def test_intervals(tmp_path: Path) -> None:
     rates = np.array([[0.9, 0.4, 0.4], [0.9, 0.8, 0.5], [0.9, 0.6, 0.8]])
     correct = np.random.default_rng(1).random((3, 3, 300)) < rates[..., None]
     np.savez(tmp_path / "c.npz", correct=correct, models=["standard", *names], settings=["clean", *names])
-    done("overlap", tmp_path / "c.npz", tmp_path / "m.json", "--intervals", tmp_path / "i.csv", "--resamples", 100)
+    done(
+        "overlap-scores",
+        tmp_path / "c.npz",
+        "-o",
+        tmp_path / "m.json",
+        "--intervals",
+        tmp_path / "i.csv",
+        "--resamples",
+        100,
+    )
     header, row = (tmp_path / "i.csv").read_text().splitlines()
     assert header == "first,second,score,low,high,undefined_share"
     score, low, high = map(float, row.split(",")[2:5])
@@ -159,19 +185,23 @@ def test_intervals(tmp_path: Path) -> None:
 
 def test_bad_input_is_one_line(work: Path, tmp_path: Path) -> None:
     matrix = work / "overlap.csv"
-    assert "from 0 to 1" in refused("select", matrix, tmp_path / "x.toml", "--threshold", 2)
-    assert "ends in .toml" in refused("select", matrix, tmp_path / "x.txt")
-    assert "ends in .png" in refused("sweep", matrix, tmp_path / "x.csv", "--figure", tmp_path / "x.gif")
-    assert "look like fractions" in refused("overlap", work / "accuracies.csv", tmp_path / "x.csv", "--percent")
-    assert "no such file" in refused("overlap", tmp_path / "gone.csv", tmp_path / "x.csv")
-    assert "expected an .npz file" in refused(
-        "overlap", work / "accuracies.csv", tmp_path / "x.csv", "--intervals", tmp_path / "i.csv"
+    assert "from 0 to 1" in refused("select", matrix, "-o", tmp_path / "x.toml", "--threshold", 2)
+    assert "ends in .toml" in refused("select", matrix, "-o", tmp_path / "x.txt")
+    assert "ends in .png" in refused("sweep", matrix, "-o", tmp_path / "x.csv", "--figure", tmp_path / "x.gif")
+    assert "look like fractions" in refused(
+        "overlap-scores", work / "accuracies.csv", "-o", tmp_path / "x.csv", "--percent"
     )
-    assert "only 0 benchmarks" in refused("generate", work / "categories.json", tmp_path / "g", "-n", 3, "-k", 5)
-    assert "not an empty folder" in refused("generate", work / "categories.json", work, "-n", 3, "-k", 2, "--count", 2)
-    assert "expected either" in refused("coverage", matrix, tmp_path / "x.csv")
-    assert "numbers separated by commas" in refused("sweep", matrix, tmp_path / "x.csv", "--thresholds", "low")
-    assert "no published table" in refused("table", "imagenet-d", tmp_path / "x.csv")
+    assert "no such file" in refused("overlap-scores", tmp_path / "gone.csv", "-o", tmp_path / "x.csv")
+    assert "expected an .npz file" in refused(
+        "overlap-scores", work / "accuracies.csv", "-o", tmp_path / "x.csv", "--intervals", tmp_path / "i.csv"
+    )
+    assert "only 0 benchmarks" in refused("generate", work / "categories.json", "-o", tmp_path / "g", "-n", 3, "-k", 5)
+    assert "not an empty folder" in refused(
+        "generate", work / "categories.json", "-o", work, "-n", 3, "-k", 2, "--count", 2
+    )
+    assert "expected either" in refused("coverage", matrix, "-o", tmp_path / "x.csv")
+    assert "expected numbers such as" in refused("sweep", matrix, "-o", tmp_path / "x.csv", "--thresholds", "low")
+    assert "no published table" in refused("table", "imagenet-d", "-o", tmp_path / "x.csv")
     assert not list(tmp_path.iterdir())
 
 

@@ -68,8 +68,9 @@ def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
         np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
     out = tmp_path / "out"
     arguments = [
-        "overlap", "-c", "gaussian_noise,contrast", "-d", str(tmp_path / "train.npz"), "-t", str(tmp_path / "test.npz"),
-        "--arch", "small_net", "--epochs", "1", "--batch", "20", "--with-all", "-o", str(out),
+        "train-overlap", "-c", "gaussian_noise,contrast", "-d", str(tmp_path / "train.npz"),
+        "-t", str(tmp_path / "test.npz"), "--arch", "small_net", "--epochs", "1", "--batch-size", "20", "--with-all",
+        "-o", str(out),
     ]  # fmt: skip
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
@@ -93,6 +94,6 @@ def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
     other = CliRunner().invoke(app, [*arguments, "--rate", "0.5"])
     assert other.exit_code == 2
     assert "schedule.rate" in other.output
-    single = CliRunner().invoke(app, ["overlap", "-c", "fog", *arguments[3:]])
+    single = CliRunner().invoke(app, ["train-overlap", "-c", "fog", *arguments[3:]])
     assert single.exit_code == 2
     assert "at least two" in single.output

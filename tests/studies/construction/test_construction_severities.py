@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli.main import app
 from blemish.core.errors import InputError
-from blemish.studies.construction.severities import calibrate_range, crossing, isotonic
+from blemish.studies.construction.severities import crossing, isotonic, match_range
 
 
 def thresholds(count: int = 4000, seed: int = 0) -> NDArray[np.float64]:
@@ -25,7 +25,7 @@ def thresholds(count: int = 4000, seed: int = 0) -> NDArray[np.float64]:
 
 def test_a_known_curve() -> None:
     lost = np.linspace(0, 8, 4001)[1:]
-    found = calibrate_range("c", np.ones(4000, dtype=bool), lambda s: lost > s, tolerance=0.01)
+    found = match_range("c", np.ones(4000, dtype=bool), lambda s: lost > s, tolerance=0.01)
     assert found.lower.severity == pytest.approx(0.4, abs=0.02)  # 1 − s/8 = .95
     assert found.upper.severity == pytest.approx(4.0, abs=0.02)  # 1 − s/8 = .5
     assert found.lower.reached
@@ -37,7 +37,7 @@ def test_a_known_curve() -> None:
 def test_wrong_clean_images_do_not_count() -> None:
     """With a clean accuracy of .8, R = .5 is an accuracy of .4."""
     lost = np.where(np.arange(5000) % 5 == 0, 0.0, np.linspace(0, 8, 5001)[1:])
-    found = calibrate_range("c", lost > 0, lambda s: lost > s, tolerance=0.01)
+    found = match_range("c", lost > 0, lambda s: lost > s, tolerance=0.01)
     assert found.upper.severity == pytest.approx(4.0, abs=0.03)
 
 
@@ -46,13 +46,13 @@ def test_intervals_cover_the_truth() -> None:
     missed = 0
     for seed in range(200):
         lost = thresholds(200, seed)
-        upper = calibrate_range("c", np.ones(200, dtype=bool), lambda s, lost=lost: lost > s).upper  # type: ignore[misc]
+        upper = match_range("c", np.ones(200, dtype=bool), lambda s, lost=lost: lost > s).upper  # type: ignore[misc]
         missed += not upper.low <= 4 <= upper.high
     assert 2 <= missed <= 22
 
 
 def test_targets_that_are_not_reached() -> None:
-    found = calibrate_range("c", np.ones(100, dtype=bool), lambda s: np.arange(100) >= 2 * s)
+    found = match_range("c", np.ones(100, dtype=bool), lambda s: np.arange(100) >= 2 * s)
     assert found.lower.reached
     assert not found.upper.reached
     assert found.upper.severity == 5
@@ -66,7 +66,7 @@ def test_a_useless_measurement_is_not_repeated_for_ever() -> None:
         seen.append(severity)
         return np.random.default_rng(round(1e6 * severity)).random(50) < 1 - severity / 8
 
-    calibrate_range("c", np.ones(50, dtype=bool), noisy, tolerance=1e-9)
+    match_range("c", np.ones(50, dtype=bool), noisy, tolerance=1e-9)
     assert len(seen) == len(set(seen)) < 40
 
 
@@ -95,16 +95,16 @@ def test_crossings_by_hand() -> None:
 )
 def test_what_is_refused(settings: dict[str, object], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        calibrate_range("c", np.ones(10, dtype=bool), lambda _: np.ones(10, dtype=bool), **settings)  # type: ignore[arg-type]
+        match_range("c", np.ones(10, dtype=bool), lambda _: np.ones(10, dtype=bool), **settings)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no clean image"):
-        calibrate_range("c", np.zeros(10, dtype=bool), lambda _: np.ones(10, dtype=bool))
+        match_range("c", np.zeros(10, dtype=bool), lambda _: np.ones(10, dtype=bool))
 
 
 def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
     out = tmp_path / "mine.toml"
     common = ["-m", "demo:plain", "-d", "demo:digits", "-n", "120"]
     drawn = tmp_path / "ranges.png"
-    arguments = ["build", "severities", "-c", "fog", *common, "-o", str(out), "--figure", str(drawn)]
+    arguments = ["build", "match-severities", "-c", "fog", *common, "-o", str(out), "--figure", str(drawn)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert drawn.read_bytes().startswith(b"\x89PNG")
@@ -115,7 +115,7 @@ def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["run", str(out), *common, "-o", str(results)])
     assert ran.exit_code == 0, ran.output
     refused = CliRunner().invoke(
-        app, ["build", "severities", "-c", "syn2nat:invert", *common, "-o", str(out.with_name("other.toml"))]
+        app, ["build", "match-severities", "-c", "syn2nat:invert", *common, "-o", str(out.with_name("other.toml"))]
     )
     assert refused.exit_code == 2
     assert "one severity only" in refused.output

@@ -102,7 +102,7 @@ def test_files(folder: Path, tmp_path: Path) -> None:
         (["--preset", "tiny"], "unknown preset 'tiny'"),
         (["--only", "snow"], "nothing in theirs is called 'snow'"),
         (["--weights", "x.pt"], "--weights without --model"),
-        (["-o", "page.pdf"], "page.pdf: expected a file name that ends in .html, .csv, .json or .md"),
+        (["-o", "page.pdf"], "page.pdf: expected a file name that ends in .html, .csv, .json, .md or .tex"),
         (["--crop", "16"], "expected copies of the same size"),
     ],
 )

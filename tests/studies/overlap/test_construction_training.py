@@ -199,4 +199,4 @@ def test_what_is_refused() -> None:
 
 def test_conditions_of_a_plan() -> None:
     plan = Plan(("fog", "syn2nat:invert"))
-    assert list(conditions(plan)) == ["fog@1-5", "syn2nat:invert@5"]
+    assert [str(condition) for condition in conditions(plan)] == ["fog@1-5", "syn2nat:invert@5"]

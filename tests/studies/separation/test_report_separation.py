@@ -149,14 +149,26 @@ class TestCommands:
         np.savez(tmp_path / "points.npz", x=points, y=np.repeat([0, 1], 15))
         results = run.folder.parent
         code, out, err = invoke(
-            "separation", tmp_path / "points.npz", "--json", "--json-file", results / "separation.json"
+            "separation", "-d", tmp_path / "points.npz", "--json", "-o", results / "separation.json"
         )
         assert code == 0
         assert f"wrote {results / 'separation.json'}" in err
         assert (results / "separation.json").read_text(encoding="utf-8") == out
         assert json.loads(out)["data"] == "points.npz"
-        arguments = ["mscr", tmp_path / "points.npz", "-m", "1nn", "--eps-train", "0,min", "--runs", 1, "-k", 2]
-        code, out, _ = invoke(*arguments, "--json-file", results / "mscr.json")
+        arguments = [
+            "mscr",
+            "-d",
+            tmp_path / "points.npz",
+            "--train",
+            "1nn",
+            "--eps-train",
+            "0,min",
+            "--runs",
+            1,
+            "-k",
+            2,
+        ]
+        code, out, _ = invoke(*arguments, "-o", results / "mscr.json")
         assert code == 0
         assert "1nn: accuracy and MSCR" in out  # the table, as no JSON was asked for
         written = (results / "mscr.json").read_text(encoding="utf-8")
@@ -176,18 +188,18 @@ class TestCommands:
         assert "mscr.json: not what blemish mscr writes (no epsilon in it)" in err
         assert not (tmp_path / "page.html").exists()
 
-    @pytest.mark.parametrize("command", [["separation"], ["mscr", "-m", "1nn"]])
+    @pytest.mark.parametrize("command", [["separation"], ["mscr", "--train", "1nn"]])
     def test_bad_places_are_refused_before_any_work(self, command: list[str], tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        code, _, err = invoke(*command, "gone.npz", "--json-file", tmp_path)
+        code, _, err = invoke(*command, "-d", "gone.npz", "-o", tmp_path)
         assert code == 2
         assert "is a folder; expected a file name" in err
-        code, _, err = invoke(*command, "gone.npz", "--json-file", tmp_path / "file" / "x.json")
+        code, _, err = invoke(*command, "-d", "gone.npz", "-o", tmp_path / "file" / "x.json")
         assert code == 2
         assert "is a file; expected a folder to write to" in err
 
     def test_labels_that_json_does_not_know(self, tmp_path: Path) -> None:
         np.savez(tmp_path / "points.npz", x=np.arange(6.0).reshape(3, 2), y=np.array([b"a", b"b", b"b"]))
-        code, out, _ = invoke("separation", tmp_path / "points.npz", "--json")
+        code, out, _ = invoke("separation", "-d", tmp_path / "points.npz", "--json")
         assert code == 0
         assert json.loads(out)["classes"] == ["b'a'", "b'b'"]

@@ -55,7 +55,7 @@ def images(tmp_path: Path) -> Path:
 
 
 def test_separation_of_features(features: Path) -> None:
-    code, out, _ = invoke("separation", features)
+    code, out, _ = invoke("separation", "-d", features)
     assert code == 0
     assert "82 points, 2 classes, linf" in out
     assert "2r    = 0.2" in out
@@ -64,7 +64,7 @@ def test_separation_of_features(features: Path) -> None:
 
 def test_separation_of_images_as_json(images: Path, tmp_path: Path) -> None:
     code, out, _ = invoke(
-        "separation", images, "--json", "--norm", "l1", "--closest", 2, "--figures", tmp_path / "drawn"
+        "separation", "-d", images, "--json", "--norm", "l1", "--closest", 2, "--figures", tmp_path / "drawn"
     )
     assert code == 0
     record = json.loads(out)
@@ -78,7 +78,7 @@ def test_separation_of_images_as_json(images: Path, tmp_path: Path) -> None:
     assert len(record["pairs"]) == 3
     drawn = sorted(path.name for path in (tmp_path / "drawn").iterdir())
     assert drawn == ["class-pairs.png", "closest-pairs.png", "distances.png"]
-    code, out, _ = invoke("separation", images)
+    code, out, _ = invoke("separation", "-d", images)
     assert "2r    = 0.250980 (64/255)" in out
     assert "closest pair of each two classes" in out
 
@@ -87,22 +87,22 @@ def test_separation_of_class_folders_names_files(tmp_path: Path) -> None:
     for place, (folder, level) in enumerate((("cat", 10), ("cat", 90), ("dog", 90), ("dog", 200))):
         (tmp_path / "set" / folder).mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (16, 12), (level,) * 3).save(tmp_path / "set" / folder / f"{place}.png")
-    code, out, _ = invoke("separation", tmp_path / "set")
+    code, out, _ = invoke("separation", "-d", tmp_path / "set")
     assert code == 0
     assert "1 pairs of equal points have different labels, such as cat/1.png (cat) and dog/2.png (dog)" in out
     assert "the classes touch" in out
-    code, out, _ = invoke("separation", tmp_path / "set", "--exclude-duplicates")
+    code, out, _ = invoke("separation", "-d", tmp_path / "set", "--exclude-duplicates")
     assert "(80/255)" in out
     Image.new("RGB", (20, 12)).save(tmp_path / "set" / "dog" / "9.png")
-    code, _, err = invoke("separation", tmp_path / "set")
+    code, _, err = invoke("separation", "-d", tmp_path / "set")
     assert code == 2
     assert "dog/9.png: 20×12 pixels, but cat/0.png has 16×12; expected one size" in err
-    assert invoke("separation", tmp_path / "set", "--resize", 8, "--crop", 8)[0] == 0
+    assert invoke("separation", "-d", tmp_path / "set", "--resize", 8, "--crop", 8)[0] == 0
 
 
 def test_mscr_trains_and_tests(features: Path, tmp_path: Path) -> None:
-    arguments = ["mscr", features, "-m", "1nn", "-m", "forest:3", "--eps-train", "0,min", "--eps-test", "0.15", "-k", 2]
-    arguments += ["--runs", 3, "-o", tmp_path / "runs"]
+    arguments = ["mscr", "-d", features, "--train", "1nn", "--train", "forest:3", "--eps-train", "0,min"]
+    arguments += ["--eps-test", "0.15", "-k", 2, "--runs", 3, "--keep", tmp_path / "runs"]
     code, out, err = invoke(*arguments, "--figures", tmp_path / "drawn")
     assert code == 0
     assert "ε = 0.1 (ε_min of the data), linf, k = 2, 3 runs, independent draws, not clipped, as in the paper" in err
@@ -127,19 +127,19 @@ def test_mscr_of_trained_models(tmp_path: Path) -> None:
     labels = open_model("demo:plain")(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())).argmax(1).numpy()
     labels[0] = (labels[0] + 1) % 10
     np.savez(tmp_path / "images.npz", images=pictures, labels=labels)
-    settings = ["--trained", "demo:plain", "-k", 1, "--runs", 2, "--epsilon", 0.001]
-    code, out, _ = invoke("mscr", tmp_path / "images.npz", *settings, "--json")
+    settings = ["-m", "demo:plain", "-k", 1, "--runs", 2, "--epsilon", 0.001]
+    code, out, _ = invoke("mscr", "-d", tmp_path / "images.npz", *settings, "--json")
     assert code == 0
     (score,) = json.loads(out)["trained"]
     assert score["epsilon"] == 0.001
     assert score["clean"] == 23 / 24
     assert score["robust"]["mean"] > 0.8
-    assert "demo:plain" in invoke("mscr", tmp_path / "images.npz", *settings)[1]
+    assert "demo:plain" in invoke("mscr", "-d", tmp_path / "images.npz", *settings)[1]
 
 
 def test_mscr_of_an_estimator_of_ones_own(features: Path) -> None:
     for name in ("sklearn.tree:DecisionTreeClassifier", "sklearn.naive_bayes:GaussianNB"):
-        code, out, _ = invoke("mscr", features, "-m", f"python:{name}", "--runs", 1, "-k", 1)
+        code, out, _ = invoke("mscr", "-d", features, "--train", f"python:{name}", "--runs", 1, "-k", 1)
         assert code == 0
         assert "100.000" in out  # two straight rows are easy
 
@@ -147,28 +147,31 @@ def test_mscr_of_an_estimator_of_ones_own(features: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["separation", "none.npz"], "none.npz: no such file"),
-        (["separation", "one.npz"], "all 5 points are of class 3; expected at least two classes"),
-        (["separation", "nan.npz"], "point 2 holds NaN or infinity"),
-        (["separation", "short.npz"], "labels of shape (4,) for 5 points"),
-        (["separation", "good.npz", "--norm", "l5"], "norm 'l5'; expected one of l1, l2, linf"),
-        (["separation", "good.npz", "--closest", "0"], "closest=0"),
-        (["separation", "good.npz", "--resize", "8"], "resize and crop are for folders"),
-        (["separation", "bare.npz"], "bare.npz: holds z; expected points under one of images, x, data, features"),
-        (["separation", "text.txt"], "expected a folder, a .npy or a .npz file"),
-        (["separation", "x.npy"], "labels of shape"),
-        (["mscr", "good.npz"], "no models; expected --model"),
-        (["mscr", "good.npz", "-m", "oracle"], "model 'oracle'; expected forest"),
-        (["mscr", "good.npz", "-m", "wrn-9-1"], "WRN-9-1; expected a depth of 10"),
-        (["mscr", "good.npz", "-m", "python:no.such:thing"], "cannot be imported"),
-        (["mscr", "good.npz", "-m", "1nn", "-k", "0"], "k = 0; expected at least 1 noisy point per data point"),
-        (["mscr", "good.npz", "-m", "1nn", "--epsilon", "0"], "--epsilon 0.0; expected a positive radius"),
-        (["mscr", "good.npz", "-m", "1nn", "--eps-train", "-1"], "expected a radius of 0 or more"),
-        (["mscr", "good.npz", "-m", "1nn", "--eps-train", "a"], "--eps-train 'a'; expected radii"),
-        (["mscr", "good.npz", "-m", "1nn", "--runs", "0"], "runs=0"),
-        (["mscr", "good.npz", "-m", "1nn", "--draws", "odd"], "draws 'odd'"),
-        (["mscr", "touching.npz", "-m", "1nn"], "points 0 (0) and 1 (1) are equal, so ε_min is 0; expected"),
-        (["mscr", "one.npz", "-m", "1nn"], "expected at least two classes"),
+        (["separation", "-d", "none.npz"], "none.npz: no such file"),
+        (["separation", "-d", "one.npz"], "all 5 points are of class 3; expected at least two classes"),
+        (["separation", "-d", "nan.npz"], "point 2 holds NaN or infinity"),
+        (["separation", "-d", "short.npz"], "labels of shape (4,) for 5 points"),
+        (["separation", "-d", "good.npz", "--norm", "l5"], "norm 'l5'; expected one of l1, l2, linf"),
+        (["separation", "-d", "good.npz", "--closest", "0"], "closest=0"),
+        (["separation", "-d", "good.npz", "--resize", "8"], "resize and crop are for folders"),
+        (["separation", "-d", "bare.npz"], "bare.npz: holds z; expected points under one of images, x, data, features"),
+        (["separation", "-d", "text.txt"], "expected a folder, a .npy or a .npz file"),
+        (["separation", "-d", "x.npy"], "labels of shape"),
+        (["mscr", "-d", "good.npz"], "no models; expected --model"),
+        (["mscr", "-d", "good.npz", "--train", "oracle"], "--train 'oracle'; expected forest"),
+        (["mscr", "-d", "good.npz", "--train", "wrn-9-1"], "WRN-9-1; expected a depth of 10"),
+        (["mscr", "-d", "good.npz", "--train", "python:no.such:thing"], "cannot be imported"),
+        (
+            ["mscr", "-d", "good.npz", "--train", "1nn", "-k", "0"],
+            "k = 0; expected at least 1 noisy point per data point",
+        ),
+        (["mscr", "-d", "good.npz", "--train", "1nn", "--epsilon", "0"], "--epsilon 0.0; expected a positive radius"),
+        (["mscr", "-d", "good.npz", "--train", "1nn", "--eps-train", "-1"], "expected a radius of 0 or more"),
+        (["mscr", "-d", "good.npz", "--train", "1nn", "--eps-train", "a"], "--eps-train 'a'; expected radii"),
+        (["mscr", "-d", "good.npz", "--train", "1nn", "--runs", "0"], "runs=0"),
+        (["mscr", "-d", "good.npz", "--train", "1nn", "--draws", "odd"], "draws 'odd'"),
+        (["mscr", "-d", "touching.npz", "--train", "1nn"], "points 0 (0) and 1 (1) are equal, so ε_min is 0; expected"),
+        (["mscr", "-d", "one.npz", "--train", "1nn"], "expected at least two classes"),
     ],
 )
 def test_bad_input_is_explained(

@@ -15,7 +15,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
 
-__all__ = ["make_benchmark", "read_benchmark_names", "read_group", "write_benchmark", "write_groups"]
+__all__ = ["make_benchmark", "read_group", "write_benchmark", "write_groups"]
 
 
 def make_benchmark(
@@ -89,18 +89,13 @@ def write_groups(groups: Mapping[str, Sequence[Benchmark]], folder: Path) -> Non
         raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
-def read_benchmark_names(path: Path) -> tuple[str, ...]:
-    """The corruptions of a benchmark file."""
-    return load_benchmark(path).groups
-
-
-def read_group(path: Path) -> list[tuple[str, ...]]:
+def read_group(path: Path, *, catalog: Catalog = catalog) -> list[tuple[str, ...]]:
     """The corruptions of a benchmark file, or of every benchmark file directly in a folder, by name."""
     if not path.is_dir():
-        return [read_benchmark_names(path)]
+        return [load_benchmark(path, catalog=catalog).groups]
     files = sorted(path.glob("*.toml"))
     if not files:
         inside = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
         hint = f"; did you mean one of its folders {', '.join(inside[:3])}?" if inside else ""
         raise InputError(f"{path}: no .toml files; expected benchmark files{hint}")
-    return [read_benchmark_names(file) for file in files]
+    return [load_benchmark(file, catalog=catalog).groups for file in files]

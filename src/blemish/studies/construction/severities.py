@@ -1,4 +1,4 @@
-"""Severity calibration: the range over which a corruption takes a model from hardly hurt to half of its accuracy.
+"""Severities matched to a model: the range from where it is hardly hurt to where half of its accuracy is left.
 
 ImageNet-NOC chose its ranges so that a standard ResNet-18 keeps R = .95 at the lower end and R = .5 at the upper one.
 The same for any model and data: R(s) falls with the severity s, and the severity at which it crosses a target is found
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.corruptions.severity import MAX_SEVERITY, severity_text
 
-__all__ = ["Crossing", "SeverityRange", "calibrate_range", "crossing", "isotonic"]
+__all__ = ["Crossing", "SeverityRange", "crossing", "isotonic", "match_range"]
 
 TARGETS = (0.95, 0.5)
 Measure = Callable[[float], NDArray[np.bool_]]
@@ -116,7 +116,7 @@ class _Curve:
         return crossing(severities, values, target)
 
 
-def calibrate_range(
+def match_range(
     corruption: str,
     clean: NDArray[np.bool_],
     measure: Measure,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from blemish.benchmarks.benchmark import STORAGES, Protocol
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import load
-from blemish.data.open import open_source
-from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
 from blemish.models.base import Classifier
-from blemish.models.open import open_model
 from blemish.ops.photographs import REFERENCE
 from blemish.reports.html import check_report_path
 from blemish.studies.equivalence.compare_sets import Equivalence, equivalence
@@ -30,89 +27,65 @@ from blemish.studies.equivalence.tables import (
     equivalence_json,
     summary_table,
 )
-from blemish.terminal.commands import AllowCode, Frost, chosen_catalog, complain, exit_on_input_error
-from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Frost, Only, Plugins, Preset, Seed, chosen_catalog, chosen_conditions
+from blemish.terminal.images import Crop, ImageOptions, Limit, Resize, balanced_part
+from blemish.terminal.models import BatchSize, OptionalModelOptions, SpeedOptions
+from blemish.terminal.option_groups import spread_options
+from blemish.terminal.printing import complain
 from blemish.terminal.progress import Report, with_progress
-from blemish.terminal.results import AsCsv, AsJson, AsMarkdown, Format, Level, chosen_format, deliver, numbers
+from blemish.terminal.results import Level, TableOptions
 
 __all__ = ["equivalence_command"]
 
-_MODEL = "Model"
-_IMAGES = "Images"
-_NUMBERS = (".csv", ".json", ".md")
+_NUMBERS = (".csv", ".json", ".md", ".tex")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ResultOptions(TableOptions):
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A page to write (.html), or the numbers (.csv, .json, .md, .tex)."),
+    ] = None
 
 
 @exit_on_input_error
+@spread_options
 def equivalence_command(
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", "-d", rich_help_panel=_IMAGES, help="Clean images: class folders, .npy or .npz, or .tar shards."
-        ),
-    ],
+    images: ImageOptions,
     stored: Annotated[
         Path,
         typer.Option(
-            rich_help_panel=_IMAGES,
+            rich_help_panel="Images",
             help="Theirs: an ImageNet-C or CIFAR-10-C folder, or an .npz with an array for each cell, called fog@3.",
         ),
     ],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", rich_help_panel=_MODEL, help="Also compare accuracies; as for blemish run."),
-    ] = None,
-    patterns: Annotated[
-        str | None, typer.Option("--only", help="Only these cells: fog,snow@3,*_noise. Separated by commas.")
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Use so many images, taken from all classes in proportion."),
-    ] = None,
+    model: OptionalModelOptions,
+    speed: SpeedOptions,
+    results: _ResultOptions,
+    patterns: Only = None,
+    limit: Limit = None,
     margin: Annotated[float, typer.Option(help="How far accuracies may lie apart, in points.")] = 1.0,
     tolerance: Annotated[
         float, typer.Option(help="How far image statistics may, as a share of the change from clean.")
     ] = 0.05,
     level: Level = 0.95,
-    page: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A page to write (.html), or the numbers (.csv, .json, .md)."),
-    ] = None,
-    as_csv: AsCsv = False,
-    as_json: AsJson = False,
-    as_markdown: AsMarkdown = False,
     storage: Annotated[
         str | None,
         typer.Option(help="How theirs were stored, raw or jpeg85. Default: jpeg85 where their files are JPEG."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of ours.")] = 0,
-    preset: Annotated[
-        str | None, typer.Option(help="Severity table of ours: that of theirs. Default: by the size of the images.")
-    ] = None,
-    resize: Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="Shorter side of clean images.")] = None,
-    crop: Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="Centre square of clean images.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")
-    ] = None,
-    mapping: Annotated[
-        str | None, typer.Option(rich_help_panel=_IMAGES, help="Class order, as for blemish run.")
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:… (never unpickled).")
-    ] = None,
-    name: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="What to call the model.")] = None,
-    size: Annotated[int | None, typer.Option(rich_help_panel=_MODEL, help="Side of the model's input.")] = None,
-    mean: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Subtracted from values in 0 … 1.")] = None,
-    std: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by.")] = None,
-    device: Annotated[str, typer.Option(rich_help_panel=_MODEL, help="cpu, cuda, cuda:1 … or auto.")] = "auto",
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Images at a time. Default: by the device.")] = None,
-    allow_code: AllowCode = False,
+    seed: Seed = 0,
+    preset: Preset = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    batch_size: BatchSize = None,
+    plugins: Plugins = None,
     frost: Frost = None,
-    overwrite: Overwrite = False,
 ) -> None:
     """Can images made on the fly stand in for a set that somebody else made from the same clean images?
 
     Compares image statistics and, with a model, accuracies, cell by cell, with intervals over images, for ours stored
-    raw and as JPEG of quality 85. Models with more settings than there are here come in a .toml file.
+    raw and as JPEG of quality 85.
 
     Examples:
 
@@ -122,46 +95,29 @@ def equivalence_command(
 
       blemish equivalence -d clean.npz --stored other_generator.npz --preset imagenet --csv
     """
-    if page is not None:
-        check_report_path(page, others=_NUMBERS)
-        check_replaceable(page, overwrite=overwrite)
-    html = page if page is not None and page.suffix.lower() not in _NUMBERS else None
-    output = page if html is None else None
-    format_ = chosen_format(output, as_json=as_json, as_csv=as_csv, as_markdown=as_markdown, as_latex=False)
+    page = results.out if results.out is not None and results.out.suffix.lower() not in _NUMBERS else None
+    if results.out is not None:
+        check_report_path(results.out, others=_NUMBERS)
+    results.check()
     _check(margin, tolerance, storage)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
-    whole = open_source(data, labels=labels, mapping=mapping)
-    other = open_other(stored, whole, mapping=mapping)
-    wanted = [item.strip() for item in (patterns or "").split(",") if item.strip()]
-    catalog = chosen_catalog(frost)
-    cells, skipped = chosen_cells(other, wanted, catalog=catalog)
+    whole = images.open()
+    other = open_other(stored, whole, mapping=images.mapping)
+    catalog = chosen_catalog(plugins, frost)
+    cells, skipped = chosen_cells(other, chosen_conditions(patterns), catalog=catalog)
     for cell in cells:
         cell.check_files()
     names = {name for cell in cells for name in cell.names()}
     fair = storage or fair_storage(other, cells[0])
-    classifier = None
-    if model is not None:
-        classifier = open_model(
-            model,
-            weights=weights,
-            name=name,
-            size=size,
-            mean=numbers(mean, "--mean"),
-            std=numbers(std, "--std"),
-            device=device,
-            allow_code=allow_code,
-        )
-    elif unused := [
-        text for text, value in _model_options(weights, name, size, mean, std).items() if value is not None
-    ]:
-        raise InputError(f"{unused[0]} without --model; expected a model that it is for")
+    classifier = model.open(catalog=catalog)
     if classifier is not None:
+        classifier = speed.apply(classifier)
         whole = fit(classifier, whole, resize=resize, crop=crop).source
-        other = open_other(stored, whole, mapping=mapping)  # again, because labels are the model's now
+        other = open_other(stored, whole, mapping=images.mapping)  # again, because labels are the model's now
     warnings = _warnings(names, catalog, classifier)
     for text in warnings:
         complain(text)
-    source = _part(whole, limit)
+    source = balanced_part(whole, limit)
 
     def work(report: Report) -> Equivalence:
         clean = load(source, resize=protocol.resize, crop=protocol.crop, progress=report)
@@ -181,10 +137,21 @@ def equivalence_command(
             report=lambda cell, done: report(done * len(source), len(cells) * len(source), cell),
         )
 
-    found = with_progress("equivalence", work, first="reading images", kept="nothing is kept.")
-    _print(found, format_, output)
-    if html is not None:
-        written = write_equivalence(found, html, warnings=warnings)
+    comparison = with_progress("equivalence", work, first="reading images", kept="nothing is kept.")
+    numbers = replace(results, out=None) if page is not None else results
+    numbers.deliver(
+        json=lambda: equivalence_json(comparison),
+        csv=lambda: equivalence_csv(comparison),
+        tables=lambda: [
+            table
+            for table in (cell_table(comparison), accuracy_table(comparison), summary_table(comparison))
+            if table is not None
+        ],
+    )
+    if comparison.skipped:
+        complain(f"not compared, as they cannot be made here: {', '.join(comparison.skipped)}")
+    if page is not None:
+        written = write_equivalence(comparison, page, warnings=warnings)
         complain(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)", style="")
 
 
@@ -195,18 +162,6 @@ def _check(margin: float, tolerance: float, storage: str | None) -> None:
             raise InputError(f"{option} {value:g}; expected a number above 0")
     if storage is not None and storage not in STORAGES:
         raise InputError(f"--storage {storage!r}; expected {' or '.join(STORAGES)}")
-
-
-def _model_options(
-    weights: Path | None, name: str | None, size: int | None, mean: str | None, std: str | None
-) -> dict[str, object]:
-    return {"--weights": weights, "--name": name, "--size": size, "--mean": mean, "--std": std}
-
-
-def _part(source: Source, limit: int | None) -> Source:
-    if limit is None or limit >= len(source):
-        return source
-    return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
 
 
 def _warnings(names: set[str], catalog: Catalog, model: Classifier | None) -> list[str]:
@@ -220,16 +175,3 @@ def _warnings(names: set[str], catalog: Catalog, model: Classifier | None) -> li
     if model is not None and seen:
         found.append(f"{model.name} was trained on {', '.join(seen)}")
     return found
-
-
-def _print(found: Equivalence, format_: Format, output: Path | None) -> None:
-    if format_ is Format.JSON:
-        deliver(equivalence_json(found), output)
-    elif format_ is Format.CSV:
-        deliver(equivalence_csv(found), output)
-    else:
-        tables = [cell_table(found), accuracy_table(found), summary_table(found)]
-        deliver([table for table in tables if table is not None], output, format_)
-    if found.skipped:
-        text = f"not compared, as they cannot be made here: {', '.join(found.skipped)}"
-        complain(text)

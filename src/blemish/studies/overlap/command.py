@@ -1,4 +1,4 @@
-"""``blemish overlap``: train a network per corruption, and see which corruptions help against which."""
+"""``blemish train-overlap``: train a network per corruption, and see which corruptions help against which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import typer
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, StorageError
 from blemish.core.links import check_links
-from blemish.corruptions.catalog import catalog
 from blemish.data.cache import Progress, load
 from blemish.data.open import open_source
 from blemish.data.source import Source
@@ -25,7 +24,7 @@ from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.runs import Run
 from blemish.models.torch_module import device_named
 from blemish.reports.figure_files import save_figure
-from blemish.studies.construction.commands.overlap import write_intervals
+from blemish.studies.construction.commands.overlap_scores import write_intervals
 from blemish.studies.construction.figures import SAVING, overlap_figure
 from blemish.studies.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.studies.construction.matrices import write_matrix
@@ -34,11 +33,24 @@ from blemish.studies.construction.tables import write_table
 from blemish.studies.overlap.harness import ARCHITECTURES, Plan, Trained, train_all
 from blemish.studies.overlap.measure import measure_all
 from blemish.studies.overlap.training import Schedule
-from blemish.terminal.commands import check_frost, chosen_names, exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import (
+    Frost,
+    Plugins,
+    Preset,
+    RequiredCorruptions,
+    Seed,
+    check_frost,
+    chosen_catalog,
+    chosen_names,
+)
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
+from blemish.terminal.images import Crop, Limit, Resize, balanced_part
+from blemish.terminal.models import Device
+from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["overlap_command"]
+__all__ = ["train_overlap_command"]
 
 # Scores lie between 0 and 1 as a rule; an interval of half of that says little.
 _WIDE = 0.5
@@ -47,8 +59,8 @@ _TRAINING = "Training (defaults of the ImageNet-NOC paper)"
 
 
 @exit_on_input_error
-def overlap_command(
-    corruptions: Annotated[str, typer.Option("--corruptions", "-c", help="Names or families, separated by commas.")],
+def train_overlap_command(
+    corruptions: RequiredCorruptions,
     data: Annotated[str, typer.Option("--data", "-d", help="Training images: what blemish run takes.")],
     test: Annotated[str, typer.Option("--test", "-t", help="Test images of the same classes.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for networks, records and the matrix.")],
@@ -65,7 +77,7 @@ def overlap_command(
         bool, typer.Option("--with-all", help="Also one network on all corruptions, to measure coverage.")
     ] = False,
     epochs: Annotated[int, typer.Option(min=1, rich_help_panel=_TRAINING, help="For networks from scratch.")] = 40,
-    batch: Annotated[int, typer.Option(min=2, rich_help_panel=_TRAINING, help="Images per step.")] = 256,
+    batch_size: Annotated[int, typer.Option(min=2, rich_help_panel=_TRAINING, help="Images per step.")] = 256,
     rate: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Learning rate at the start.")] = 0.1,
     momentum: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Of SGD.")] = 0.9,
     decay: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Weight decay.")] = 1e-4,
@@ -75,12 +87,14 @@ def overlap_command(
         int | None,
         typer.Option(min=1, help="Networks to train at once. Default: one, half or all of them, whichever is fastest."),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="Severity table. Default: by image size.")] = None,
-    resize: Annotated[int | None, typer.Option(help="First bring the shorter side to this many pixels.")] = None,
-    crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Use so many training images.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and corruptions.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    preset: Preset = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    plugins: Plugins = None,
+    frost: Frost = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -92,11 +106,12 @@ def overlap_command(
 
     Examples:
 
-      blemish overlap -c noise,fog,contrast -d cifar10_train.npz -t cifar10_test.npz --arch resnet18_small -o overlap
+      blemish train-overlap -c noise,fog,contrast -d train.npz -t test.npz --arch resnet18_small -o overlap
 
-      blemish overlap -c noc -d imagenet100/train -t imagenet100/val --resize 256 --crop 224 --fine-tune 4 -o noc
+      blemish train-overlap -c noc -d imagenet100/train -t imagenet100/val --resize 256 --crop 224 --fine-tune 4 -o noc
     """
-    schedule = Schedule(epochs, batch, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
+    schedule = Schedule(epochs, batch_size, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
+    catalog = chosen_catalog(plugins, frost)
     names = tuple(chosen_names(corruptions, catalog))
     check_frost(catalog[name] for name in names)
     training, testing = _same_classes(open_source(data), open_source(test))
@@ -108,14 +123,16 @@ def overlap_command(
         classes = int(max(training.labels.max(), testing.labels.max())) + 1
     tune = None
     if fine_tune is not None:
-        tune = Schedule(fine_tune, batch, rate / 10, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
-    plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset)
+        tune = Schedule(
+            fine_tune, batch_size, rate / 10, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip
+        )
+    plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset, catalog)
     if len(names) < 2:
         raise InputError(f"{len(names)} corruption; expected at least two to compare")
     check_links(out)
     executor = chosen_executor(jobs, gpus, ray, device)
-    place = device_named(own_device(device, ray))
-    runs = _worked(plan, _limited(training, limit), testing, out, place, together, resize, crop, executor)
+    here = device_named(own_device(device, ray))
+    runs = _worked(plan, balanced_part(training, limit), testing, out, here, together, resize, crop, executor)
     _conclude(runs, out)
 
 
@@ -132,14 +149,6 @@ def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
         )
     labels = np.array([known[name] for name in here], dtype=np.int64)[testing.labels]
     return training, replace(testing, labels=labels, classes=training.classes)
-
-
-def _limited(source: Source, limit: int | None) -> Source:
-    from blemish.data.source import stratified_order
-
-    if limit is None or limit >= len(source):
-        return source
-    return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
 
 
 def training_images(
@@ -198,7 +207,7 @@ def _worked(
             )
 
     kept = "finished epochs are kept. Run the same command again to continue."
-    return with_progress("overlap", work, first="reading images", unit=None, kept=kept)
+    return with_progress("train-overlap", work, first="reading images", unit=None, kept=kept)
 
 
 def _say_if_unsure(found: OverlapIntervals) -> None:
@@ -235,4 +244,4 @@ def _conclude(runs: list[Run], out: Path) -> None:
         say(str(error), style="dim")
     say(f"wrote {', '.join(files[:-1])} and {files[-1]} to {out}")
     _say_if_unsure(overlap)
-    say(f"next: blemish build select {out / 'overlap.csv'} benchmark.toml", style="dim")
+    say(f"next: blemish build select {out / 'overlap.csv'} -o benchmark.toml", style="dim")

@@ -16,7 +16,7 @@ from blemish.core.files import staging_path, write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.settings import keep_settings
 from blemish.core.states import DamagedFileError, read_state
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.plugins import own_code
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
@@ -65,7 +65,7 @@ def train_all(
     images with ``again``.
     """
     for name in plan.corruptions:
-        catalog[name].check_files()  # that, and an unknown name, is refused before any work
+        plan.catalog[name].check_files()  # that, and an unknown name, is refused before any work
     place = executor or InProcess()
     with contextlib.ExitStack() as stack:
         stack.enter_context(held_folder(folder))
@@ -100,9 +100,17 @@ def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> Non
     digest = hashlib.blake2b(images.cpu().contiguous().numpy().data, digest_size=12)
     digest.update(labels.cpu().contiguous().numpy().data)
     data = {"images": list(images.shape), "data_fingerprint": digest.hexdigest()}
+    settings = {
+        key: asdict(value) if isinstance(value, Schedule) else value
+        for key, value in vars(plan).items()
+        if key != "catalog"
+    }
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
     growing = () if plan.with_all else ("corruptions",)
-    keep_settings(path, {**asdict(plan), **data}, holds="networks trained otherwise", growing=growing)
+    keep_settings(path, {**settings, **data}, holds="networks trained otherwise", growing=growing)
+    for name, code in own_code(plan.catalog[name] for name in plan.corruptions).items():
+        file = folder / f"code-of-{name.replace(':', '_')}.json"
+        keep_settings(file, {"code": code}, holds=f"networks trained with other code of {name}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
-from blemish.benchmarks.condition import parse_condition
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.run import RunProgress, evaluate
@@ -40,7 +39,7 @@ def measure_all(
         "overlap",
         "Networks trained on one corruption each, on every corruption",
         "robustness",
-        tuple(parse_condition(text) for text in conditions(plan)),
+        tuple(conditions(plan)),
         Protocol(preset=plan.preset, seed=plan.seed, resize=resize, crop=crop),
     )
     runs = []

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from blemish.benchmarks.condition import Condition, step_of
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import catalog, hint
-from blemish.corruptions.severity import severity_text
+from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.models import resnet
 from blemish.models.code import ending_refused
 from blemish.studies.overlap.training import Corruptor, Schedule
@@ -34,7 +34,10 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained. With ``fine_tune``, networks start from the standard one and follow that schedule instead."""
+    """What is trained, on which corruptions of a catalog.
+
+    With ``fine_tune``, networks start from the standard one and follow that schedule instead.
+    """
 
     corruptions: tuple[str, ...]
     architecture: str = "resnet18"
@@ -44,6 +47,7 @@ class Plan:
     with_all: bool = False
     seed: int = 0
     preset: str | None = None
+    catalog: Catalog = field(default_factory=lambda: catalog, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse a seed that is none before anything is trained."""
@@ -57,9 +61,9 @@ class Plan:
         """What a network's batches go through."""
         chosen: tuple[Corruption, ...] = ()
         if name == ALL:
-            chosen = tuple(catalog[member] for member in self.corruptions)
+            chosen = tuple(self.catalog[member] for member in self.corruptions)
         elif name != STANDARD:
-            chosen = (catalog[name],)
+            chosen = (self.catalog[name],)
         return Corruptor(chosen, schedule.severities, self.preset)
 
 
@@ -80,9 +84,9 @@ def build_net(architecture: str, classes: int, copies: int = 1) -> nn.Module:
     return net
 
 
-def conditions(plan: Plan) -> Iterator[str]:
+def conditions(plan: Plan) -> Iterator[Condition]:
     """The conditions that every network of a plan is measured under."""
-    lowest, highest = map(severity_text, plan.schedule.severities)
-    for name in plan.corruptions:
-        only = catalog[name].only_severity
-        yield f"{name}@{lowest}-{highest}" if only is None else f"{name}@{severity_text(only)}"
+    for corruption in (plan.catalog[name] for name in plan.corruptions):
+        only = corruption.only_severity
+        severities = plan.schedule.severities if only is None else (only,)
+        yield Condition((step_of(corruption, *severities),))

@@ -18,6 +18,7 @@ from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder, temporary_folder
 from blemish.core.reading import is_there, read_json
 from blemish.core.settings import keep_settings
+from blemish.corruptions.plugins import own_code
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor, Reach
 from blemish.evaluation.executors.failures import completed
@@ -35,6 +36,7 @@ from blemish.version import VERSION
 __all__ = ["PROTOCOL_FILE", "Bench", "calibrate", "pair_file", "read_calibration"]
 
 PROTOCOL_FILE = "calibration.json"
+_CODE = "code"
 
 
 def calibrate(
@@ -71,7 +73,7 @@ def calibrate(
         paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
         for pair, path in paths.items():
             if is_there(path):
-                surfaces[pair] = _read(path, protocol, pair)
+                surfaces[pair] = _read(path, _pair_protocol(protocol, bench, pair), pair)
         todo = [pair for pair in pairs if pair not in surfaces]
         place = executor or InProcess()
         with _job(bench, refinement, place.reach, source, resize, crop) as job:
@@ -81,7 +83,11 @@ def calibrate(
                 for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
                     surfaces[pair] = surface
                     if pair in paths:
-                        write_bytes(paths[pair], surface_bytes(surface, protocol), destination=folder)
+                        write_bytes(
+                            paths[pair],
+                            surface_bytes(surface, _pair_protocol(protocol, bench, pair)),
+                            destination=folder,
+                        )
                     if progress is not None:
                         progress(len(surfaces), len(pairs))
         if progress is not None and not todo:
@@ -125,6 +131,12 @@ def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, A
     return plain
 
 
+def _pair_protocol(protocol: dict[str, Any], bench: Bench, pair: Pair) -> dict[str, Any]:
+    """What the surface of a pair depends on: the protocol, and the code of users' own corruptions in the pair."""
+    code = own_code(bench.catalog[name] for name in pair)
+    return {**protocol, _CODE: code} if code else protocol
+
+
 def pair_file(first: str, second: str) -> str:
     """The file name of a pair's surface.
 
@@ -140,6 +152,8 @@ def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
         raise InputError(
             f"{path}: the surface of {surface.first} and {surface.second}; expected {pair[0]} and {pair[1]}"
         )
+    if pair is None:  # whoever only reads surfaces need not have the code
+        found.pop(_CODE, None)
     if found != protocol:
         raise InputError(f"{path}: measured otherwise than {PROTOCOL_FILE} says; remove it to measure it again")
     return surface

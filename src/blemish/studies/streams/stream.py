@@ -22,6 +22,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.plugins import own_code
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.studies.streams.images import ImageSet
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -136,7 +137,8 @@ class Stream(IterableDataset[Batch]):
         return Batch(*columns)
 
     def describe(self) -> dict[str, Any]:
-        """What decides the pixels, but for the corruptions' own code."""
+        """What decides the pixels, but for the code of our corruptions."""
+        code = own_code(self.catalog[name] for name in self.walk.corruptions)
         return {
             "data": self.images.name,
             "data_fingerprint": self.images.fingerprint,
@@ -145,6 +147,7 @@ class Stream(IterableDataset[Batch]):
             "jpeg": self.jpeg,
             "preset": self.preset,
             "frost": self.catalog.frost_kind if "frost" in self.walk.corruptions else None,
+            **({"code": code} if code else {}),
         }
 
     def _spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -126,9 +126,9 @@ def _checked_protocol(found: Any) -> dict[str, Any]:
     return protocol
 
 
-def read_walk(path: str | os.PathLike[str]) -> Walk:
-    """The walk in a file."""
-    return Walk.from_json(read_text(path), name=os.fspath(path))
+def read_walk(path: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Walk:
+    """The walk in a file; its corruptions are those of the catalog."""
+    return Walk.from_json(read_text(path), name=os.fspath(path), catalog=catalog)
 
 
 def find_paths(

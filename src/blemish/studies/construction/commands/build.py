@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from blemish.studies.construction.commands.calibrate import severities_command
 from blemish.studies.construction.commands.gather import gather_command
 from blemish.studies.construction.commands.generate import (
     categories_command,
@@ -12,25 +11,24 @@ from blemish.studies.construction.commands.generate import (
     syn2nat_command,
     unbalance_command,
 )
+from blemish.studies.construction.commands.match_severities import match_severities_command
 from blemish.studies.construction.commands.natural import natural_command
-from blemish.studies.construction.commands.overlap import compare_command, overlap_command, table_command
+from blemish.studies.construction.commands.overlap_scores import (
+    compare_command,
+    overlap_scores_command,
+    table_command,
+)
 from blemish.studies.construction.commands.select import (
     balance_command,
     coverage_command,
     select_command,
     sweep_command,
 )
-from blemish.terminal.printing import unwrapped
+from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
 __all__ = ["build_app"]
 
-build_app = typer.Typer(
-    name="build",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+build_app = typer.Typer(name="build", **APP_SETTINGS)
 
 
 def build() -> None:
@@ -39,17 +37,17 @@ def build() -> None:
     Two roads lead from accuracies to a benchmark. Both start with overlapping scores: does training on one corruption
     help against another?
 
-      1. Non-overlapping (ImageNet-NOC): table, overlap, select; then sweep, coverage and balance to judge it.
+      1. Non-overlapping (ImageNet-NOC): table, overlap-scores, select; then sweep, coverage, balance to judge.
 
-      2. Categories (Syn2Nat): overlap, categories, generate or syn2nat; then unbalance and natural to judge them.
+      2. Categories (Syn2Nat): overlap-scores, categories, generate or syn2nat; then unbalance, natural to judge.
 
     Try it without training anything:
 
-      blemish build table imagenet-c accuracies.csv
+      blemish build table imagenet-c -o accuracies.csv
 
-      blemish build overlap accuracies.csv overlap.csv --figure overlap.png
+      blemish build overlap-scores accuracies.csv -o overlap.csv --figure overlap.png
 
-      blemish build select overlap.csv mine.toml --threshold 0.2
+      blemish build select overlap.csv -o mine.toml --threshold 0.2
     """
 
 
@@ -58,7 +56,7 @@ build_app.callback(help=unwrapped(build.__doc__))(build)
 _COMMANDS = (
     ("gather", gather_command, "A table of accuracies from results of blemish run."),
     ("table", table_command, "Write a published accuracy table to try things with."),
-    ("overlap", overlap_command, "Overlapping scores of corruptions, from accuracies."),
+    ("overlap-scores", overlap_scores_command, "Overlapping scores of corruptions, from accuracies."),
     ("compare", compare_command, "How far two overlap matrices agree."),
     ("select", select_command, "The largest benchmark that does not overlap."),
     ("sweep", sweep_command, "That benchmark at several thresholds."),
@@ -69,7 +67,7 @@ _COMMANDS = (
     ("unbalance", unbalance_command, "Represent categories less evenly."),
     ("syn2nat", syn2nat_command, "From every category what overlaps least."),
     ("natural", natural_command, "Do benchmarks predict natural robustness?"),
-    ("severities", severities_command, "Severity ranges as hard for your model as NOC's."),
+    ("match-severities", match_severities_command, "Severity ranges as hard for your model as NOC's."),
 )
 for _name, _command, _help in _COMMANDS:
     build_app.command(_name, short_help=_help)(_command)

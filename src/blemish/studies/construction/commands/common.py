@@ -15,40 +15,30 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.reports.figure_files import check_figure_name, save_figure
 from blemish.studies.construction.figures import SAVING
-from blemish.terminal.commands import say
 from blemish.terminal.outputs import check_replaceable
-from blemish.terminal.printing import show
+from blemish.terminal.printing import say, show
 
-__all__ = ["Figure", "Percent", "Seed", "check_output", "draw", "numbers", "shown", "split_names", "write_rows"]
+__all__ = ["Figure", "MatrixFile", "Percent", "TableCorruptions", "check_output", "draw", "shown", "write_rows"]
 
+MatrixFile = Annotated[
+    Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap-scores).")
+]
+
+TableCorruptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corruption",
+        "-c",
+        metavar="NAMES",
+        help="Corruptions by their names in the table, separated by commas. May be repeated.",
+    ),
+]
 Figure = Annotated[
     Path | None, typer.Option("--figure", metavar="FILE", help="Also draw it: a .png, .svg or .pdf file.")
 ]
 Percent = Annotated[
     bool, typer.Option("--percent", help="The table holds percent (76.1) instead of fractions (0.761).")
 ]
-Seed = Annotated[int, typer.Option(help="Another seed gives other draws; the same one gives the same.")]
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """Names separated by commas; None where nothing was given."""
-    if text is None:
-        return None
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    if not names:
-        raise InputError("no names given; expected names separated by commas")
-    return names
-
-
-def numbers(text: str, what: str) -> list[float]:
-    """Numbers separated by commas."""
-    try:
-        found = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        found = []
-    if not found:
-        raise InputError(f"{what} {text!r}; expected numbers separated by commas")
-    return found
 
 
 def check_output(path: Path | None, *suffixes: str, overwrite: bool, figures: Sequence[Path | None] = ()) -> None:

@@ -11,8 +11,9 @@ from blemish.evaluation.runs import find_runs
 from blemish.studies.construction.commands.common import check_output
 from blemish.studies.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.studies.construction.tables import write_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
 
 __all__ = ["gather_command"]
 

@@ -18,28 +18,21 @@ from blemish.studies.construction.categories import (
     read_categories,
     write_categories,
 )
-from blemish.studies.construction.commands.common import Figure, Percent, Seed, check_output, draw, numbers, shown
+from blemish.studies.construction.commands.common import Figure, MatrixFile, Percent, check_output, draw, shown
 from blemish.studies.construction.figures import overlap_figure, tree_figure
 from blemish.studies.construction.generation import count_benchmarks, generate_benchmarks, select_least_overlapping
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.substitution import group_by_std, unbalanced
 from blemish.studies.construction.tables import read_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Plugins, Seed, Severities, chosen_catalog, chosen_severities
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
 
 __all__ = ["categories_command", "generate_command", "syn2nat_command", "unbalance_command"]
 
-Matrix = Annotated[
-    Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap).")
-]
 CategoryFile = Annotated[
     Path, typer.Argument(metavar="CATEGORIES", help="A .json file: for every category a list of corruptions.")
-]
-Severities = Annotated[
-    str | None,
-    typer.Option(
-        help="Severities, separated by commas. Default: as published (ImageNet-C 1,2,3,4,5; noc 1-5; syn2nat 5)."
-    ),
 ]
 
 
@@ -49,8 +42,8 @@ def _mean(value: float | None) -> str:
 
 @exit_on_input_error
 def categories_command(
-    source: Matrix,
-    out: Annotated[Path, typer.Argument(metavar="OUT.json", help="The category file to write.")],
+    source: MatrixFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The category file to write (.json).")],
     count: Annotated[
         int | None, typer.Option(help="This many categories. Default: increase until they are alike.")
     ] = None,
@@ -74,7 +67,7 @@ def categories_command(
 
     Examples:
 
-      blemish build categories overlap.csv categories.json --figure blocks.png --tree tree.png
+      blemish build categories overlap.csv -o categories.json --figure blocks.png --tree tree.png
     """
     check_output(out, ".json", figures=[figure, tree], overwrite=overwrite)
     matrix = read_matrix(source)
@@ -101,11 +94,14 @@ def _tell(check: CategoryCheck, models: int) -> None:
     )
 
 
-def _benchmarks(prefix: str, found: Sequence[Sequence[str]], severities: str | None) -> list[Benchmark]:
-    levels = None if severities is None else numbers(severities, "severities")
+def _benchmarks(
+    prefix: str, found: Sequence[Sequence[str]], severities: list[str] | None, plugins: list[str] | None
+) -> list[Benchmark]:
+    """Benchmarks with numbered names, at these severities or at those that each catalogue was published with."""
+    levels, catalog = chosen_severities(severities), chosen_catalog(plugins)
     width = len(str(len(found)))
     return [
-        make_benchmark(f"{prefix}-{number:0{width}d}", members, severities=levels)
+        make_benchmark(f"{prefix}-{number:0{width}d}", members, severities=levels, catalog=catalog)
         for number, members in enumerate(found, start=1)
     ]
 
@@ -113,24 +109,25 @@ def _benchmarks(prefix: str, found: Sequence[Sequence[str]], severities: str | N
 @exit_on_input_error
 def generate_command(
     source: CategoryFile,
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the benchmark files.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for the benchmark files.")],
     n: Annotated[int, typer.Option("-n", help="How many categories are represented.")],
     k: Annotated[int, typer.Option("-k", help="How many corruptions represent each.")],
     count: Annotated[int, typer.Option(max=1_000_000, help="How many different benchmarks.")] = 1000,
     seed: Seed = 0,
     severities: Severities = None,
+    plugins: Plugins = None,
 ) -> None:
     """Random benchmarks with k corruptions of each of n categories: all different, every possible one equally likely.
 
     Examples:
 
-      blemish build generate categories.json n6k2 -n 6 -k 2
+      blemish build generate categories.json -o n6k2 -n 6 -k 2
 
-      blemish build generate categories.json few -n 2 -k 2 --count 10 --seed 1
+      blemish build generate categories.json -o few -n 2 -k 2 --count 10 --seed 1
     """
     categories = read_categories(source)
     found = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed)
-    write_groups({"": _benchmarks(f"n{n}k{k}", found, severities)}, out)
+    write_groups({"": _benchmarks(f"n{n}k{k}", found, severities, plugins)}, out)
     say(f"wrote {len(found):,} benchmarks to {out}, of {count_benchmarks(categories, n=n, k=k):,} that there are")
 
 
@@ -140,10 +137,11 @@ def unbalance_command(
     group: Annotated[
         Path, typer.Argument(metavar="GROUP", help="A folder of balanced benchmarks (blemish build generate).")
     ],
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder; benchmarks go to std-0.58, std-0.82, …")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder; benchmarks go to std-0.58, std-0.82, …")],
     times: Annotated[int, typer.Option(min=1, help="Substitute 1 to this many corruptions of each.")] = 5,
     seed: Seed = 0,
     severities: Severities = None,
+    plugins: Plugins = None,
 ) -> None:
     """Substitute corruptions so that categories are represented less and less evenly, and group by how uneven.
 
@@ -152,17 +150,17 @@ def unbalance_command(
 
     Examples:
 
-      blemish build unbalance categories.json n6k2 uneven --times 5
+      blemish build unbalance categories.json n6k2 -o uneven --times 5
     """
     categories = read_categories(source)
-    balanced = read_group(group)
+    balanced = read_group(group, catalog=chosen_catalog(plugins))
     groups = group_by_std(unbalanced(balanced, categories, times=times, seed=seed), categories)
     if not groups:
         say("no substitution is possible: no category has a corruption to spare", style="yellow")
         raise typer.Exit(1)
     names = [f"std-{found.std:.2f}" for found in groups]
     written = {
-        name: _benchmarks(f"{group.name}-{name}", found.benchmarks, severities)
+        name: _benchmarks(f"{group.name}-{name}", found.benchmarks, severities, plugins)
         for name, found in zip(names, groups, strict=True)
     }
     write_groups(written, out)
@@ -172,11 +170,12 @@ def unbalance_command(
 
 @exit_on_input_error
 def syn2nat_command(
-    matrix: Matrix,
+    matrix: MatrixFile,
     source: CategoryFile,
-    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="The benchmark file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The benchmark file to write (.toml).")],
     k: Annotated[int | None, typer.Option("-k", help="Corruptions per category. Default: as many as possible.")] = None,
     severities: Severities = None,
+    plugins: Plugins = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -186,12 +185,12 @@ def syn2nat_command(
 
     Examples:
 
-      blemish build syn2nat overlap.csv categories.json syn2nat.toml
+      blemish build syn2nat overlap.csv categories.json -o syn2nat.toml
     """
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     overlap, categories = read_matrix(matrix), read_categories(source)
     found = select_least_overlapping(overlap, categories, k=k)
-    (benchmark,) = _benchmarks(out.stem, [found.members], severities)
+    (benchmark,) = _benchmarks(out.stem, [found.members], severities, plugins)
     mean = "no pairs within a category" if found.mean is None else f"mean overlap within categories {found.mean:.4f}"
     title = f"all {len(categories.members)} categories, {found.k} corruptions of each"
     write_benchmark(Benchmark(out.stem, title, benchmark.metric, benchmark.conditions), out)

@@ -9,7 +9,7 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.studies.construction.benchmark_files import read_group
-from blemish.studies.construction.commands.common import Figure, Percent, Seed, check_output, draw, shown, write_rows
+from blemish.studies.construction.commands.common import Figure, Percent, check_output, draw, shown, write_rows
 from blemish.studies.construction.figures import correlation_figure
 from blemish.studies.construction.natural import (
     GroupCorrelation,
@@ -18,8 +18,11 @@ from blemish.studies.construction.natural import (
     natural_residuals,
 )
 from blemish.studies.construction.tables import CLEAN, read_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Plugins, Seed, chosen_catalog
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
+from blemish.terminal.results import Level
 
 __all__ = ["natural_command"]
 
@@ -27,11 +30,11 @@ __all__ = ["natural_command"]
 @exit_on_input_error
 def natural_command(
     source: Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies of many models.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write.")],
     groups: Annotated[
         list[Path],
         typer.Argument(metavar="GROUP", help="Benchmark files, or folders of them, each a group of its own."),
     ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv).")],
     natural: Annotated[
         list[str],
         typer.Option(
@@ -44,9 +47,10 @@ def natural_command(
     ] = False,
     complete_only: Annotated[bool, typer.Option("--complete-only", help="Leave out models with empty cells.")] = False,
     resamples: Annotated[int, typer.Option(help="For intervals: how often models are drawn again; 0 for none.")] = 1000,
-    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    level: Level = 0.95,
     seed: Seed = 0,
     percent: Percent = False,
+    plugins: Plugins = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -58,13 +62,14 @@ def natural_command(
 
     Examples:
 
-      blemish build natural models.csv result.csv n6k1 n6k2 --natural imagenet-v2 --natural imagenet-a=clean-a
+      blemish build natural models.csv n6k1 n6k2 -o result.csv --natural imagenet-v2 --natural imagenet-a=clean-a
 
-      blemish build natural models.csv partial.csv n6k2 --natural imagenet-v2 --partial --figure partial.png
+      blemish build natural models.csv n6k2 -o partial.csv --natural imagenet-v2 --partial --figure partial.png
     """
     check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     pairs = dict(_natural_pair(text, clean) for text in natural)
-    named = {path.stem if path.suffix == ".toml" else path.name: read_group(path) for path in groups}
+    catalog = chosen_catalog(plugins)
+    named = {path.stem if path.suffix == ".toml" else path.name: read_group(path, catalog=catalog) for path in groups}
     if len(named) < len(groups):
         raise InputError("two groups have the same name; expected different file or folder names")
     corruptions = [name for group in named.values() for benchmark in group for name in benchmark]

@@ -9,19 +9,20 @@ from typing import Annotated
 
 import typer
 
+from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import MADE_WITH
-from blemish.studies.construction.benchmark_files import make_benchmark, read_benchmark_names, write_benchmark
+from blemish.studies.construction.benchmark_files import make_benchmark, write_benchmark
 from blemish.studies.construction.cliques import DEFAULT_STEPS
 from blemish.studies.construction.commands.common import (
     Figure,
+    MatrixFile,
     Percent,
+    TableCorruptions,
     check_output,
     draw,
-    numbers,
     shown,
-    split_names,
     write_rows,
 )
 from blemish.studies.construction.coverage import (
@@ -35,31 +36,32 @@ from blemish.studies.construction.figures import balance_figure, overlap_figure,
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.selection import APPENDIX_B, DEFAULT_LIMIT, select_non_overlapping, sweep_thresholds
 from blemish.studies.construction.tables import STANDARD, read_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Plugins, chosen_catalog
+from blemish.terminal.lists import listed, numbers
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
 
 __all__ = ["balance_command", "coverage_command", "select_command", "sweep_command"]
 
-Matrix = Annotated[
-    Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap).")
-]
 Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
 
 
 @exit_on_input_error
 def select_command(
-    source: Matrix,
-    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="The benchmark file to write.")],
+    source: MatrixFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The benchmark file to write (.toml).")],
     threshold: Annotated[
         float, typer.Option(help="No two corruptions of the benchmark overlap more, from 0 to 1.")
     ] = 0.1,
     optima: Annotated[
-        Path | None, typer.Option(metavar="OUT.json", help="Write all subsets of the largest size as well.")
+        Path | None, typer.Option(metavar="FILE", help="Write all subsets of the largest size as well.")
     ] = None,
     limit: Annotated[
         int, typer.Option(max=1_000_000, help="List at most this many of them; the choice is exact anyway.")
     ] = DEFAULT_LIMIT,
     steps: Steps = DEFAULT_STEPS,
+    plugins: Plugins = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -69,16 +71,16 @@ def select_command(
 
     Examples:
 
-      blemish build select overlap.csv non-overlapping.toml --threshold 0.1
+      blemish build select overlap.csv -o non-overlapping.toml --threshold 0.1
 
-      blemish build select overlap.csv nob.toml --threshold 0.2 --optima all.json --figure chosen.png
+      blemish build select overlap.csv -o nob.toml --threshold 0.2 --optima all.json --figure chosen.png
     """
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     check_output(optima, ".json", overwrite=overwrite)
     matrix = read_matrix(source)
     found = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
     title = f"{found.size} corruptions with overlapping scores of at most {threshold:g}"
-    write_benchmark(make_benchmark(out.stem, found.members, title=title), out)
+    write_benchmark(make_benchmark(out.stem, found.members, title=title, catalog=chosen_catalog(plugins)), out)
     say(found.explain())
     say("  " + ", ".join(found.members), style="cyan")
     say(f"wrote {out}")
@@ -95,8 +97,8 @@ def select_command(
 
 @exit_on_input_error
 def sweep_command(
-    source: Matrix,
-    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: a row for each threshold.")],
+    source: MatrixFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv): a row for each threshold.")],
     thresholds: Annotated[
         str, typer.Option(help="Numbers from 0 to 1, separated by commas. Default: those of the paper's Appendix B.")
     ] = ",".join(f"{value:g}" for value in APPENDIX_B),
@@ -108,10 +110,12 @@ def sweep_command(
 
     Examples:
 
-      blemish build sweep overlap.csv sweep.csv --figure sweep.png
+      blemish build sweep overlap.csv -o sweep.csv --figure sweep.png
     """
     check_output(out, ".csv", figures=[figure], overwrite=overwrite)
-    swept = sweep_thresholds(read_matrix(source), thresholds=numbers(thresholds, "thresholds"), steps=steps)
+    swept = sweep_thresholds(
+        read_matrix(source), thresholds=numbers(thresholds, "--thresholds", such_as="0.1,0.2"), steps=steps
+    )
     rows, lines = [], []
     for item in swept:
         if item.selection is None:
@@ -133,47 +137,50 @@ def sweep_command(
 
 @exit_on_input_error
 def coverage_command(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="An overlap matrix; with --model, an accuracy table.")
-    ],
-    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: a row for each corruption.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="An overlap matrix; with --row, an accuracy table.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv): a row for each corruption.")],
     benchmark: Annotated[
-        str | None, typer.Option(help="The benchmark: a .toml file, or corruptions separated by commas.")
+        str | None, typer.Option(help='The benchmark: a name from "blemish benchmarks", or a .toml file.')
     ] = None,
+    corruptions: TableCorruptions = None,
     threshold: Annotated[
         float, typer.Option(help="A corruption is covered by a higher score than this.")
     ] = COVERING_SCORE,
-    model: Annotated[
+    row: Annotated[
         str | None, typer.Option(help="Instead: the row of a model trained on all of a benchmark's corruptions.")
     ] = None,
     percent: Percent = False,
+    plugins: Plugins = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Which corruptions does a benchmark cover?
 
     From an overlap matrix: those that overlap one of its members enough. From an accuracy table: those to which a model
-    trained on the whole benchmark (--model) is more robust than the standard one.
+    trained on the whole benchmark (--row) is more robust than the standard one.
 
     Examples:
 
-      blemish build coverage overlap.csv covered.csv --benchmark fog,jpeg_compression,elastic_transform
+      blemish build coverage overlap.csv -c fog,jpeg_compression,elastic_transform -o covered.csv
 
-      blemish build coverage accuracies.csv covered.csv --model trained_on_all
+      blemish build coverage accuracies.csv --row trained_on_all -o covered.csv
     """
     check_output(out, ".csv", overwrite=overwrite)
-    if (benchmark is None) == (model is None):
-        raise InputError("expected either --benchmark, with an overlap matrix, or --model, with an accuracy table")
-    if model is not None:
+    if [benchmark is None, not corruptions, row is None].count(False) != 1:
+        raise InputError(
+            "expected either --benchmark or --corruption, with an overlap matrix, or --row, with an accuracy table"
+        )
+    if row is not None:
         table = read_table(source, unit="percent" if percent else "fraction")
-        gained = coverage_by_training(table, model)
-        header = ["corruption", STANDARD, model, "gain", "covered"]
+        gained = coverage_by_training(table, row)
+        header = ["corruption", STANDARD, row, "gain", "covered"]
         rows = [
             [g.corruption, f"{g.standard:.4f}", f"{g.trained:.4f}", f"{g.gain:+.4f}", _yes(g.covered)] for g in gained
         ]
     else:
-        assert benchmark is not None
-        names = list(read_benchmark_names(Path(benchmark))) if benchmark.endswith(".toml") else split_names(benchmark)
-        found = coverage_by_overlap(read_matrix(source), names or [], threshold=threshold)
+        names = listed(corruptions)
+        if benchmark is not None:
+            names = list(load_benchmark(benchmark, catalog=chosen_catalog(plugins)).groups)
+        found = coverage_by_overlap(read_matrix(source), names, threshold=threshold)
         header = ["corruption", "overlaps most with", "score", "covered"]
         rows = [
             [c.corruption, c.by or "–", "undefined" if math.isnan(c.score) else f"{c.score:.4f}", _yes(c.covered)]
@@ -193,7 +200,7 @@ def _yes(value: bool) -> str:
 @exit_on_input_error
 def balance_command(
     source: Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="The table to write: the mCE of each model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv): the mCE of each model.")],
     baseline: Annotated[str, typer.Option(help="The row to whose errors corruption errors are relative.")] = "alexnet",
     plain: Annotated[
         bool,
@@ -209,9 +216,9 @@ def balance_command(
 
     Examples:
 
-      blemish build table imagenet-c accuracies.csv
+      blemish build table imagenet-c -o accuracies.csv
 
-      blemish build balance accuracies.csv balance.csv --figure balance.png
+      blemish build balance accuracies.csv -o balance.csv --figure balance.png
     """
     check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     table = read_table(source, unit="percent" if percent else "fraction")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import numpy as np
+import torch
 import typer
 from numpy.typing import NDArray
 from rich.table import Table
@@ -24,16 +25,13 @@ from blemish.data.folders import check_mapped, class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
-from blemish.models.open import open_model
+from blemish.models.torch_module import device_named
 from blemish.ops.balls import Norm
 from blemish.studies.separation.commands.separation import (
-    Crop,
     Data,
     Duplicates,
     JsonFile,
-    Labels,
     NormOption,
-    Resize,
     check_json_file,
     json_text,
     write_json,
@@ -45,9 +43,14 @@ from blemish.studies.separation.scores import Matrix, ModelScore, mscr
 from blemish.studies.separation.sources import LabelledPoints, read_points
 from blemish.studies.separation.trained import classes_of, from_classifier
 from blemish.studies.separation.training import wide_resnet
-from blemish.terminal.commands import AllowCode, complain, exit_on_input_error
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Seed, chosen_catalog
+from blemish.terminal.executors import Jobs
+from blemish.terminal.images import Crop, Labels, Mapping, Resize
+from blemish.terminal.models import ModelSettings, SpeedOptions
+from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
-from blemish.terminal.printing import emit, show
+from blemish.terminal.printing import complain, emit, show
 from blemish.terminal.progress import Report, with_progress
 
 __all__ = ["mscr_command"]
@@ -56,20 +59,29 @@ _Trained = tuple[str, Classifier, NDArray[np.int64]]
 
 
 @exit_on_input_error
+@spread_options
 def mscr_command(
+    *,
     data: Data,
     models: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--model",
             "-m",
-            help="To train: forest, forest:50, 1nn, wrn-28-10 …, or python:module:name (see above).",
+            rich_help_panel="Model",
+            help="A trained model, as for blemish run; labels are its class numbers. May be repeated.",
         ),
-    ] = [],  # noqa: B006
-    trained: Annotated[
-        list[str], typer.Option("--trained", help="A trained model, as for blemish run; labels are its class numbers.")
-    ] = [],  # noqa: B006
-    allow_code: AllowCode = False,
+    ] = None,
+    settings: ModelSettings,
+    speed: SpeedOptions,
+    to_train: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train",
+            help="A model to train: forest, forest:50, 1nn, wrn-28-10 …, or python:module:name (see above). "
+            "May be repeated.",
+        ),
+    ] = None,
     eps_train: Annotated[str, typer.Option(help="Training radii, separated by commas; min stands for ε_min.")] = "0",
     eps_test: Annotated[str, typer.Option(help="Further test radii; 0 and ε_min are always there.")] = "",
     epsilon: Annotated[float | None, typer.Option(help="A radius in place of ε_min.")] = None,
@@ -77,29 +89,26 @@ def mscr_command(
     runs: Annotated[int, typer.Option(max=1_000_000, help="Runs, each with a split and noise of its own.")] = 20,
     norm: NormOption = "linf",
     test_share: Annotated[float, typer.Option(help="The share of points to test with.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Another seed gives other splits and noise.")] = 0,
+    seed: Seed = 0,
     clip: Annotated[bool, typer.Option("--clip", help="Clip noisy points to 0 … 1. The paper does not.")] = False,
     draws: Annotated[
         str, typer.Option(help="independent, or shared: the same k shifts for all points, as the published 2D code.")
     ] = "independent",
     labels: Labels = None,
-    mapping: Annotated[
-        str | None, typer.Option(help="Class order of folders for --trained, as for blemish run.")
-    ] = None,
+    mapping: Mapping = None,
     exclude_duplicates: Duplicates = False,
     resize: Resize = None,
     crop: Crop = None,
     epochs: Annotated[int, typer.Option(help="Of nets.")] = 30,
-    device: Annotated[str, typer.Option(help="Of nets and of the search for ε_min: cpu or cuda.")] = "cpu",
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Runs side by side.")] = 1,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep finished runs there, to continue later.")
+    jobs: Jobs = None,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Keep finished runs there, to continue later.")
     ] = None,
     figures: Annotated[
         Path | None, typer.Option("--figures", metavar="DIR", help="Draw trade-off and ε matrices.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
-    json_file: JsonFile = None,
+    out: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Measure MSCR = (robust − clean) / clean accuracy under uniform noise of radius ε_min.
@@ -110,25 +119,27 @@ def mscr_command(
 
     Examples:
 
-      blemish mscr points.npz -m forest -m 1nn --eps-train 0,min,0.01 --runs 100 -o runs/ --json-file results/mscr.json
+      blemish mscr -d points.npz --train forest --train 1nn --eps-train 0,min,0.01 --keep runs/ -o results/mscr.json
 
-      blemish mscr cifar10.npz -m wrn-28-10 --eps-train 0,0.05,min -k 1 --device cuda
+      blemish mscr -d cifar10.npz --train wrn-28-10 --eps-train 0,0.05,min -k 1 --device cuda
 
-      blemish mscr images.npz --trained net.onnx --epsilon 0.1
+      blemish mscr -d images.npz -m net.onnx --epsilon 0.1
     """
-    if not models and not trained:
-        raise InputError("no models; expected --model, such as forest, or --trained with a model file")
-    for folder in (output, figures):
+    if not models and not to_train:
+        raise InputError("no models; expected --model with a trained one, or --train, such as forest")
+    for folder in (keep, figures):
         if folder is not None:
             check_folder(folder)
-    if output is not None:
-        check_links(output)
-    check_json_file(json_file, overwrite=overwrite)
+    if keep is not None:
+        check_links(keep)
+    check_json_file(out, overwrite=overwrite)
     if figures is not None:
-        names = ["tradeoff", *(f"matrix-{_file_name(name)}" for name in models)]
+        names = ["tradeoff", *(f"matrix-{_file_name(name)}" for name in to_train or ())]
         check_replaceable(*(figures / f"{name}.png" for name in names), overwrite=overwrite)
-    trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(models)}
-    opened = [(spec, open_model(spec, device=device, allow_code=allow_code)) for spec in dict.fromkeys(trained)]
+    device = device_named(settings.device)
+    trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(to_train or ())}
+    catalog = chosen_catalog(None)
+    opened = [(spec, speed.apply(settings.open_named(spec, catalog=catalog))) for spec in dict.fromkeys(models or ())]
 
     def prepare(report: Report) -> tuple[LabelledPoints, list[_Trained], float, str]:
         found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
@@ -143,7 +154,7 @@ def mscr_command(
         + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
         style="",
     )
-    settings: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
+    protocol: dict[str, Any] = {"k": k, "runs": runs, "norm": norm, "seed": seed, "clip": clip}
 
     def work(report: Report) -> tuple[dict[str, Matrix], list[ModelScore]]:
         matrices = {
@@ -157,16 +168,16 @@ def mscr_command(
                 eps_test=_radii(eps_test, at, "--eps-test"),
                 test_share=test_share,
                 draws=cast(Draws, draws),
-                folder=None if output is None else output / _file_name(name),
-                jobs=jobs,
+                folder=None if keep is None else keep / _file_name(name),
+                jobs=jobs or 1,
                 progress=lambda done, total, name=name: report(done, total, name),  # type: ignore[misc]
-                **settings,
+                **protocol,
             )
             for name, train in trainers.items()
         }
-        return matrices, _trained_scores(ready, found, at, settings, report)
+        return matrices, _trained_scores(ready, found, at, protocol, report)
 
-    kept = "finished runs are kept where --output was given."
+    kept = "finished runs are kept where --keep was given."
     matrices, scores = with_progress("mscr", work, first="training", unit=None, kept=kept)
     text = json_text(
         {
@@ -174,12 +185,12 @@ def mscr_command(
             "data": data.resolve().name,
             "epsilon": at,
             "radius": source,
-            "settings": settings,
+            "settings": protocol,
             "models": {name: matrix.record() for name, matrix in matrices.items()},
             "trained": [score.record() for score in scores],
         }
     )
-    write_json(text, json_file)
+    write_json(text, out)
     if figures is not None and matrices:
         _draw(matrices, figures)
     if as_json:
@@ -195,7 +206,7 @@ def _file_name(model: str) -> str:
     return re.sub(r"[^\w.-]+", "-", model)
 
 
-def _trainer(name: str, epochs: int, device: str) -> Trainer:
+def _trainer(name: str, epochs: int, device: torch.device) -> Trainer:
     if name == "1nn":
         return nearest_neighbour()
     if match := re.fullmatch(r"forest(?::([1-9]\d{0,5}))?", name):
@@ -204,7 +215,7 @@ def _trainer(name: str, epochs: int, device: str) -> Trainer:
         return wide_resnet(int(match[1]), int(match[2]), epochs=epochs, device=device)
     if name.startswith("python:"):
         return from_estimator(_estimator(name))
-    raise InputError(f"model {name!r}; expected forest, forest:50, 1nn, wrn-28-10 … or python:module:name")
+    raise InputError(f"--train {name!r}; expected forest, forest:50, 1nn, wrn-28-10 … or python:module:name")
 
 
 def _estimator(name: str) -> Callable[[int], Any]:
@@ -233,7 +244,7 @@ def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
 
 
 def _radius(
-    found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: str, report: Report
+    found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: torch.device, report: Report
 ) -> tuple[float, str]:
     if epsilon is not None:
         if not epsilon > 0:

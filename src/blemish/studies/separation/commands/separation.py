@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import numpy as np
+import torch
 import typer
 from rich.table import Table
 
@@ -15,22 +16,22 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import check_folder
 from blemish.core.marks import MADE_WITH
+from blemish.models.torch_module import device_named
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.studies.separation.sources import LabelledPoints, read_points
-from blemish.terminal.commands import complain, exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.images import Crop, Labels, Resize
+from blemish.terminal.models import Device
 from blemish.terminal.outputs import Overwrite, check_replaceable
-from blemish.terminal.printing import emit, show
+from blemish.terminal.printing import complain, emit, say, show
 from blemish.terminal.progress import Report, with_progress
 
 __all__ = [
-    "Crop",
     "Data",
     "Duplicates",
     "JsonFile",
-    "Labels",
     "NormOption",
-    "Resize",
     "check_json_file",
     "json_text",
     "separation_command",
@@ -38,21 +39,25 @@ __all__ = [
 ]
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .npz or .npy of images or feature vectors, or class folders.")
+    Path,
+    typer.Option(
+        "--data",
+        "-d",
+        rich_help_panel="Images",
+        help="Points with classes: a .npz or .npy of images or feature vectors, or class folders.",
+    ),
 ]
-Labels = Annotated[Path | None, typer.Option("--labels", help="A .npy of labels, where DATA holds none.")]
 NormOption = Annotated[str, typer.Option("--norm", help="l1, l2 or linf.")]
 Duplicates = Annotated[
     bool, typer.Option("--exclude-duplicates", help="Leave out equal points with different labels; they are named.")
 ]
-Resize = Annotated[int | None, typer.Option(min=1, help="Of folders: bring the shorter side to so many pixels.")]
-Crop = Annotated[int | None, typer.Option(min=1, help="Of folders: then cut a centre square of this side.")]
 JsonFile = Annotated[
     Path | None,
     typer.Option(
-        "--json-file",
-        metavar="FILE",
-        help="Write the JSON there; blemish report shows separation.json and mscr.json that stand beside its runs.",
+        "--out",
+        "-o",
+        metavar="FILE.json",
+        help="Also write the results as JSON; blemish report shows separation.json and mscr.json beside its runs.",
     ),
 ]
 
@@ -73,13 +78,13 @@ def separation_command(
     exclude_duplicates: Duplicates = False,
     resize: Resize = None,
     crop: Crop = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "auto",
     figures: Annotated[
         Path | None,
         typer.Option("--figures", metavar="DIR", help="Draw distances, class pairs and closest pairs there."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
-    json_file: JsonFile = None,
+    out: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the smallest distance between points of different class: exactly, over all pairs.
@@ -90,18 +95,19 @@ def separation_command(
 
     Examples:
 
-      blemish separation cifar10.npz
+      blemish separation -d cifar10.npz
 
-      blemish separation features.npz --norm l2 --json
+      blemish separation -d features.npz --norm l2 --json
 
-      blemish separation cifar10.npz --json-file results/separation.json
+      blemish separation -d cifar10.npz -o results/separation.json
 
-      blemish separation photos/ --resize 64 --crop 64 --figures figures/
+      blemish separation -d photos/ --resize 64 --crop 64 --figures figures/
     """
     if figures is not None:
         check_folder(figures)
         check_replaceable(*(figures / f"{name}.png" for name in _FIGURES), overwrite=overwrite)
-    check_json_file(json_file, overwrite=overwrite)
+    check_json_file(out, overwrite=overwrite)
+    on_device = device_named(device)
 
     def work(report: Report) -> tuple[LabelledPoints, Separation]:
         found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
@@ -113,15 +119,15 @@ def separation_command(
             per_pair=per_pair,
             closest=closest,
             exclude_duplicates=exclude_duplicates,
-            device=device,
+            device=on_device,
             progress=report,
         )
 
     found, result = with_progress("separation", work, first="reading points", unit=None, kept="nothing is kept.")
     text = json_text({"made_with": MADE_WITH, "data": data.resolve().name, **result.record()})
-    write_json(text, json_file)
+    write_json(text, out)
     if figures is not None:
-        _draw(found, result, figures, device)
+        _draw(found, result, figures, on_device)
     if as_json:
         emit(f"{text}\n")
         return
@@ -134,6 +140,8 @@ def check_json_file(path: Path | None, *, overwrite: bool) -> None:
         return
     if path.is_dir():
         raise InputError(f"{path} is a folder; expected a file name, such as {path / 'result.json'}")
+    if path.suffix.lower() != ".json":
+        raise InputError(f"{path}: expected a name that ends in .json")
     check_folder(path.parent)
     check_replaceable(path, overwrite=overwrite)
 
@@ -199,7 +207,7 @@ def _table(title: str, found: LabelledPoints, pairs: list[Pair], scale: float) -
     return table
 
 
-def _draw(found: LabelledPoints, result: Separation, folder: Path, device: str) -> None:
+def _draw(found: LabelledPoints, result: Separation, folder: Path, device: torch.device) -> None:
     from blemish.reports.figure_files import save_figure
     from blemish.studies.separation import figures as draw
 

@@ -1,4 +1,4 @@
-"""What the commands of ``blemish ccc`` share: options for the model and the images."""
+"""What the commands of ``blemish ccc`` share, besides the options that all commands do."""
 
 from __future__ import annotations
 
@@ -9,78 +9,49 @@ from typing import Annotated, cast
 import typer
 
 from blemish.core.errors import InputError
+from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import MAX_SEVERITY
-from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
 from blemish.models.base import Classifier
-from blemish.models.open import open_model
 from blemish.reports.figure_files import check_figure_name
+from blemish.studies.streams.levels import SETS, find_set
 from blemish.studies.streams.paths import OBJECTIVES, Objective
+from blemish.studies.streams.walks import Walk, read_walk
+from blemish.terminal.corruptions import check_frost, chosen_names
+from blemish.terminal.images import ImageOptions
+from blemish.terminal.lists import numbers
+from blemish.terminal.printing import say
 
 __all__ = [
-    "ClassMapping",
-    "Crop",
-    "Data",
-    "Device",
-    "Labels",
-    "Limit",
-    "Mean",
-    "Model",
+    "Length",
     "PathRule",
-    "Preset",
+    "PublishedSet",
     "RandomCrop",
-    "Resize",
-    "Size",
-    "Std",
-    "Weights",
+    "WalkFile",
     "check_figures",
+    "chosen_corruptions",
     "chosen_images",
     "grid_of",
-    "model_of",
-    "names_of",
     "path_rule",
+    "read_chosen_walk",
     "shares",
 ]
 
-_MODEL = "Model"
-_IMAGES = "Images"
+WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
+Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]
+PublishedSet = Annotated[
+    str | None, typer.Option("--set", help=f"A published set, for its corruptions: {', '.join(SETS)}.")
+]
 
-Model = Annotated[
-    str,
-    typer.Option("--model", "-m", rich_help_panel=_MODEL, help="As for blemish run: timm:NAME, a file, python:… …"),
-]
-Weights = Annotated[Path | None, typer.Option(rich_help_panel=_MODEL, help="A file of weights for python:….")]
-Size = Annotated[int | None, typer.Option(rich_help_panel=_MODEL, help="Side of the model's input.")]
-Mean = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Subtracted: one number or three.")]
-Std = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Divided by: one number or three.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 … or auto.")]
-Data = Annotated[
-    str, typer.Option("--data", "-d", rich_help_panel=_IMAGES, help="Class folders, .npy or .npz, or .tar shards.")
-]
-Labels = Annotated[Path | None, typer.Option(rich_help_panel=_IMAGES, help="Labels, for an array file without them.")]
-ClassMapping = Annotated[str | None, typer.Option(rich_help_panel=_IMAGES, help="Class order, as for blemish run.")]
-Resize = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="First bring the shorter side to this.")]
-Crop = Annotated[int | None, typer.Option(rich_help_panel=_IMAGES, help="Then cut a centre square of this side.")]
 RandomCrop = Annotated[
     int | None,
     typer.Option(
         "--random-crop",
-        rich_help_panel=_IMAGES,
+        rich_help_panel="Images",
         help="Instead, mirror and crop at random and resize to this: 224 for the release.",
     ),
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        "-n",
-        min=1,
-        rich_help_panel=_IMAGES,
-        help="Use so many, from all classes in proportion; for ccc-5k: 5000.",
-    ),
-]
-Preset = Annotated[str | None, typer.Option(help="Severity table: cifar, imagenet, … Default: by image size.")]
 PathRule = Annotated[
     str,
     typer.Option(
@@ -89,39 +60,27 @@ PathRule = Annotated[
 ]
 
 
-def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:
-    try:
-        return None if text is None else tuple(float(item) for item in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} {text!r}; expected numbers separated by commas, such as 0.5,0.25") from None
+def chosen_corruptions(texts: list[str] | None, published: str | None, catalog: Catalog) -> tuple[str, ...]:
+    """The corruptions that were named, or those of a published set; none where nothing was said."""
+    if texts and published is not None:
+        raise InputError("--corruption and --set; expected one or the other")
+    if published is not None:
+        return find_set(published).corruptions
+    return tuple(chosen_names(texts, catalog)) if texts else ()
 
 
-def model_of(
-    model: str,
-    weights: Path | None,
-    size: int | None,
-    mean: str | None,
-    std: str | None,
-    device: str,
-    *,
-    allow_code: bool,
-) -> Classifier:
-    """The model that the options name."""
-    return open_model(
-        model,
-        weights=weights,
-        size=size,
-        mean=_numbers(mean, "--mean"),
-        std=_numbers(std, "--std"),
-        device=device,
-        allow_code=allow_code,
-    )
+def read_chosen_walk(path: Path, catalog: Catalog) -> Walk:
+    """A walk whose corruptions are at hand, with their files; other photographs than calibrated with are noted."""
+    walk = read_walk(path, catalog=catalog)
+    check_frost(catalog[name] for name in walk.corruptions)
+    before = (walk.protocol.get("calibration") or {}).get("frost")
+    if "frost" in walk.corruptions and before not in (None, catalog.frost_kind):
+        say(f"the walk was calibrated with {before} photographs of frost; these are {catalog.frost_kind}", "yellow")
+    return walk
 
 
 def chosen_images(
-    data: str,
-    labels: Path | None,
-    mapping: str | None,
+    images: ImageOptions,
     *,
     limit: int | None,
     model: Classifier | None = None,
@@ -132,7 +91,7 @@ def chosen_images(
 
     Their labels are the model's class numbers, where there is a model, which sees images of this size.
     """
-    source = open_source(data, labels=labels, mapping=mapping)
+    source = images.open()
     if model is not None:
         source = fit(model, source, resize=resize, crop=crop).source
     return source if limit is None else source.take(stratified_order(source.labels, source.ids)[:limit])
@@ -145,11 +104,6 @@ def check_figures(*paths: Path | None) -> None:
             check_figure_name(path)
 
 
-def names_of(text: str | None) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
-
-
 def path_rule(name: str) -> Objective:
     """The rule that chooses paths, by name."""
     if name not in OBJECTIVES:
@@ -159,11 +113,11 @@ def path_rule(name: str) -> Objective:
 
 def shares(text: str | None, option: str) -> tuple[float, ...]:
     """Accuracies separated by commas, as shares of 1."""
-    found = _numbers(text or None, option)
-    for value in found or ():
+    values = numbers(text, option, such_as="0.5,0.25") if text else []
+    for value in values:
         if not 0 <= value <= 1:
             raise InputError(f"{option} {text}; expected shares in 0 … 1, such as 0.4 for 40 %")
-    return tuple(found or ())
+    return tuple(values)
 
 
 _LEAST_STEP = 0.01

@@ -1,9 +1,8 @@
-"""``blemish ccc run`` and ``materialise``: adaptation methods on a stream, and a stream as files."""
+"""``blemish ccc run``: adaptation methods on a stream."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -11,61 +10,48 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.corruptions.catalog import Catalog
-from blemish.export.outcome import Outcome
 from blemish.studies.adaptation.base import Method, adaptable
 from blemish.studies.adaptation.methods import METHODS, Settings, make_method
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.streams.commands.options import (
-    ClassMapping,
-    Crop,
-    Data,
-    Device,
-    Labels,
-    Limit,
-    Mean,
-    Model,
-    Preset,
+    Length,
     RandomCrop,
-    Resize,
-    Size,
-    Std,
-    Weights,
+    WalkFile,
     check_figures,
     chosen_images,
-    model_of,
-    names_of,
+    read_chosen_walk,
 )
 from blemish.studies.streams.figures import run_figure
 from blemish.studies.streams.images import ImageSet, from_source
 from blemish.studies.streams.run import StreamResult, run_stream
 from blemish.studies.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
 from blemish.studies.streams.stream import Stream
-from blemish.studies.streams.walks import Walk, read_walk
-from blemish.studies.streams.webdataset import SHARD_IMAGES, materialise
-from blemish.terminal.commands import AllowCode, Frost, check_frost, chosen_catalog, exit_on_input_error, say
-from blemish.terminal.executors import Jobs, Ray, chosen_executor
+from blemish.studies.streams.walks import Walk
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Frost, Plugins, Preset, Seed, chosen_catalog
+from blemish.terminal.executors import Jobs
+from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
+from blemish.terminal.lists import listed
+from blemish.terminal.models import ModelOptions
+from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
-from blemish.terminal.printing import show
+from blemish.terminal.printing import say, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["materialise_command", "run_command"]
+__all__ = ["run_command"]
 
 SUMMARY = "summary.json"
 _CLEAN, _CLEAN_BATCH = 2000, 64
 _USUAL = ("none", "bn", "tent", "eta", "rdumb")
 
-WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
-Length = Annotated[int | None, typer.Option(min=1, help="Images to show. Default: the walk, once.")]
-
 
 @exit_on_input_error
+@spread_options
 def run_command(
-    walk: WalkFile,
-    model: Model,
-    data: Data,
+    file: WalkFile,
+    model: ModelOptions,
+    images: ImageOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for predictions, checkpoints and the summary.")],
     methods: Annotated[
         str | None,
@@ -82,23 +68,16 @@ def run_command(
         int | None, typer.Option(min=1, help="Images of the running mean. Default: 50,000, or a tenth of the stream.")
     ] = None,
     checkpoint: Annotated[int, typer.Option(min=1, help="Batches between checkpoints.")] = 500,
-    workers: Annotated[int, typer.Option(min=0, help="Processes that corrupt images. The result is the same.")] = 0,
+    jobs: Jobs = None,
     jpeg: Annotated[bool, typer.Option("--jpeg", help="JPEG of quality 85 at the end, as in the release.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the order of images and their random draws.")] = 0,
+    seed: Seed = 0,
     figure: Annotated[Path | None, typer.Option(help="Draw the running means: .png, .svg or .pdf.")] = None,
     preset: Preset = None,
-    device: Device = "auto",
-    weights: Weights = None,
-    size: Size = None,
-    mean: Mean = None,
-    std: Std = None,
-    allow_code: AllowCode = False,
     limit: Limit = None,
-    labels: Labels = None,
-    mapping: ClassMapping = None,
     resize: Resize = None,
     crop: Crop = None,
     random_crop: RandomCrop = None,
+    plugins: Plugins = None,
     frost: Frost = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -114,20 +93,20 @@ def run_command(
     """
     check_figures(figure)
     check_replaceable(figure, overwrite=overwrite)
-    path = read_walk(walk)
-    catalog = _ready_catalog(path, frost)
-    classifier = model_of(model, weights, size, mean, std, device, allow_code=allow_code)
+    catalog = chosen_catalog(plugins, frost)
+    walk = read_chosen_walk(file, catalog)
+    classifier = model.open(catalog=catalog)
     network = adaptable(classifier)
     sides = (resize, crop) if random_crop is None else (random_crop, random_crop)
-    source = chosen_images(data, labels, mapping, limit=limit, model=classifier, resize=sides[0], crop=sides[1])
-    images = from_source(source, resize=resize, crop=crop, random=random_crop)
-    _note_other_model(path, classifier.describe())
+    source = chosen_images(images, limit=limit, model=classifier, resize=sides[0], crop=sides[1])
+    image_set = from_source(source, resize=resize, crop=crop, random=random_crop)
+    _note_other_model(walk, classifier.describe())
     named = methods not in (None, "all")
-    names = names_of(methods) if named else tuple(METHODS) if methods == "all" else _USUAL
-    on_device = None if workers else classifier.device
+    names = listed(methods) if named else tuple(METHODS) if methods == "all" else _USUAL
+    on_device = None if jobs else classifier.device
     stream = Stream(
-        images,
-        path,
+        image_set,
+        walk,
         batch=batch_size,
         seed=seed,
         length=length,
@@ -136,7 +115,7 @@ def run_command(
         device=on_device,
         catalog=catalog,
     )
-    clean = _clean_batches(images, classifier.device) if "eata" in names else None
+    clean = _clean_batches(image_set, classifier.device) if "eata" in names else None
     changes: dict[str, dict[str, Any]] = {"rdumb": {"every": reset}}
     made: dict[str, Method] = {}
     lacks: dict[str, list[str]] = {}
@@ -158,28 +137,18 @@ def run_command(
             {name: _OnDevice(method, classifier.device) for name, method in made.items()},
             folder=out,
             every=checkpoint,
-            workers=workers,
+            workers=jobs or 0,
             model=classifier.describe(),
             settings={"methods": settings, "reset": reset},
             progress=report,
         )
 
     result = with_progress("ccc run", work, first="adapting")
-    scores = _scores(result, path, window)
+    scores = _scores(result, walk, window)
     write_bytes(out / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
     _show(scores)
     if figure is not None:
-        run_figure({walk.stem: {name: result.correct(name) for name in made}}, figure, window=scores["window"])
-
-
-def _ready_catalog(walk: Walk, frost: Path | None) -> Catalog:
-    """The corruptions of a walk, refused where one lacks its photographs; other ones than calibrated with are noted."""
-    catalog = chosen_catalog(frost)
-    check_frost(catalog[name] for name in walk.corruptions)
-    before = (walk.protocol.get("calibration") or {}).get("frost")
-    if "frost" in walk.corruptions and before not in (None, catalog.frost_kind):
-        say(f"the walk was calibrated with {before} photographs of frost; these are {catalog.frost_kind}", "yellow")
-    return catalog
+        run_figure({file.stem: {name: result.correct(name) for name in made}}, figure, window=scores["window"])
 
 
 def _note_other_model(walk: Walk, model: dict[str, Any]) -> None:
@@ -252,62 +221,3 @@ def _show(scores: dict[str, Any]) -> None:
             f"{100 * held['deviation']:.1f} points off a step",
             style="dim",
         )
-
-
-@exit_on_input_error
-def materialise_command(
-    walk: WalkFile,
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the shards.")],
-    length: Length = None,
-    shard_images: Annotated[int, typer.Option(min=1, help="Images per shard.")] = SHARD_IMAGES,
-    part: Annotated[str, typer.Option(help="Do a share of the work: 0/4 … 3/4 in four processes.")] = "0/1",
-    seed: Annotated[int, typer.Option(help="Of the order of images and their random draws.")] = 0,
-    preset: Preset = None,
-    limit: Limit = None,
-    labels: Labels = None,
-    mapping: ClassMapping = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    random_crop: RandomCrop = None,
-    frost: Frost = None,
-    jobs: Jobs = None,
-    ray: Ray = None,
-) -> None:
-    """Write the stream of a walk as WebDataset shards, with the release's names and fields.
-
-    Stop whenever you like: the same command continues where it stopped.
-
-    Examples:
-
-      blemish ccc materialise easy.json -d imagenet/val --random-crop 224 -o baseline_40_transition+speed_1000_seed_43
-    """
-    number, _, parts = part.partition("/")
-    if not all(re.fullmatch("[0-9]{1,9}", text) for text in (number, parts)):
-        raise InputError(f"--part {part}; expected a share such as 0/4")
-    executor = chosen_executor(jobs, ray=ray)
-    path = read_walk(walk)
-    catalog = _ready_catalog(path, frost)
-    source = chosen_images(data, labels, mapping, limit=limit)
-    stream = Stream(
-        from_source(source, resize=resize, crop=crop, random=random_crop),
-        path,
-        seed=seed,
-        length=length,
-        preset=preset,
-        catalog=catalog,
-    )
-
-    def work(report: Report) -> Outcome:
-        return materialise(
-            stream,
-            out,
-            shard_images=shard_images,
-            part=int(number),
-            parts=int(parts),
-            progress=report,
-            executor=executor,
-        )
-
-    outcome = with_progress("ccc materialise", work, first="writing shards")
-    say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

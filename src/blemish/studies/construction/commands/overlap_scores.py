@@ -1,4 +1,4 @@
-"""``blemish build table``, ``overlap`` and ``compare``: from accuracies to overlapping scores."""
+"""``blemish build table``, ``overlap-scores`` and ``compare``: from accuracies to overlapping scores."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from blemish.data.arrays import read_members
 from blemish.studies.construction.commands.common import (
     Figure,
     Percent,
-    Seed,
+    TableCorruptions,
     check_output,
     draw,
     shown,
-    split_names,
     write_rows,
 )
 from blemish.studies.construction.compare import compare_matrices
@@ -26,10 +25,14 @@ from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, wr
 from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
 from blemish.studies.construction.published import PUBLISHED, published_table
 from blemish.studies.construction.tables import read_table, write_table
-from blemish.terminal.commands import exit_on_input_error, say
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Seed
+from blemish.terminal.lists import listed
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
+from blemish.terminal.results import Level
 
-__all__ = ["compare_command", "overlap_command", "table_command", "write_intervals"]
+__all__ = ["compare_command", "overlap_scores_command", "table_command", "write_intervals"]
 
 _ARRAYS = ("correct", "models", "settings")
 
@@ -37,7 +40,7 @@ _ARRAYS = ("correct", "models", "settings")
 @exit_on_input_error
 def table_command(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(PUBLISHED)}.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT.csv", help="Where to write the table.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv).")],
     overwrite: Overwrite = False,
 ) -> None:
     """Write a published accuracy table, to try the other commands without training anything.
@@ -47,7 +50,7 @@ def table_command(
 
     Examples:
 
-      blemish build table imagenet-c accuracies.csv
+      blemish build table imagenet-c -o accuracies.csv
     """
     check_output(out, ".csv", overwrite=overwrite)
     table = published_table(name)
@@ -56,24 +59,22 @@ def table_command(
 
 
 @exit_on_input_error
-def overlap_command(
+def overlap_scores_command(
     source: Annotated[
         Path, typer.Argument(metavar="TABLE", help="A .csv table of accuracies, or .npz of correctness.")
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The matrix: a .csv or .json file.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The matrix to write (.csv or .json).")],
     percent: Percent = False,
-    corruptions: Annotated[
-        str | None, typer.Option("--corruptions", "-c", help="Only these, separated by commas. Default: all columns.")
-    ] = None,
+    corruptions: TableCorruptions = None,
     clean: Annotated[str, typer.Option(help="The column of clean accuracies.")] = "clean",
     least_gain: Annotated[
         float, typer.Option(help="A smaller gain of robustness by training on a corruption makes its scores undefined.")
     ] = LEAST_GAIN,
     intervals: Annotated[
-        Path | None, typer.Option(metavar="OUT.csv", help="From .npz: write every score with its interval.")
+        Path | None, typer.Option(metavar="FILE", help="From .npz: write every score with its interval.")
     ] = None,
     resamples: Annotated[int, typer.Option(help="For intervals: how often the test images are drawn again.")] = 1000,
-    level: Annotated[float, typer.Option(help="For intervals: their level.")] = 0.95,
+    level: Level = 0.95,
     seed: Seed = 0,
     figure: Figure = None,
     overwrite: Overwrite = False,
@@ -89,11 +90,11 @@ def overlap_command(
 
     Examples:
 
-      blemish build table imagenet-c accuracies.csv
+      blemish build table imagenet-c -o accuracies.csv
 
-      blemish build overlap accuracies.csv overlap.csv --figure overlap.png
+      blemish build overlap-scores accuracies.csv -o overlap.csv --figure overlap.png
 
-      blemish build overlap correct.npz overlap.csv --intervals intervals.csv
+      blemish build overlap-scores correct.npz -o overlap.csv --intervals intervals.csv
     """
     check_output(out, ".csv", ".json", figures=[figure], overwrite=overwrite)
     check_output(intervals, ".csv", overwrite=overwrite)
@@ -106,7 +107,7 @@ def overlap_command(
         if intervals is not None:
             raise InputError("--intervals needs to know which images were classified correctly; expected an .npz file")
         table = read_table(source, unit="percent" if percent else "fraction")
-        matrix = overlap_matrix(table, corruptions=split_names(corruptions), clean=clean, least_gain=least_gain)
+        matrix = overlap_matrix(table, corruptions=listed(corruptions) or None, clean=clean, least_gain=least_gain)
     write_matrix(matrix, out)
     say(f"wrote {out}: {len(matrix.names)} corruptions")
     _summarise(matrix)
@@ -114,7 +115,7 @@ def overlap_command(
 
 
 def _from_correctness(
-    source: Path, corruptions: str | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
+    source: Path, corruptions: list[str] | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
 ) -> OverlapIntervals:
     arrays = read_members(source, _ARRAYS)
     for name in _ARRAYS:
@@ -123,7 +124,7 @@ def _from_correctness(
     if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
         raise InputError(f"{source}: models and settings; expected a row of names each")
     correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
-    if (names := split_names(corruptions)) is not None:
+    if names := listed(corruptions):
         places = [settings.index(name) for name in [clean, *names] if name in settings]
         correct, settings = correct[:, places], [settings[place] for place in places]
     return overlap_intervals(
@@ -163,7 +164,7 @@ def compare_command(
     threshold: Annotated[
         float | None, typer.Option(help="Also compare the benchmarks that both select at this threshold.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write all pairs with both scores.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all pairs with both scores (.csv).")] = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``blemish build severities``: severity ranges that are as hard for your model as NOC's were for its authors'."""
+"""``blemish build match-severities``: severity ranges as hard for your model as NOC's were for its authors'."""
 
 from __future__ import annotations
 
@@ -16,51 +16,54 @@ from blemish.benchmarks.condition import CLEAN, Condition, step_of
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import Images, load
-from blemish.data.open import open_source
-from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.measure import measure
 from blemish.evaluation.plan import plan_for
 from blemish.models.base import Classifier
-from blemish.models.open import open_model
 from blemish.studies.construction.benchmark_files import write_benchmark
 from blemish.studies.construction.commands.common import Figure, check_output, draw, shown, write_rows
 from blemish.studies.construction.figures import severity_figure
-from blemish.studies.construction.severities import SeverityRange, calibrate_range
-from blemish.terminal.commands import (
-    AllowCode,
+from blemish.studies.construction.severities import SeverityRange, match_range
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import (
     Frost,
+    Plugins,
+    Preset,
+    RequiredCorruptions,
+    Seed,
     check_frost,
     chosen_catalog,
     chosen_names,
-    exit_on_input_error,
-    say,
 )
+from blemish.terminal.images import Crop, ImageOptions, Limit, Resize, balanced_part
+from blemish.terminal.models import ModelOptions, SpeedOptions
+from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite
+from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["severities_command"]
+__all__ = ["match_severities_command"]
 
 _HEADER = ("corruption", "end", "target", "severity", "low", "high", "robustness", "reached")
 
 
 @exit_on_input_error
-def severities_command(
-    corruptions: Annotated[str, typer.Option("--corruptions", "-c", help="Names or families, separated by commas.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="What blemish run takes.")],
-    data: Annotated[str, typer.Option("--data", "-d", help="Clean images: what blemish run takes.")],
+@spread_options
+def match_severities_command(
+    corruptions: RequiredCorruptions,
+    model: ModelOptions,
+    speed: SpeedOptions,
+    images: ImageOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranges: a .csv table, or a .toml benchmark to run.")],
     lower: Annotated[float, typer.Option(help="Robustness score at the lower end.")] = 0.95,
     upper: Annotated[float, typer.Option(help="Robustness score at the upper end.")] = 0.5,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=2, help="Images to calibrate on, from all classes.")] = 500,
+    limit: Limit = 500,
     tolerance: Annotated[float, typer.Option(help="How narrow to make the bracket around a severity.")] = 0.05,
-    preset: Annotated[str | None, typer.Option(help="Severity table. Default: by image size.")] = None,
-    resize: Annotated[int | None, typer.Option(help="First bring the shorter side to this many pixels.")] = None,
-    crop: Annotated[int | None, typer.Option(help="Then cut a centre square of this side.")] = None,
-    mapping: Annotated[str | None, typer.Option(help="Class order, as for blemish run.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the corruptions.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    allow_code: AllowCode = False,
+    seed: Seed = 0,
+    preset: Preset = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    plugins: Plugins = None,
     frost: Frost = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
@@ -73,21 +76,21 @@ def severities_command(
 
     Examples:
 
-      blemish build severities -c noc -m timm:resnet18 -d imagenet/val --resize 256 --crop 224 -o mine.toml
+      blemish build match-severities -c noc -m timm:resnet18 -d imagenet/val --resize 256 --crop 224 -o mine.toml
 
-      blemish build severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
+      blemish build match-severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
     """
     check_output(out, ".csv", ".toml", figures=[figure], overwrite=overwrite)
-    catalog = chosen_catalog(frost)
+    catalog = chosen_catalog(plugins, frost)
     names = chosen_names(corruptions, catalog)
     fixed = [name for name in names if catalog[name].only_severity is not None]
     if fixed:
         raise InputError(f"{', '.join(fixed[:5])} exist at one severity only; expected corruptions with a range")
     check_frost(catalog[name] for name in names)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
-    classifier = open_model(model, device=device, allow_code=allow_code)
-    images = _images(classifier, open_source(data, mapping=mapping), limit, protocol)
-    correct = _measuring(classifier, images, protocol)
+    classifier = speed.apply(model.open(catalog=catalog))
+    source = fit(classifier, images.open(), resize=resize, crop=crop).source
+    correct = _measuring(classifier, load(balanced_part(source, limit), resize=resize, crop=crop), protocol)
     clean = correct(CLEAN)
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
 
@@ -96,7 +99,7 @@ def severities_command(
         for number, name in enumerate(names):
             report(number, len(names), name)
             found.append(
-                calibrate_range(
+                match_range(
                     name,
                     clean,
                     lambda severity, name=name: correct(Condition((step_of(catalog[name], severity),))),  # type: ignore[misc]
@@ -106,20 +109,13 @@ def severities_command(
             )
         return found
 
-    ranges = with_progress("build severities", work, unit=None, kept="nothing is kept.")
+    ranges = with_progress("build match-severities", work, unit=None, kept="nothing is kept.")
     _write(ranges, out, protocol, catalog)
     if frost is not None and "frost" in names and out.suffix.lower() != ".csv":
         say(f"a benchmark file names no folder: run it with --frost {frost}", style="yellow")
     shown(_HEADER[:-1], ([*map(str, row[:2]), *(f"{value:.3g}" for value in row[2:7])] for row in _rows(ranges)))
     _explain(ranges)
     draw(figure, lambda: severity_figure(ranges))
-
-
-def _images(model: Classifier, source: Source, limit: int, protocol: Protocol) -> Images:
-    source = fit(model, source, resize=protocol.resize, crop=protocol.crop).source
-    if limit < len(source):
-        source = source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
-    return load(source, resize=protocol.resize, crop=protocol.crop)
 
 
 def _measuring(model: Classifier, images: Images, protocol: Protocol) -> Callable[[Condition], NDArray[np.bool_]]:
@@ -142,14 +138,14 @@ def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol, catalog: 
     if out.suffix.lower() == ".csv":
         write_rows(out, _HEADER, _rows(ranges))
     else:
-        # Ends are rounded to the hundredth, which is finer than any calibration can tell.
+        # Ends are rounded to the hundredth, which is finer than can be told.
         steps = [
             step_of(catalog[found.corruption], round(found.lower.severity, 2), round(found.upper.severity, 2))
             for found in ranges
         ]
         steps = [replace(step, low=max(step.low, 0.01), high=max(step.high, 0.01)) for step in steps]
         conditions = tuple(Condition((step,)) for step in steps)
-        title = "Severities calibrated to a model"
+        title = "Severities matched to a model"
         write_benchmark(Benchmark(out.stem, title, "robustness", conditions, protocol), out)
     say(f"wrote {out}")
 

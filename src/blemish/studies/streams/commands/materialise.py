@@ -1,0 +1,84 @@
+"""``blemish ccc materialise``: a stream as files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blemish.core.errors import InputError
+from blemish.export.outcome import Outcome
+from blemish.studies.streams.commands.options import Length, RandomCrop, WalkFile, chosen_images, read_chosen_walk
+from blemish.studies.streams.images import from_source
+from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.webdataset import SHARD_IMAGES, materialise
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Frost, Plugins, Preset, Seed, chosen_catalog
+from blemish.terminal.executors import Jobs, Ray, chosen_executor
+from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
+from blemish.terminal.option_groups import spread_options
+from blemish.terminal.printing import say
+from blemish.terminal.progress import Report, with_progress
+
+__all__ = ["materialise_command"]
+
+
+@exit_on_input_error
+@spread_options
+def materialise_command(
+    file: WalkFile,
+    images: ImageOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the shards.")],
+    length: Length = None,
+    shard_images: Annotated[int, typer.Option(min=1, help="Images per shard.")] = SHARD_IMAGES,
+    part: Annotated[str, typer.Option(help="Do a share of the work: 0/4 … 3/4 in four processes.")] = "0/1",
+    seed: Seed = 0,
+    preset: Preset = None,
+    limit: Limit = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    random_crop: RandomCrop = None,
+    plugins: Plugins = None,
+    frost: Frost = None,
+    jobs: Jobs = None,
+    ray: Ray = None,
+) -> None:
+    """Write the stream of a walk as WebDataset shards, with the release's names and fields.
+
+    Stop whenever you like: the same command continues where it stopped.
+
+    Examples:
+
+      blemish ccc materialise easy.json -d imagenet/val --random-crop 224 -o baseline_40_transition+speed_1000_seed_43
+    """
+    number, _, parts = part.partition("/")
+    if not all(re.fullmatch("[0-9]{1,9}", text) for text in (number, parts)):
+        raise InputError(f"--part {part}; expected a share such as 0/4")
+    executor = chosen_executor(jobs, ray=ray)
+    catalog = chosen_catalog(plugins, frost)
+    walk = read_chosen_walk(file, catalog)
+    source = chosen_images(images, limit=limit)
+    stream = Stream(
+        from_source(source, resize=resize, crop=crop, random=random_crop),
+        walk,
+        seed=seed,
+        length=length,
+        preset=preset,
+        catalog=catalog,
+    )
+
+    def work(report: Report) -> Outcome:
+        return materialise(
+            stream,
+            out,
+            shard_images=shard_images,
+            part=int(number),
+            parts=int(parts),
+            progress=report,
+            executor=executor,
+        )
+
+    outcome = with_progress("ccc materialise", work, first="writing shards")
+    say(f"wrote {outcome.written:,} images to {out}, {outcome.skipped:,} were there already")

@@ -1,0 +1,74 @@
+"""Options for images, the same for every command that reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from blemish.data.open import open_source
+from blemish.data.source import Source, stratified_order
+
+__all__ = ["Crop", "ImageOptions", "Labels", "Limit", "Mapping", "Resize", "balanced_part"]
+
+_PANEL = "Images"
+
+Labels = Annotated[
+    Path | None, typer.Option("--labels", rich_help_panel=_PANEL, help="Labels, for an array file without them.")
+]
+Mapping = Annotated[
+    str | None,
+    typer.Option(
+        "--mapping",
+        rich_help_panel=_PANEL,
+        help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
+        "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=1, rich_help_panel=_PANEL, help="Use so many images, taken from all classes in proportion."
+    ),
+]
+Resize = Annotated[
+    int | None,
+    typer.Option(
+        "--resize", rich_help_panel=_PANEL, help="First bring the shorter side to this many pixels (ImageNet-C: 256)."
+    ),
+]
+Crop = Annotated[
+    int | None,
+    typer.Option("--crop", rich_help_panel=_PANEL, help="Then cut a centre square of this side (ImageNet-C: 224)."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageOptions:
+    """Clean images with labels."""
+
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            "-d",
+            rich_help_panel=_PANEL,
+            help="Clean images: class folders, .npy or .npz, .tar shards, or demo:digits.",
+        ),
+    ]
+    labels: Labels = None
+    mapping: Mapping = None
+
+    def open(self) -> Source:
+        """The images that were named."""
+        return open_source(self.data, labels=self.labels, mapping=self.mapping)
+
+
+def balanced_part(source: Source, limit: int | None) -> Source:
+    """So many of the images, from all classes in proportion, in their own order."""
+    if limit is None or limit >= len(source):
+        return source
+    return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))

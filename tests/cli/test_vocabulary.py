@@ -1,0 +1,68 @@
+"""The same thing has the same name in every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from blemish.cli.main import COMMANDS, import_command
+
+# What a short or a long name stands for, wherever it is used.
+PAIRS = {
+    "-o": "--out",
+    "-c": "--corruption",
+    "-s": "--severity",
+    "-d": "--data",
+    "-m": "--model",
+    "-j": "--jobs",
+}
+FORBIDDEN = {"--output", "--to", "--json-file", "--batch", "--workers", "--corruptions", "--severities"}
+NO_CORRUPTIONS = {"demo", "score", "compare", "report", "fetch-frost", "separation", "mscr"}
+TABLES_ONLY = {"gather", "table", "overlap-scores", "compare", "sweep", "balance", "categories"}
+
+
+def leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """The commands below a command, or the command itself."""
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield name, command
+    for child, below in (children or {}).items():
+        yield from leaves(f"{name} {child}", below)
+
+
+LEAVES = dict(leaf for name in COMMANDS for leaf in leaves(name, import_command(name)))
+
+
+def options(command: Any) -> dict[str, Any]:
+    return {text: each for each in command.params if each.param_type_name == "option" for text in each.opts}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_one_vocabulary(name: str) -> None:
+    known = options(LEAVES[name])
+    assert not FORBIDDEN & set(known)
+    for short, long in PAIRS.items():
+        assert known.get(short) is known.get(long), (short, long)
+    for each in LEAVES[name].params:
+        assert each.param_type_name == "option" or "OUT" not in (each.metavar or each.name).upper()
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_same_options_for_every_model(name: str) -> None:
+    known = options(LEAVES[name])
+    if "--model" in known:
+        reference = options(LEAVES["run"])
+        for option in ("--weights", "--mean", "--std", "--size", "--outputs-are", "--allow-code", "--device"):
+            assert known[option].help == reference[option].help
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_plugins_wherever_corruptions_are(name: str) -> None:
+    without = name in NO_CORRUPTIONS or name.removeprefix("build ") in TABLES_ONLY
+    assert ("--plugin" in options(LEAVES[name])) != without
+
+
+def test_there_are_commands() -> None:
+    assert len(LEAVES) > 30
