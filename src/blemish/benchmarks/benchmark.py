@@ -113,14 +113,14 @@ def only(benchmark: Benchmark, patterns: Iterable[str]) -> Benchmark:
     """
     chosen: dict[Condition, None] = {}
     for pattern in patterns:
-        found = [
+        matching = [
             condition
             for condition in benchmark.conditions
             if fnmatchcase(str(condition), pattern) or fnmatchcase(condition.group, pattern)
         ]
-        if not found:
+        if not matching:
             raise InputError(f"nothing in {benchmark.name} is called {pattern!r}; {hint(pattern, [*benchmark.groups])}")
-        chosen |= dict.fromkeys(found)
+        chosen |= dict.fromkeys(matching)
     conditions = tuple(condition for condition in benchmark.conditions if condition in chosen)
     return only_conditions(benchmark.part_of or benchmark, conditions)
 

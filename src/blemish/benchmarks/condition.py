@@ -166,11 +166,11 @@ def _unit(name: str, catalog: Catalog) -> Corruption | PerturbationSequence:
 
 
 def _step(text: str, part: str) -> Step:
-    found = _STEP.fullmatch(part)
-    if found is None:
+    match = _STEP.fullmatch(part)
+    if match is None:
         raise InputError(f"condition {text!r}; expected clean, NAME@SEVERITY, NAME@LOW-HIGH or several joined by +")
-    low = float(found["low"])
-    return Step(found["name"], low, float(found["high"]) if found["high"] else low)
+    low = float(match["low"])
+    return Step(match["name"], low, float(match["high"]) if match["high"] else low)
 
 
 def _check_step(text: str, step: Step, steps: tuple[Step, ...]) -> None:

@@ -43,22 +43,22 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
 def parse_benchmark(content: str, *, where: str, catalog: Catalog = catalog) -> Benchmark:
     """The benchmark that a TOML text describes; ``where`` is named in errors."""
     try:
-        found = parse_toml(content)
+        entries = parse_toml(content)
     except ValueError as error:
         raise InputError(f"{where}: not readable as TOML ({error})") from error
     try:
-        return _benchmark(found, catalog)
+        return _benchmark(entries, catalog)
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(f"benchmark {where}:") else f"{where}: {message}") from error
 
 
-def _benchmark(found: dict[str, Any], catalog: Catalog) -> Benchmark:
-    _known_keys(found, _KEYS, "the file")
-    blocks = found.get("conditions")
+def _benchmark(entries: dict[str, Any], catalog: Catalog) -> Benchmark:
+    _known_keys(entries, _KEYS, "the file")
+    blocks = entries.get("conditions")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise InputError("no conditions; expected at least one [[conditions]] block")
-    protocol = found.get("protocol", {})
+    protocol = entries.get("protocol", {})
     if not isinstance(protocol, dict):
         raise InputError(f"protocol {protocol!r}; expected a [protocol] block")
     _known_keys(protocol, tuple(_PROTOCOL_KEYS), "[protocol]")
@@ -66,18 +66,18 @@ def _benchmark(found: dict[str, Any], catalog: Catalog) -> Benchmark:
         if not isinstance(value, _PROTOCOL_KEYS[key]) or isinstance(value, bool):
             raise InputError(f"{key} = {value!r} in [protocol]; expected {_PROTOCOL_KEYS[key].__name__}")
     return Benchmark(
-        name=_text(found, "name"),
-        title=_text(found, "title", ""),
-        paper=_text(found, "paper", ""),
-        metric=_text(found, "metric", "error"),
-        baseline=_text(found, "baseline", "") or None,
+        name=_text(entries, "name"),
+        title=_text(entries, "title", ""),
+        paper=_text(entries, "paper", ""),
+        metric=_text(entries, "metric", "error"),
+        baseline=_text(entries, "baseline", "") or None,
         protocol=Protocol(**protocol),
         conditions=tuple(condition for block in blocks for condition in _conditions(block, catalog)),
     )
 
 
-def _text(found: dict[str, Any], key: str, default: str | None = None) -> str:
-    value = found.get(key, default)
+def _text(entries: dict[str, Any], key: str, default: str | None = None) -> str:
+    value = entries.get(key, default)
     if value is None:
         raise InputError(f'no {key}; expected {key} = "…"')
     if not isinstance(value, str):
@@ -85,8 +85,8 @@ def _text(found: dict[str, Any], key: str, default: str | None = None) -> str:
     return value
 
 
-def _known_keys(found: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
-    for key in found:
+def _known_keys(entries: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    for key in entries:
         if key not in known:
             raise InputError(f"unknown key {key!r} in {place}; {hint(key, list(known))}")
 
@@ -137,8 +137,8 @@ _BLOCKS: dict[str, tuple[Callable[[dict[str, Any]], Iterator[str]], tuple[str, .
 def _conditions(block: dict[str, Any], catalog: Catalog) -> Iterator[Condition]:
     kinds = [key for key in _BLOCKS if key in block]
     if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
-        raise InputError(f"a [[conditions]] block with {found} of {', '.join(_BLOCKS)}; expected exactly one of them")
+        named = " and ".join(kinds) or "none"
+        raise InputError(f"a [[conditions]] block with {named} of {', '.join(_BLOCKS)}; expected exactly one of them")
     read, keys = _BLOCKS[kinds[0]]
     _known_keys(block, keys, "[[conditions]]")
     if "severities" in block and "severity_range" in block:

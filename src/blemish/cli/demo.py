@@ -55,9 +55,9 @@ def demo_command(
     baseline = runs[0]
 
     def conclude(report: Report) -> list[Reading]:
-        found = read_all(runs, baseline=baseline, report=report)
+        readings_of_both = read_all(runs, baseline=baseline, report=report)
         write_report(runs, page, baseline=baseline, report=report)
-        return found
+        return readings_of_both
 
     readings = with_progress("report", conclude, first="reading records", unit=None)
     tables = [summary_table(readings), *filter(None, (corruption_table(reading) for reading in readings))]

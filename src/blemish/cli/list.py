@@ -41,11 +41,11 @@ def list_command(
     if family is not None and family not in families:
         raise InputError(f"unknown family {family!r}; expected one of {', '.join(families)}")
     order = families if family is None else [family]
-    found = [corruption for name in order for corruption in catalog.values() if corruption.family == name]
+    listed = [corruption for name in order for corruption in catalog.values() if corruption.family == name]
     if as_json:
-        emit(json.dumps([_entry(corruption) for corruption in found], indent=2, ensure_ascii=False) + "\n")
+        emit(json.dumps([_entry(corruption) for corruption in listed], indent=2, ensure_ascii=False) + "\n")
         return
-    show(_table(found))
+    show(_table(listed))
 
 
 def _entry(corruption: Corruption) -> dict[str, object]:

@@ -91,12 +91,12 @@ def import_command(name: str) -> Any:
     """The command itself."""
     # Threads that wait for work should sleep: while they spin, a busy machine gets little else done, torch included.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    found = getattr(importlib.import_module(f"blemish.{COMMANDS[name].module}"), COMMANDS[name].attribute)
-    if not isinstance(found, typer.Typer):
+    command = getattr(importlib.import_module(f"blemish.{COMMANDS[name].module}"), COMMANDS[name].attribute)
+    if not isinstance(command, typer.Typer):
         single = typer.Typer(**APP_SETTINGS | {"no_args_is_help": False})
-        single.command(name)(found)
-        found = single
-    return get_command(found)
+        single.command(name)(command)
+        command = single
+    return get_command(command)
 
 
 app = App(name="blemish", cls=_Lazy, **APP_SETTINGS)

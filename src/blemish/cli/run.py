@@ -186,8 +186,8 @@ def run_with_progress(title: str, work: Callable[[Tell, Reading], Run]) -> Run:
 def _natural_sets(texts: list[str]) -> dict[str, Source]:
     sets = {}
     for text in texts:
-        name, found, path = text.partition("=")
-        if not found or not path:
+        name, separator, path = text.partition("=")
+        if not separator or not path:
             raise InputError(f"--natural {text!r}; expected NAME=FOLDER, such as imagenet-r=data/imagenet-r")
         sets[name] = natural_source(name, path)
         if sets[name].note:

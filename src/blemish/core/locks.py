@@ -83,8 +83,8 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
 def is_abandoned(path: Path) -> bool:
     """Whether nobody is writing a file any more. What is no regular file, such as a link, is nobody's work."""
     try:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
             return True
         descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW)
     except FileNotFoundError:

@@ -16,8 +16,8 @@ _UNKNOWN = 8 * 2**30
 
 def available_memory() -> int:
     """Bytes that can be taken without swapping; a guess of 8 GiB where the system does not say."""
-    found = [value for value in (_system(), _container()) if value is not None]
-    return min(found) if found else _UNKNOWN
+    limits = [value for value in (_system(), _container()) if value is not None]
+    return min(limits) if limits else _UNKNOWN
 
 
 def _system() -> int | None:

@@ -45,8 +45,8 @@ def as_text(name: str) -> str:
     return name if name.isascii() else _SURROGATE.sub(_escaped, name)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 

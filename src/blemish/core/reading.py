@@ -200,11 +200,11 @@ def parse_toml(text: str) -> dict[str, Any]:
     if _LONG_KEY.search(text):
         raise ValueError(f"a key of more than {_MAX_PARTS} parts")
     try:
-        found = tomllib.loads(text)
-        _check_numbers(found)
+        parsed = tomllib.loads(text)
+        _check_numbers(parsed)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return found
+    return parsed
 
 
 def _check_numbers(value: Any) -> None:

@@ -74,7 +74,7 @@ class _Weights(ABC):
         the rest. A column is asked for anew in each block, so the mapping may make it when it is asked.
         """
         count = self.images if rows is None else len(rows)
-        found: dict[Key, list[Array]] = {key: [] for key in columns}
+        blocks: dict[Key, list[Array]] = {key: [] for key in columns}
         made = 0
         for whole in self.blocks():
             report(made, self.replicates, self.doing)
@@ -83,13 +83,13 @@ class _Weights(ABC):
             # Few of many images may not be drawn at all; they then count as they are.
             block[~block.any(axis=1)] = 1
             total = self._total(block)
-            for key, parts in found.items():
+            for key, parts in blocks.items():
                 values = np.asarray(columns[key], dtype=np.float32)
                 if len(values) != count:
                     raise InputError(f"{key}: {len(values)} values for {count} images; expected one each")
                 # Sums of outcomes are whole numbers far below 2²⁴, so float32 holds them exactly.
                 parts.append(((block @ values).astype(np.float64).T / total).T)
-        return {key: np.concatenate(parts) for key, parts in found.items()}
+        return {key: np.concatenate(parts) for key, parts in blocks.items()}
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,11 @@ def read_state(path: Path, keys: Sequence[str], *, sealed: bool = True) -> dict[
     missing = [key for key in (*keys, *([_SEAL] if sealed else [])) if not isinstance(state, dict) or key not in state]
     if missing:
         raise DamagedFileError(f"{path}: damaged (without {', '.join(missing)})")
-    found = dict(state)
-    seal = found.pop(_SEAL, None)
-    if seal != _seal(found) and (sealed or seal is not None):
+    entries = dict(state)
+    seal = entries.pop(_SEAL, None)
+    if seal != _seal(entries) and (sealed or seal is not None):
         raise DamagedFileError(f"{path}: damaged (changed since it was written: its seal does not fit)")
-    return found
+    return entries
 
 
 def _seal(state: Mapping[str, Any]) -> str:

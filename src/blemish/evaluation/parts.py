@@ -42,11 +42,11 @@ def spans_left(count: int, there: Sequence[Span], places: int) -> list[tuple[int
     missing = np.ones(count, dtype=np.bool_)
     for first, last in there:
         missing[first:last] = False
-    found: list[tuple[int, Span]] = []
+    spans: list[tuple[int, Span]] = []
     for place, (first, last) in enumerate(itertools.pairwise(borders)):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], missing[first:last], [False]]).astype(np.int8)))
-        found += [(place, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
-    return found
+        spans += [(place, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
+    return spans
 
 
 def remove_parts(folder: Path, stage: int) -> None:
@@ -78,14 +78,14 @@ class Parts:
 
     def there(self) -> list[Span]:
         """The parts that were measured in the way of this run; others, and damaged ones, are removed."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for path in sorted(self.place.glob("*")):
             span = self._span(path)
-            if span is None or any(first < span[1] and span[0] < last for first, last in found):
+            if span is None or any(first < span[1] and span[0] < last for first, last in spans):
                 path.unlink(missing_ok=True)
             else:
-                found.append(span)
-        return sorted(found)
+                spans.append(span)
+        return sorted(spans)
 
     def _span(self, path: Path) -> Span | None:
         try:

@@ -143,8 +143,8 @@ def _seal_place(content: bytes) -> tuple[int, int] | None:
     if not content.endswith(b"PAR1"):
         return None  # cut off, or no Parquet file at all
     footer = max(0, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
-    found = list(_SEAL_PLACE.finditer(content, footer))
-    return found[0].span(1) if len(found) == 1 else None
+    seals = list(_SEAL_PLACE.finditer(content, footer))
+    return seals[0].span(1) if len(seals) == 1 else None
 
 
 def _digest(content: bytes) -> bytes:

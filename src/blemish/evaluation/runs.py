@@ -97,13 +97,13 @@ class Run:
 
     def correct(self, condition: Condition) -> NDArray[np.bool_]:
         """Whether the first class is the label, row by row: `records` without the rest of them."""
-        found = []
+        parts = []
         for stage in range(self.stages):
             path = self._path(condition, stage)
             header, correct = read_correct(path)
             self._check(path, header, condition, stage)
-            found.append(correct)
-        return np.concatenate(found)
+            parts.append(correct)
+        return np.concatenate(parts)
 
     def _path(self, condition: Condition, stage: int) -> Path:
         path = record_path(self.folder, condition, stage)
@@ -158,7 +158,7 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
 
     Streams (blemish ccc run) beside runs are passed over.
     """
-    found: dict[Path, Run] = {}
+    runs: dict[Path, Run] = {}
     for folder in folders:
         root = Path(folder)
         if not is_folder(root):
@@ -169,9 +169,9 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
         streams = []
         for place in places:
             try:
-                found.setdefault(place.resolve(), open_run(place))
+                runs.setdefault(place.resolve(), open_run(place))
             except _StreamError as error:
                 streams.append(error)
         if len(streams) == len(places):
             raise streams[0]
-    return list(found.values())
+    return list(runs.values())

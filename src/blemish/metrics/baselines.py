@@ -49,8 +49,8 @@ class Baseline:
             return np.array([self.errors[str(condition)] for condition in conditions])
         group = conditions[0].group
         if group in self.means:
-            found = sorted(condition.severity or 0 for condition in conditions)
-            if found != _SEVERITIES:
+            severities = sorted(condition.severity or 0 for condition in conditions)
+            if severities != _SEVERITIES:
                 shown = ", ".join(str(condition) for condition in conditions)
                 raise InputError(
                     f"baseline {self.name} knows {group} as a mean over severities 1–{MAX_SEVERITY} only, "

@@ -182,7 +182,7 @@ def _common_part(first: Run, second: Run, common: int) -> Part | None:
 
 def protocol_differences(first: Run, second: Run) -> list[str]:
     """The fields in which two runs differ and that change numbers, each with both values."""
-    found = []
+    lines = []
     for part, fields in _FIELDS.items():
         for field in fields:
             here, there = (getattr(getattr(run.info, part), field) for run in (first, second))
@@ -190,14 +190,14 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
                 continue
             if isinstance(here, dict) and isinstance(there, dict):
                 names = [name for name in dict.fromkeys([*here, *there]) if here.get(name) != there.get(name)]
-                found += [
+                lines += [
                     f"{part}.{field}.{name} is {_shown(here.get(name))} and {_shown(there.get(name))}" for name in names
                 ]
             elif field == "conditions":
-                found.append(_condition_difference(here or [], there or []))
+                lines.append(_condition_difference(here or [], there or []))
             else:
-                found.append(f"{part}.{field} is {_shown(here)} and {_shown(there)}")
-    return [line for line in found if line]
+                lines.append(f"{part}.{field} is {_shown(here)} and {_shown(there)}")
+    return [line for line in lines if line]
 
 
 def _condition_difference(here: Sequence[str], there: Sequence[str]) -> str:
@@ -258,7 +258,7 @@ class _Samples:
         """The second less the first."""
         first, second = (metric.function(means) for means in self.points)
         before, after = (metric.function(means) for means in self.resamples)
-        found = estimate(metric, second - first, after - before, level=level)
+        difference = estimate(metric, second - first, after - before, level=level)
         scale = TITLES[metric.name].scale
         p_value, test = self._test(metric, float(second - first))
         return Difference(
@@ -267,7 +267,7 @@ class _Samples:
             of=metric.of,
             first=float(first) * scale,
             second=float(second) * scale,
-            difference=found,
+            difference=difference,
             p_value=p_value,
             test=test,
             trained_on=trained_on,

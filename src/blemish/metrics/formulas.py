@@ -89,8 +89,8 @@ def relative_corruption_error(
             f"the baseline's error rises by {100 * rise:.2g} points above its clean error; expected at least "
             f"{100 * LEAST_RISE:g} to divide by"
         )
-    found = relative_to(mean - start, rise, what="rise of the error above its clean error")
-    return np.where(start > HIGHEST_CLEAN_ERROR, np.nan, found)
+    relative = relative_to(mean - start, rise, what="rise of the error above its clean error")
+    return np.where(start > HIGHEST_CLEAN_ERROR, np.nan, relative)
 
 
 def mean_corruption_error(errors: Mapping[str, ArrayLike], baseline: Mapping[str, ArrayLike]) -> Array:

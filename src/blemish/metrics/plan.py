@@ -87,7 +87,7 @@ def merged(missing: Iterable[Missing]) -> tuple[Missing, ...]:
     names: dict[tuple[str, str], list[str]] = {}
     for item in missing:
         names.setdefault((item.of, item.why), []).extend(item.names)
-    return tuple(Missing(tuple(dict.fromkeys(found)), of, why) for (of, why), found in names.items())
+    return tuple(Missing(tuple(dict.fromkeys(group)), of, why) for (of, why), group in names.items())
 
 
 class _Maker:
@@ -189,13 +189,13 @@ def _add_corruptions(maker: _Maker, conditions: Sequence[Condition], family_of: 
     for group, members in groups.items():
         families.setdefault(family_of(members[0]), []).append(group)
     for name in _PER_CORRUPTION if groups else ():
-        found = {
+        metrics = {
             group: maker.add(name, "corruption", group, members, partial(_over_severities, maker, name, members))
             for group, members in groups.items()
         }
         for family, names in families.items():
-            maker.add_mean(name, "family", family, {group: found[group] for group in names})
-        maker.add_mean(name, "benchmark", "", found)
+            maker.add_mean(name, "family", family, {group: metrics[group] for group in names})
+        maker.add_mean(name, "benchmark", "", metrics)
 
 
 def _over_severities(maker: _Maker, name: str, group: Sequence[Condition]) -> Function:
@@ -229,13 +229,13 @@ def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> F
 
 def _add_sequences(maker: _Maker, conditions: Sequence[Condition]) -> None:
     for name in _PER_SEQUENCE if conditions else ():
-        found = {
+        metrics = {
             str(condition): maker.add(
                 name, "sequence", str(condition), [condition], partial(_along, maker, name, condition)
             )
             for condition in conditions
         }
-        maker.add_mean(name, "benchmark", "", found)
+        maker.add_mean(name, "benchmark", "", metrics)
 
 
 def _along(maker: _Maker, name: str, condition: Condition) -> Function:
@@ -255,15 +255,15 @@ def _add_natural(maker: _Maker, conditions: Sequence[Condition]) -> None:
     """Natural sets and, beside each, the clean images of its classes."""
     for condition in conditions:
         maker.add_each(_PER_CONDITION, "natural", str(condition), [condition])
-    found = {}
+    gaps = {}
     for condition in conditions:
         text = str(condition)
         if text.startswith("natural:"):
             clean = Condition(other=text.replace("natural:", "clean:", 1))
             make = partial(_gap, maker, condition, clean)
-            found[text] = maker.add("natural_gap", "natural", text, [condition, clean], make)
-    if found:
-        maker.add_mean("natural_gap", "benchmark", "", found)
+            gaps[text] = maker.add("natural_gap", "natural", text, [condition, clean], make)
+    if gaps:
+        maker.add_mean("natural_gap", "benchmark", "", gaps)
 
 
 def _gap(maker: _Maker, condition: Condition, clean: Condition) -> Function:

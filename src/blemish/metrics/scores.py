@@ -90,8 +90,8 @@ class Scores:
     @property
     def headline(self) -> Score | None:
         """The benchmark's own metric, where it could be computed; `find` says why not."""
-        found = self.select(scope="benchmark", name=self.metric)
-        return found[0] if found else None
+        rows = self.select(scope="benchmark", name=self.metric)
+        return rows[0] if rows else None
 
     def select(self, *, scope: Scope | None = None, name: str | None = None) -> tuple[Score, ...]:
         """The rows of a scope, of a metric, or both."""
@@ -123,7 +123,10 @@ class Scores:
         ]
         whole = [row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)]
         headline = {**whole[0], "title": whole_title(self.metric, self.part)} if whole else None
-        bins = {name: {k: v.tolist() for k, v in vars(found).items()} for name, found in self.reliability.items()}
+        bins = {
+            name: {k: v.tolist() for k, v in vars(reliability).items()}
+            for name, reliability in self.reliability.items()
+        }
         plain = ("model", "benchmark", "metric", "baseline", "images", "level", "replicates", "seed")
         return {
             **{name: getattr(self, name) for name in plain},
@@ -168,13 +171,13 @@ def score(
     for metric in plan.metrics:
         try:
             refuse_near_chance(metric, chance)
-            found = measured(metric, tables, point, replicated, level=used)
+            number = measured(metric, tables, point, replicated, level=used)
         except InputError as error:
             missing.append(Missing((metric.name,), metric.of, str(error)))
             continue
         if metric.name == "ece":
-            found = replace(found, low=max(0.0, found.low))
-        rows.append(Score(metric.name, metric.scope, metric.of, found, trained(run, metric)))
+            number = replace(number, low=max(0.0, number.low))
+        rows.append(Score(metric.name, metric.scope, metric.of, number, trained(run, metric)))
     return Scores(
         model=run.name,
         benchmark=run.info.benchmark.name,
@@ -195,10 +198,10 @@ def score(
 
 def finished(run: Run) -> list[Condition]:
     """The conditions whose records are complete; at least one."""
-    found = [condition for condition in run.conditions if run.finished(condition)]
-    if not found:
+    conditions = [condition for condition in run.conditions if run.finished(condition)]
+    if not conditions:
         raise InputError(f"{run.folder}: no condition is finished yet; run the same command again to finish")
-    return found
+    return conditions
 
 
 def as_baseline(run: Run, baseline: Baseline | Run | str | None) -> Baseline | None:
@@ -218,12 +221,12 @@ def resampled(
     tables: Sequence[Table], *, replicates: int, seed: int, report: ProgressReport = tell_nobody
 ) -> dict[Key, Array]:
     """The means over resampled images; different sets of images are resampled independently."""
-    found: dict[Key, Array] = {}
+    means: dict[Key, Array] = {}
     for table in tables:
         whole, rows = drawn_with(tables, table)
         draws = Bootstrap(len(whole.images), replicates, seed, stream_of(whole.name))
-        found |= draws.means(table, rows, report=report)
-    return found
+        means |= draws.means(table, rows, report=report)
+    return means
 
 
 def estimate(metric: Metric, value: Array, replicates: Array, *, level: float) -> Estimate:

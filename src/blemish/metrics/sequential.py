@@ -49,8 +49,8 @@ def precise_enough(
     replicated = resampled(tables, replicates=enough_replicates(share, replicates), seed=seed)
     metric = headline[0]
     try:
-        found = measured(metric, tables, sample_means(tables), replicated, level=1 - share)
+        number = measured(metric, tables, sample_means(tables), replicated, level=1 - share)
     except InputError:  # a clean accuracy of 0, which more images may mend
         return False, math.inf
     few = any(len(table.images) < _FEWEST for table in tables)
-    return 0 < found.width < width and not few, found.width
+    return 0 < number.width < width and not few, number.width

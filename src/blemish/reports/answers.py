@@ -40,8 +40,8 @@ class Answers:
 
     def column(self, name: str) -> int | None:
         """Where an image stands."""
-        found = np.flatnonzero(self.names == name)
-        return int(found[0]) if len(found) else None
+        columns = np.flatnonzero(self.names == name)
+        return int(columns[0]) if len(columns) else None
 
 
 def gather(run: Run) -> Answers | None:

@@ -50,8 +50,8 @@ def _errors(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [max(0.0, found.high - found.value) for found in estimates],
-        "arrayminus": [max(0.0, found.value - found.low) for found in estimates],
+        "array": [max(0.0, estimate.high - estimate.value) for estimate in estimates],
+        "arrayminus": [max(0.0, estimate.value - estimate.low) for estimate in estimates],
         "color": colour,
         "thickness": 1.2,
         "width": 3,
@@ -65,10 +65,12 @@ def curve(
     data = []
     for name, place, points in lines:
         x = sorted(points)
-        found = [points[level] for level in x]
-        values = [estimate.value for estimate in found]
+        estimates = [points[level] for level in x]
+        values = [estimate.value for estimate in estimates]
         hover = "%{fullData.name}: %{y:.1f} % at severity %{x}<extra></extra>"
-        data.append(_line(name, place, x, values, error_y=_errors(found, f"$series-{place % 8}"), hovertemplate=hover))
+        data.append(
+            _line(name, place, x, values, error_y=_errors(estimates, f"$series-{place % 8}"), hovertemplate=hover)
+        )
     words = "; ".join(
         f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
     )
@@ -83,8 +85,10 @@ def curve(
 def bars(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
     """Groups of horizontal bars with intervals, one bar per model in each group."""
     data = []
-    for place, (name, found) in enumerate(models.items()):
-        present = [(chart_text(group), value) for group, value in zip(groups, found, strict=True) if value is not None]
+    for place, (name, estimates) in enumerate(models.items()):
+        present = [
+            (chart_text(group), value) for group, value in zip(groups, estimates, strict=True) if value is not None
+        ]
         colour = f"$series-{place % 8}"
         data.append(
             {

@@ -39,18 +39,18 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def comparison_tables(found: Comparison, first: str, second: str) -> list[Table]:
+def comparison_tables(comparison: Comparison, first: str, second: str) -> list[Table]:
     """The headline with the corruptions first, then sequences and natural sets; empty ones are left out."""
     rows = {
-        scope: [row for row in found.rows if row.scope == scope]
+        scope: [row for row in comparison.rows if row.scope == scope]
         for scope in ("benchmark", "corruption", "family", "sequence", "natural")
     }
-    order = [found.metric, *(name for name in _WHOLE if name != found.metric)]
+    order = [comparison.metric, *(name for name in _WHOLE if name != comparison.metric)]
     whole = sorted((row for row in rows["benchmark"] if row.name in order), key=lambda row: order.index(row.name))
-    clean = [row for row in found.rows if (row.name, row.scope, row.of) == ("error", "condition", "clean")]
+    clean = [row for row in comparison.rows if (row.name, row.scope, row.of) == ("error", "condition", "clean")]
     tables = [
         (
-            "The whole benchmark" if found.part is None else f"The means {found.part}",
+            "The whole benchmark" if comparison.part is None else f"The means {comparison.part}",
             "metric",
             [*whole, *clean],
         ),
@@ -60,8 +60,8 @@ def comparison_tables(found: Comparison, first: str, second: str) -> list[Table]
         ("Accuracy on natural sets", "set", _of("accuracy", rows["natural"])),
     ]
     note = (
-        f"The difference is {second} less {first}, with its {100 * found.level:g} % interval, over the same "
-        f"{found.images:,} images; p is of a paired test and is not corrected for the number of rows."
+        f"The difference is {second} less {first}, with its {100 * comparison.level:g} % interval, over the same "
+        f"{comparison.images:,} images; p is of a paired test and is not corrected for the number of rows."
     )
     return [_table(*table, first, second, (note,)) for table in tables if table[2]]
 

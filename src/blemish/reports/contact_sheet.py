@@ -61,8 +61,8 @@ def contact_sheet(
             copies = corrupt(
                 [image] * len(known), corruption, severity=known, seed=seed, ids=[number] * len(known), preset=preset
             )
-            found = dict(zip(known, copies, strict=True))
-            sheet.row(corruption.name, [image, *(found.get(level) for level in severities)])
+            by_name = dict(zip(known, copies, strict=True))
+            sheet.row(corruption.name, [image, *(by_name.get(level) for level in severities)])
     return sheet.finished()
 
 

@@ -45,30 +45,30 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _versions(found: Mapping[str, Any]) -> str:
+def _versions(versions: Mapping[str, Any]) -> str:
     """The versions of many corruptions in few words.
 
     >>> _versions({"fog": 1, "snow": 2, "rain": 1})
     'version 1: fog, rain; version 2: snow'
     """
     numbers: dict[str, list[str]] = {}
-    for name, version in found.items():
+    for name, version in versions.items():
         numbers.setdefault(_text(version), []).append(name)
     if len(numbers) == 1:
-        return f"all {len(found)} of version {next(iter(numbers))}"
+        return f"all {len(versions)} of version {next(iter(numbers))}"
     return "; ".join(f"version {version}: {', '.join(names)}" for version, names in sorted(numbers.items())) or "–"
 
 
 def _entries(reading: Reading) -> dict[str, str]:
     run = reading.run
     entries = run.info.as_dict()
-    found = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
+    texts = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
     for part in _PARTS:
-        found |= _flat(entries[part], part)
+        texts |= _flat(entries[part], part)
     # The one that its numbers are relative to, which need not be the benchmark's own.
-    found["benchmark.baseline"] = reading.scores.baseline or "none"
-    found["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
-    return {name: text for name, text in found.items() if name not in _SILENT}
+    texts["benchmark.baseline"] = reading.scores.baseline or "none"
+    texts["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
+    return {name: text for name, text in texts.items() if name not in _SILENT}
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,21 @@ def protocol_rows(readings: Sequence[Reading]) -> dict[str, list[ProtocolRow]]:
     """The fields of every part of the protocol."""
     entries = [_entries(reading) for reading in readings]
     fields = dict.fromkeys(field for entry in entries for field in entry)
-    found: dict[str, list[ProtocolRow]] = {title: [] for title in _PARTS.values()}
+    rows: dict[str, list[ProtocolRow]] = {title: [] for title in _PARTS.values()}
     for field in fields:
         part, _, name = field.partition(".")
         values = [entry.get(field, "–") for entry in entries]
         differs = part != _OWN and len(set(values)) > 1
-        found[_PARTS[part]].append(ProtocolRow(name.replace("_", " ").replace(".", " · "), values, differs))
-    return found
+        rows[_PARTS[part]].append(ProtocolRow(name.replace("_", " ").replace(".", " · "), values, differs))
+    return rows
 
 
 def run_warnings(readings: Sequence[Reading]) -> list[str]:
     """What a reader has to know before trusting or comparing the numbers."""
-    found = []
+    warnings = []
     for other in readings[1:]:
         if reasons := protocol_differences(readings[0].run, other.run):
-            found.append(
+            warnings.append(
                 f"{readings[0].name} and {other.name} were not measured in the same way, so that their numbers are not "
                 f"comparable: {'; '.join(reasons)}."
             )
@@ -108,23 +108,23 @@ def run_warnings(readings: Sequence[Reading]) -> list[str]:
             own.setdefault(text, []).append(reading.name)
     everyone = len(readings) > 1
     for text, names in own.items():
-        found.append(f"{'All models' if everyone and len(names) == len(readings) else ', '.join(names)}: {text}")
-    return found
+        warnings.append(f"{'All models' if everyone and len(names) == len(readings) else ', '.join(names)}: {text}")
+    return warnings
 
 
 def _own_warnings(reading: Reading) -> list[str]:
-    run, found = reading.run, []
+    run, warnings = reading.run, []
     if reading.scores.near_chance:
-        found.append(f"{reading.scores.chance}. Its numbers mean nothing as long as this is so. {LOOK_AT}.")
+        warnings.append(f"{reading.scores.chance}. Its numbers mean nothing as long as this is so. {LOOK_AT}.")
     if reading.seen:
-        found.append(
+        warnings.append(
             f"trained on {', '.join(reading.seen)}. Numbers with them are marked †; they do not measure robustness."
         )
     open_ones = [str(condition) for condition in run.conditions if not run.finished(condition)]
     if open_ones:
         named = ", ".join(open_ones[:6]) + (f" and {len(open_ones) - 6} more" if len(open_ones) > 6 else "")
-        found.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
+        warnings.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
     kind = run.info.protocol.frost
     if kind not in (None, "reference"):
-        found.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")
-    return found
+        warnings.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")
+    return warnings

@@ -83,27 +83,29 @@ class Reading:
     @cached_property
     def groups(self) -> dict[str, list[Condition]]:
         """Corruptions, each with its conditions."""
-        found: dict[str, list[Condition]] = {}
+        groups: dict[str, list[Condition]] = {}
         for condition in self.run.conditions:
             if condition.steps and not condition.is_sequence:
-                found.setdefault(condition.group, []).append(condition)
-        return found
+                groups.setdefault(condition.group, []).append(condition)
+        return groups
 
     @cached_property
     def columns(self) -> list[str]:
         """The severities that some corruption has, as headings; none where each corruption has a single condition."""
-        found = {column_of(condition): condition.severity for members in self.groups.values() for condition in members}
-        if len(found) < 2:
+        severities = {
+            column_of(condition): condition.severity for members in self.groups.values() for condition in members
+        }
+        if len(severities) < 2:
             return []
-        return sorted(found, key=lambda text: (found[text] is None, found[text] or 0, text))
+        return sorted(severities, key=lambda text: (severities[text] is None, severities[text] or 0, text))
 
     @cached_property
     def by_family(self) -> dict[str, list[str]]:
         """Families, each with its corruptions."""
-        found: dict[str, list[str]] = {}
+        families: dict[str, list[str]] = {}
         for group, members in self.groups.items():
-            found.setdefault(self.run.family(members[0]), []).append(group)
-        return found
+            families.setdefault(self.run.family(members[0]), []).append(group)
+        return families
 
     @property
     def sequences(self) -> list[str]:

@@ -73,10 +73,10 @@ def card(reading: Reading) -> Card:
     if shown is None:
         number, unit, interval = "–", f" {heading}", "could not be computed; see below"
     else:
-        found = with_interval(name, shown)
-        number, unit = found.value, f" {title.unit} {heading}" if title.unit else f" {heading}"
+        text = with_interval(name, shown)
+        number, unit = text.value, f" {title.unit} {heading}" if title.unit else f" {heading}"
         better = "higher is better" if title.higher_is_better else "lower is better"
-        interval = f"{found.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {better}"
+        interval = f"{text.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {better}"
     lines = [("clean error", f"{cell('error', reading.get('error', 'condition', 'clean'))} %")]
     for line in _CARD_LINES:
         other = reading.get(line, "benchmark")

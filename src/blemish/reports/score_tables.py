@@ -73,8 +73,8 @@ def with_interval(name: str, shown: Score | None) -> Cell:
     """A number and its interval in brackets."""
     if shown is None:
         return _EMPTY
-    found = shown.estimate
-    value, low, high = (value_text(name, end) for end in (found.value, found.low, found.high))
+    estimate = shown.estimate
+    value, low, high = (value_text(name, end) for end in (estimate.value, estimate.low, estimate.high))
     return Cell(value, shown.trained_on, f"{low}, {high}")
 
 
@@ -171,10 +171,10 @@ def calibration_table(readings: Sequence[Reading]) -> Table | None:
     for reading in readings:
         pools: tuple[tuple[str, Scope, str], ...] = (("clean", "condition", "clean"), ("corrupted", "benchmark", ""))
         for what, scope, of in pools:
-            found = [reading.get(name, scope, of) for name in ("accuracy", "confidence", "ece")]
-            if any(found):
-                cells = [cell(*pair) for pair in zip(("accuracy", "confidence"), found[:2], strict=True)]
-                rows.append((Cell(reading.name), Cell(what), *cells, with_interval("ece", found[2])))
+            scores = [reading.get(name, scope, of) for name in ("accuracy", "confidence", "ece")]
+            if any(scores):
+                cells = [cell(*pair) for pair in zip(("accuracy", "confidence"), scores[:2], strict=True)]
+                rows.append((Cell(reading.name), Cell(what), *cells, with_interval("ece", scores[2])))
     if not rows:
         return None
     columns = ("model", "images", "accuracy, %", "mean confidence, %", "ECE, %")
@@ -221,15 +221,15 @@ def _missing_names(missing: Missing, part: Part | None) -> str:
 
 def missing_table(readings: Sequence[Reading]) -> Table | None:
     """What could not be computed, why, and of which models."""
-    found: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for reading in readings:
         for missing in reading.scores.missing:
-            found.setdefault((_missing_names(missing, reading.part), missing.why), []).append(reading.name)
-    if not found:
+            reasons.setdefault((_missing_names(missing, reading.part), missing.why), []).append(reading.name)
+    if not reasons:
         return None
     every = len(readings) > 1
     rows = tuple(
         (Cell(what), Cell("all models" if every and len(models) == len(readings) else ", ".join(models)), Cell(why))
-        for (what, why), models in found.items()
+        for (what, why), models in reasons.items()
     )
     return Table("What could not be computed", ("metric", "model", "why"), rows, text_columns=3)

@@ -93,9 +93,9 @@ def _points(reading: Reading, group: str) -> dict[float, Estimate]:
     clean = reading.get("error", "condition", "clean")
     points = {0.0: clean.estimate} if clean else {}
     for condition in reading.groups.get(group, ()):
-        found = reading.get("error", "condition", str(condition))
-        if found is not None and condition.severity is not None:
-            points[condition.severity] = found.estimate
+        score = reading.get("error", "condition", str(condition))
+        if score is not None and condition.severity is not None:
+            points[condition.severity] = score.estimate
     return points
 
 
@@ -119,8 +119,8 @@ def _pair(
     title = f"{other.name} less {first.name}"
     if reasons := protocol_differences(first.run, other.run):
         return {"title": title, "reasons": "; ".join(reasons)}
-    found = compare(first.run, other.run, baseline=baseline, level=level, replicates=replicates, report=report)
-    whole, *parts = comparison_tables(found, first.name, other.name)
+    comparison = compare(first.run, other.run, baseline=baseline, level=level, replicates=replicates, report=report)
+    whole, *parts = comparison_tables(comparison, first.name, other.name)
     return {"title": title, "reasons": "", "table": whole, "parts": [replace(table, notes=()) for table in parts]}
 
 
@@ -128,8 +128,8 @@ def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
     """Clean images, and all corrupted ones together."""
     known = reading.scores.reliability
     corrupted = [str(c) for members in reading.groups.values() for c in members if str(c) in known]
-    found = [("clean", known["clean"])] if "clean" in known else []
-    return found + ([("corrupted", pooled([known[text] for text in corrupted]))] if corrupted else [])
+    pools = [("clean", known["clean"])] if "clean" in known else []
+    return pools + ([("corrupted", pooled([known[text] for text in corrupted]))] if corrupted else [])
 
 
 def _reliability(reading: Reading) -> Chart:
@@ -159,8 +159,10 @@ def picture_sections(readings: Sequence[Reading], report: ProgressReport = tell_
             subjects.append(Subject(reading.name, reading.run, answers, read_pictures(reading.run), reading.place))
     report(0, 1 + len(subjects), "making pictures")
     if shown := examples(subjects):
-        found = (unmakeable(s.run, c) for s in subjects if s.pictures is not None for c in s.answers.conditions)
-        gaps = list(dict.fromkeys(reason for reason in found if reason is not None))
+        reasons_by_condition = (
+            unmakeable(s.run, c) for s in subjects if s.pictures is not None for c in s.answers.conditions
+        )
+        gaps = list(dict.fromkeys(reason for reason in reasons_by_condition if reason is not None))
         names = [subject.name for subject in subjects]
         yield _section("examples", "Examples", names=names, gaps=gaps, examples=shown)
     worst = []

@@ -35,10 +35,10 @@ def scores_json(readings: Sequence[Reading]) -> str:
     return _json(entries)
 
 
-def comparison_json(found: Comparison) -> str:
+def comparison_json(comparison: Comparison) -> str:
     """The whole comparison."""
-    entry = {"made_with": MADE_WITH, **found.as_dict()}
-    if any(any(row.trained_on) for row in found.rows):
+    entry = {"made_with": MADE_WITH, **comparison.as_dict()}
+    if any(any(row.trained_on) for row in comparison.rows):
         entry[_MARK] = FOOTNOTE
     return _json(entry)
 
@@ -75,30 +75,30 @@ def scores_csv(readings: Sequence[Reading]) -> str:
     return _csv(rows, marked=marked)
 
 
-def comparison_csv(found: Comparison) -> str:
+def comparison_csv(comparison: Comparison) -> str:
     """A row per difference."""
     rows = (
         {
             "metric": row.name,
             "scope": row.scope,
             "of": row.of,
-            found.first: row.first,
-            found.second if found.second != found.first else f"{found.second} (second)": row.second,
+            comparison.first: row.first,
+            comparison.second if comparison.second != comparison.first else f"{comparison.second} (second)": row.second,
             "difference": row.difference.value,
             "low": row.difference.low,
             "high": row.difference.high,
-            "level": found.level,
+            "level": comparison.level,
             "unit": row.unit,
             "p_value": row.p_value,
             "test": row.test,
             "trained_on": "†" if any(row.trained_on) else "",
             "near_chance": " and ".join(
-                name for name, near in zip(("first", "second"), found.near_chance, strict=True) if near
+                name for name, near in zip(("first", "second"), comparison.near_chance, strict=True) if near
             ),
         }
-        for row in found.rows
+        for row in comparison.rows
     )
-    return _csv(rows, marked=any(any(row.trained_on) for row in found.rows))
+    return _csv(rows, marked=any(any(row.trained_on) for row in comparison.rows))
 
 
 def _csv(rows: Iterable[Mapping[str, object]], *, marked: bool) -> str:

@@ -23,9 +23,9 @@ def numbers(texts: str | Iterable[str], option: str, *, such_as: str) -> list[fl
     """Numbers separated by commas, at least one; their range is checked where they are used."""
     parts = listed(texts)
     try:
-        found = [float(part) for part in parts]
+        values = [float(part) for part in parts]
     except ValueError:
-        found = []
-    if not found:
+        values = []
+    if not values:
         raise InputError(f"{option} {','.join(parts)!r}; expected numbers such as {such_as}")
-    return found
+    return values

@@ -52,8 +52,8 @@ class Levels(nn.Module):
         levels = images if images.dtype == torch.uint8 else images.clone()
         what = f"model {self.name}"
         with ending_refused(what):
-            found = self.network(self.preprocessing(levels))
-        logits = class_scores(what, found, len(images))
+            output = self.network(self.preprocessing(levels))
+        logits = class_scores(what, output, len(images))
         outputs = logits.shape[1]
         if outputs <= self.skip_classes or outputs != (self._outputs or outputs):
             expected = f"more than {self.skip_classes}" if self._outputs is None else f"{self._outputs} as before"

@@ -78,15 +78,15 @@ def with_batch_statistics(model: nn.Module, *, alpha: float = 1.0, method: str |
     Where ``method`` is named, a model without batch norm layers is refused in its name.
     """
     copied = copy.deepcopy(model).eval()
-    found = 0
+    replaced = 0
     for parent in list(copied.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
                 setattr(parent, name, BatchStatistics(child, alpha))
-                found += 1
+                replaced += 1
     if isinstance(copied, _BatchNorm):
-        copied, found = BatchStatistics(copied, alpha), 1
-    if not found and method is not None:
+        copied, replaced = BatchStatistics(copied, alpha), 1
+    if not replaced and method is not None:
         raise UnsuitedError(method, "needs", "batch norm layers", model)
     return copied
 
@@ -106,11 +106,13 @@ def grouped(model: nn.Module, groups: int) -> Iterator[None]:
 
 def norm_parameters(model: nn.Module, *, method: str) -> dict[str, nn.Parameter]:
     """Scales and shifts of all normalisation layers by name; a model without any is refused."""
-    found: dict[str, nn.Parameter] = {}
+    parameters: dict[str, nn.Parameter] = {}
     for name, layer in model.named_modules():
         if isinstance(layer, (BatchStatistics, *_NORMS)):
             own = dict(layer.named_parameters(recurse=False))
-            found |= {f"{name}.{key}".lstrip("."): value for key, value in own.items() if key in ("weight", "bias")}
-    if not found:
+            parameters |= {
+                f"{name}.{key}".lstrip("."): value for key, value in own.items() if key in ("weight", "bias")
+            }
+    if not parameters:
         raise UnsuitedError(method, "adapts the", "scales and shifts of normalisation layers", model)
-    return found
+    return parameters

@@ -166,12 +166,12 @@ def _check(margin: float, tolerance: float, storage: str | None) -> None:
 
 def _warnings(names: set[str], catalog: Catalog, model: Classifier | None) -> list[str]:
     """What has to be known before a cell is believed."""
-    found = []
+    warnings = []
     if "frost" in names and (kind := catalog.frost_kind) != REFERENCE:
-        found.append(f"frost: ours has {kind} photographs here, not those of the reference")
+        warnings.append(f"frost: ours has {kind} photographs here, not those of the reference")
     seen = sorted(
         names & {kin for name in (() if model is None else model.training.corruptions) for kin in catalog.kin(name)}
     )
     if model is not None and seen:
-        found.append(f"{model.name} was trained on {', '.join(seen)}")
-    return found
+        warnings.append(f"{model.name} was trained on {', '.join(seen)}")
+    return warnings

@@ -102,8 +102,8 @@ class Equivalence:
 
     def images_needed(self) -> int | None:
         """About how many images would make half of the undecided accuracies' intervals as narrow as ± the margin."""
-        found = [accuracy for cell in self.cells if (accuracy := cell.sides[self.storage].accuracy) is not None]
-        halves = [item.difference.width / 2 for item in found if item.verdict is Verdict.UNDECIDED]
+        accuracies = [accuracy for cell in self.cells if (accuracy := cell.sides[self.storage].accuracy) is not None]
+        halves = [item.difference.width / 2 for item in accuracies if item.verdict is Verdict.UNDECIDED]
         return math.ceil(self.images * (float(np.median(halves)) / self.margin) ** 2) if halves else None
 
 
@@ -140,7 +140,7 @@ def equivalence(
     for cell in cells:
         cell.check_files()
     groups = list(dict.fromkeys(cell.group for cell in cells))
-    found, gains = [], dict.fromkeys(STORAGES, np.zeros(len(clean), np.int64))
+    compared, gains = [], dict.fromkeys(STORAGES, np.zeros(len(clean), np.int64))
     accuracies = dict.fromkeys(("theirs", *STORAGES), 0.0)
     for number, cell in enumerate(cells):
         if report is not None:
@@ -155,7 +155,7 @@ def equivalence(
             batch_size=batch_size,
             shown=groups.index(cell.group) % len(clean),
         )
-        found.append(_cell(measured, len(cells), margin=margin, tolerance=tolerance, level=level))
+        compared.append(_cell(measured, len(cells), margin=margin, tolerance=tolerance, level=level))
         if measured.theirs.correct is not None:
             accuracies["theirs"] += measured.theirs.correct.mean() / len(cells)
             for name, copies in measured.ours.items():
@@ -166,7 +166,7 @@ def equivalence(
     if model is not None:
         for name in STORAGES:
             values = (100 * accuracies["theirs"], 100 * accuracies[name])
-            if all(_is_same(cell.sides[name].accuracy) for cell in found):
+            if all(_is_same(cell.sides[name].accuracy) for cell in compared):
                 mean[name] = _no_difference("accuracy", *values, margin)
             else:
                 mean[name] = _mean(gains[name] / len(cells), *values, margin, level, replicates)
@@ -175,7 +175,7 @@ def equivalence(
         data=clean.name,
         images=len(clean),
         storage=storage,
-        cells=tuple(found),
+        cells=tuple(compared),
         margin=margin,
         tolerance=tolerance,
         level=level,
@@ -197,8 +197,8 @@ def _no_difference(name: str, theirs: float, ours: float, margin: float) -> Cont
     return Contrast(name, theirs, ours, Estimate(0.0, 0.0, 0.0), margin, Verdict.SAME)
 
 
-def _is_same(found: Contrast | None) -> bool:
-    return found is not None and found.verdict is Verdict.SAME
+def _is_same(contrast: Contrast | None) -> bool:
+    return contrast is not None and contrast.verdict is Verdict.SAME
 
 
 def _mean(gains: Array, theirs: float, ours: float, margin: float, level: float, replicates: int) -> Contrast:

@@ -35,34 +35,39 @@ _SHOWN = 24
 _WIDTH = 150
 
 
-def write_equivalence(found: Equivalence, path: str | os.PathLike[str], *, warnings: Sequence[str] = ()) -> Path:
+def write_equivalence(result: Equivalence, path: str | os.PathLike[str], *, warnings: Sequence[str] = ()) -> Path:
     """Write the page; the file is complete or not there."""
     target = check_report_path(path)
-    write_bytes(target, equivalence_page(found, warnings=warnings).encode("utf-8"))
+    write_bytes(target, equivalence_page(result, warnings=warnings).encode("utf-8"))
     return target
 
 
-def equivalence_page(found: Equivalence, *, warnings: Sequence[str] = ()) -> str:
+def equivalence_page(result: Equivalence, *, warnings: Sequence[str] = ()) -> str:
     """The whole page as text; it draws its charts itself and needs no library."""
-    sections = [_section("verdict", "Verdict", found, cards=_cards(found), rests_on=rests_on(found))]
-    if found.model is not None:
-        sections.append(_section("accuracy", "Accuracy by cell", found, rows=_accuracy_rows(found)))
-    details = [(storage, statistics_table(found, storage)) for storage in storage_order(found)]
+    sections = [_section("verdict", "Verdict", result, cards=_cards(result), rests_on=rests_on(result))]
+    if result.model is not None:
+        sections.append(_section("accuracy", "Accuracy by cell", result, rows=_accuracy_rows(result)))
+    details = [(storage, statistics_table(result, storage)) for storage in storage_order(result)]
     sections += [
-        _section("images", "Image statistics by cell", found, rows=_statistics_rows(found), details=details),
-        _section("pictures", "Side by side", found, pictures=[_pictures(cell, found) for cell in _shown_cells(found)]),
+        _section("images", "Image statistics by cell", result, rows=_statistics_rows(result), details=details),
+        _section(
+            "pictures",
+            "Side by side",
+            result,
+            pictures=[_pictures(cell, result) for cell in _shown_cells(result)],
+        ),
     ]
     texts = list(warnings)
-    if found.skipped:
-        shown = ", ".join(found.skipped[:6]) + (" …" if len(found.skipped) > 6 else "")
-        texts.append(f"Not compared, because they cannot be made here: {shown} ({len(found.skipped)} in all).")
-    preset = "by image size" if found.preset is None else found.preset
+    if result.skipped:
+        shown = ", ".join(result.skipped[:6]) + (" …" if len(result.skipped) > 6 else "")
+        texts.append(f"Not compared, because they cannot be made here: {shown} ({len(result.skipped)} in all).")
+    preset = "by image size" if result.preset is None else result.preset
     page = Page(
-        title=f"Equivalence: blemish and {found.theirs}",
+        title=f"Equivalence: blemish and {result.theirs}",
         kicker="Equivalence report",
-        heading=f"blemish on the fly against {found.theirs}",
-        lead=f"{len(found.cells)} cells on {found.images:,} images of {found.data}; severities: {preset}; "
-        f"seed {found.seed}{f'; accuracy of {found.model}' if found.model else ''}.",
+        heading=f"blemish on the fly against {result.theirs}",
+        lead=f"{len(result.cells)} cells on {result.images:,} images of {result.data}; severities: {preset}; "
+        f"seed {result.seed}{f'; accuracy of {result.model}' if result.model else ''}.",
         warnings=texts,
         sections=sections,
         footer=f"Made by blemish {VERSION}. {ALL_INSIDE}",
@@ -70,31 +75,31 @@ def equivalence_page(found: Equivalence, *, warnings: Sequence[str] = ()) -> str
     return render_page(page)
 
 
-def _section(identity: str, title: str, found: Equivalence, **data: Any) -> Section:
+def _section(identity: str, title: str, result: Equivalence, **data: Any) -> Section:
     template = f"studies/equivalence/templates/{identity}.html.j2"
-    return Section(identity, title, template, {"found": found, "order": storage_order(found), **data})
+    return Section(identity, title, template, {"found": result, "order": storage_order(result), **data})
 
 
-def _cards(found: Equivalence) -> list[tuple[str, list[tuple[str, str, Verdict]]]]:
+def _cards(result: Equivalence) -> list[tuple[str, list[tuple[str, str, Verdict]]]]:
     """For each way to store ours, what was judged, why, and the verdict."""
     cards = []
-    for storage in storage_order(found):
-        images = found.verdicts("images", storage)
+    for storage in storage_order(result):
+        images = result.verdicts("images", storage)
         lines = [("images", count_text(images), overall(images))]
-        if found.model is not None:
-            cells, mean = found.verdicts("accuracy", storage), found.mean[storage]
+        if result.model is not None:
+            cells, mean = result.verdicts("accuracy", storage), result.mean[storage]
             lines.append(("accuracy, each cell", count_text(cells), overall(cells)))
             lines.append(("accuracy, mean of cells", f"{difference_text(mean, 2)} points", mean.verdict))
         cards.append((storage, lines))
     return cards
 
 
-def _accuracy_rows(found: Equivalence) -> list[dict[str, Any]]:
-    first, second = storage_order(found)
-    pairs = [(cell, _known(cell.sides[first].accuracy), _known(cell.sides[second].accuracy)) for cell in found.cells]
+def _accuracy_rows(result: Equivalence) -> list[dict[str, Any]]:
+    first, second = storage_order(result)
+    pairs = [(cell, _known(cell.sides[first].accuracy), _known(cell.sides[second].accuracy)) for cell in result.cells]
     ends = [abs(end) for _, ours, _ in pairs for end in (ours.difference.low, ours.difference.high)]
     # A few large gaps must not squeeze all others; bars that go on end at the edge.
-    widest = min(max(2 * found.margin, *ends), 8 * found.margin)
+    widest = min(max(2 * result.margin, *ends), 8 * result.margin)
     return [
         {
             "cell": str(cell.condition).replace("_", " "),
@@ -121,20 +126,20 @@ def _whisker(item: Contrast, widest: float) -> Mapping[str, str]:
     def x(value: float) -> str:
         return f"{_WIDTH / 2 * (1 + max(-1.0, min(1.0, value / widest))):.1f}"
 
-    found = item.difference
+    interval = item.difference
     return {
         "band": x(-item.margin),
         "band_width": f"{_WIDTH * item.margin / widest:.1f}",
         "zero": x(0),
-        "low": x(found.low),
-        "high": x(found.high),
-        "value": x(found.value),
-        "text": f"{signed(found.value, 1)}, interval {interval_text(found)}, margin {item.margin:g}",
+        "low": x(interval.low),
+        "high": x(interval.high),
+        "value": x(interval.value),
+        "text": f"{signed(interval.value, 1)}, interval {interval_text(interval)}, margin {item.margin:g}",
     }
 
 
-def _statistics_rows(found: Equivalence) -> list[dict[str, Any]]:
-    first, other = storage_order(found)
+def _statistics_rows(result: Equivalence) -> list[dict[str, Any]]:
+    first, other = storage_order(result)
     return [
         {
             "cell": str(cell.condition).replace("_", " "),
@@ -145,16 +150,16 @@ def _statistics_rows(found: Equivalence) -> list[dict[str, Any]]:
             "margin": number(cell.sides[first].statistics[0].margin, 2),
             "other_verdict": cell.sides[other].images,
         }
-        for cell in found.cells
+        for cell in result.cells
     ]
 
 
-def _shown_cells(found: Equivalence) -> list[Cell]:
+def _shown_cells(result: Equivalence) -> list[Cell]:
     """Cells that differ first, then for each corruption the one in the middle of its severities."""
-    sides = [(cell, cell.sides[found.storage]) for cell in found.cells]
+    sides = [(cell, cell.sides[result.storage]) for cell in result.cells]
     worst = [cell for cell, side in sides if side.images is Verdict.DIFFERENT or _differs(side.accuracy)]
     groups: dict[str, list[Cell]] = {}
-    for cell in found.cells:
+    for cell in result.cells:
         groups.setdefault(cell.condition.group, []).append(cell)
     strongest = {cell.condition.group: cell for cell in worst}
     chosen = {name: strongest.get(name, members[len(members) // 2]) for name, members in groups.items()}
@@ -166,15 +171,15 @@ def _differs(item: Contrast | None) -> bool:
     return item is not None and item.verdict is Verdict.DIFFERENT
 
 
-def _pictures(cell: Cell, found: Equivalence) -> dict[str, Any]:
+def _pictures(cell: Cell, result: Equivalence) -> dict[str, Any]:
     """One image clean, as theirs and as ours, and their difference."""
-    example, ours = cell.example, cell.example.ours[found.storage]
+    example, ours = cell.example, cell.example.ours[result.storage]
     shown = {"clean": example.clean, "theirs": example.theirs, "ours": ours}
     tiles = [(title, _picture(values, f"{example.name}: {title}")) for title, values in shown.items()]
     # Four times the difference, around a middle gray.
     apart = (128 + 4 * (ours.astype(np.int16) - example.theirs)).clip(0, 255).astype(np.uint8)
     tiles.append(("difference × 4", _picture(apart, "difference")))
-    return {"title": condition_label(cell.condition), "verdict": cell.sides[found.storage].images, "tiles": tiles}
+    return {"title": condition_label(cell.condition), "verdict": cell.sides[result.storage].images, "tiles": tiles}
 
 
 def _picture(values: NDArray[np.uint8], alt: str) -> Picture:

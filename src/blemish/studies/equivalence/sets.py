@@ -41,10 +41,10 @@ def open_other(path: str | os.PathLike[str], clean: Source, *, mapping: Mapped |
 
 
 def _members(path: Path) -> list[str]:
-    found = [name for name in member_names(path) if name not in _LABELS]
-    if not found:
+    names = [name for name in member_names(path) if name not in _LABELS]
+    if not names:
         raise InputError(f"{path}: no arrays of images in it; expected some with names such as fog@3")
-    return sorted(found)
+    return sorted(names)
 
 
 def _opener(path: Path, name: str, clean: Source) -> Callable[[], Source]:
@@ -56,8 +56,8 @@ def _opener(path: Path, name: str, clean: Source) -> Callable[[], Source]:
                 f"{path}: {len(images)} images of {name}, but {len(clean)} in {clean.name}; expected a copy of each, "
                 "in the same order"
             )
-        found = block_source(path, images, clean.labels)
-        return replace(found, names=clean.names, ids=clean.ids, classes=clean.classes, groups=clean.groups)
+        block = block_source(path, images, clean.labels)
+        return replace(block, names=clean.names, ids=clean.ids, classes=clean.classes, groups=clean.groups)
 
     return source
 

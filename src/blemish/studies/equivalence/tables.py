@@ -52,14 +52,16 @@ def signed(value: float, digits: int) -> str:
     return f"+{text}" if value > 0 and float(text) != 0 else text
 
 
-def interval_text(found: Estimate, digits: int = 1) -> str:
+def interval_text(interval: Estimate, digits: int = 1) -> str:
     """The ends of an interval, or nothing where there is none."""
-    return ", ".join(signed(end, digits) for end in (found.low, found.high)) if math.isfinite(found.width) else ""
+    return (
+        ", ".join(signed(end, digits) for end in (interval.low, interval.high)) if math.isfinite(interval.width) else ""
+    )
 
 
-def difference_text(found: Contrast, digits: int = 1) -> Cell:
+def difference_text(contrast: Contrast, digits: int = 1) -> Cell:
     """A difference with its interval."""
-    return Cell(signed(found.difference.value, digits), interval=interval_text(found.difference, digits))
+    return Cell(signed(contrast.difference.value, digits), interval=interval_text(contrast.difference, digits))
 
 
 def count_text(verdicts: list[Verdict]) -> str:
@@ -72,34 +74,36 @@ def count_text(verdicts: list[Verdict]) -> str:
     return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
 
 
-def summary_table(found: Equivalence) -> Table:
+def summary_table(result: Equivalence) -> Table:
     """What it comes to, for both ways to store ours; the one that suits their set is named first."""
     rows = []
-    for storage in storage_order(found):
-        fair = " (as theirs)" if storage == found.storage else ""
-        images = found.verdicts("images", storage)
+    for storage in storage_order(result):
+        fair = " (as theirs)" if storage == result.storage else ""
+        images = result.verdicts("images", storage)
         rows.append(_summary(f"{storage}{fair}", "images", overall(images).value, count_text(images)))
-        if found.model is not None:
-            cells, mean = found.verdicts("accuracy", storage), found.mean[storage]
+        if result.model is not None:
+            cells, mean = result.verdicts("accuracy", storage), result.mean[storage]
             rows.append(_summary(f"{storage}{fair}", "accuracy, each cell", overall(cells).value, count_text(cells)))
             text = f"{difference_text(mean, 2)} points"
             rows.append(_summary(f"{storage}{fair}", "accuracy, mean of cells", mean.verdict.value, text))
-    title = f"blemish on the fly against {found.theirs}, {found.images:,} images, {len(found.cells)} cells"
-    return Table(title, ("ours stored", "of", "verdict", "because"), tuple(rows), text_columns=4, notes=rests_on(found))
+    title = f"blemish on the fly against {result.theirs}, {result.images:,} images, {len(result.cells)} cells"
+    return Table(
+        title, ("ours stored", "of", "verdict", "because"), tuple(rows), text_columns=4, notes=rests_on(result)
+    )
 
 
 def _summary(*texts: str) -> tuple[Cell, ...]:
     return tuple(Cell(text) for text in texts)
 
 
-def storage_order(found: Equivalence) -> list[str]:
+def storage_order(result: Equivalence) -> list[str]:
     """Both ways to store ours, the one that suits their set first."""
-    return [found.storage, *(storage for storage in STORAGES if storage != found.storage)]
+    return [result.storage, *(storage for storage in STORAGES if storage != result.storage)]
 
 
-def rests_on(found: Equivalence) -> tuple[str, ...]:
+def rests_on(result: Equivalence) -> tuple[str, ...]:
     """What the verdicts mean, in sentences."""
-    level, count = f"{100 * found.level:g} %", len(found.cells)
+    level, count = f"{100 * result.level:g} %", len(result.cells)
     notes = [
         (
             f"Equivalent: the {level} interval over images lies within ± the margin. Different: the difference exceeds "
@@ -108,62 +112,62 @@ def rests_on(found: Equivalence) -> tuple[str, ...]:
         ),
         (
             "Images: mean level, contrast, sharpness, change from clean, and distance beyond that of two draws of "
-            f"ours; the margin is {100 * found.tolerance:g} % of the change from clean, half a grey level at least. "
+            f"ours; the margin is {100 * result.tolerance:g} % of the change from clean, half a grey level at least. "
             "Same pixels: 99.5 % of values are at most one grey level apart. Copies that are nearer to ours than "
             "another draw of ours do not differ by distance; where all values are the same, all differences are 0."
         ),
     ]
-    if found.model is not None:
-        unit = "point" if found.margin == 1 else "points"
+    if result.model is not None:
+        unit = "point" if result.margin == 1 else "points"
         notes.append(
-            f"Accuracy of {found.model}: ours less theirs, paired over images; the margin is {found.margin:g} {unit}. "
-            "In the mean of cells, gaps of both signs cancel."
+            f"Accuracy of {result.model}: ours less theirs, paired over images; the margin is "
+            f"{result.margin:g} {unit}. In the mean of cells, gaps of both signs cancel."
         )
-        if (needed := found.images_needed()) is not None and needed > found.images:
+        if (needed := result.images_needed()) is not None and needed > result.images:
             notes.append(f"About {needed:,} images would decide half of the undecided cells by accuracy.")
-    if found.images < FEWEST:
-        notes.append(f"Intervals of image statistics need {FEWEST} images; here are {found.images}.")
+    if result.images < FEWEST:
+        notes.append(f"Intervals of image statistics need {FEWEST} images; here are {result.images}.")
     return tuple(notes)
 
 
-def cell_table(found: Equivalence) -> Table:
+def cell_table(result: Equivalence) -> Table:
     """A row per cell: the verdicts on images for both ways to store ours, and the numbers for the one that suits."""
-    columns = ["cell", *(f"images, {storage}" for storage in storage_order(found))]
-    names = [item.name for item in found.cells[0].sides[found.storage].statistics]
+    columns = ["cell", *(f"images, {storage}" for storage in storage_order(result))]
+    names = [item.name for item in result.cells[0].sides[result.storage].statistics]
     rows = []
-    for cell in found.cells:
-        side = cell.sides[found.storage]
-        verdicts = [Cell(cell.sides[storage].images.value) for storage in storage_order(found)]
+    for cell in result.cells:
+        side = cell.sides[result.storage]
+        verdicts = [Cell(cell.sides[storage].images.value) for storage in storage_order(result)]
         numbers = [difference_text(item, 2) for item in side.statistics]
         rows.append((Cell(str(cell.condition)), *verdicts, *numbers, Cell(number(side.statistics[0].margin, 2))))
     columns += [TITLES[name] for name in names] + ["margin"]
-    note = f"Grey levels, ours stored as {found.storage} less theirs."
+    note = f"Grey levels, ours stored as {result.storage} less theirs."
     return Table("Image statistics: differences", tuple(columns), tuple(rows), notes=(note,))
 
 
-def accuracy_table(found: Equivalence) -> Table | None:
+def accuracy_table(result: Equivalence) -> Table | None:
     """A row per cell: accuracies, gaps and verdicts for both ways to store ours."""
-    if found.model is None:
+    if result.model is None:
         return None
     columns = ["cell", "theirs, %"]
-    for storage in storage_order(found):
+    for storage in storage_order(result):
         columns += [f"{storage}, %", "gap", "verdict"]
     rows = []
-    for cell in found.cells:
+    for cell in result.cells:
         row = [Cell(str(cell.condition))]
-        for place, storage in enumerate(storage_order(found)):
+        for place, storage in enumerate(storage_order(result)):
             accuracy = cell.sides[storage].accuracy
             assert accuracy is not None
             row += [] if place else [Cell(number(accuracy.theirs))]
             row += [Cell(number(accuracy.ours)), difference_text(accuracy), Cell(accuracy.verdict.value)]
         rows.append(tuple(row))
-    return Table(f"Accuracy of {found.model}", tuple(columns), tuple(rows))
+    return Table(f"Accuracy of {result.model}", tuple(columns), tuple(rows))
 
 
-def statistics_table(found: Equivalence, storage: str) -> Table:
+def statistics_table(result: Equivalence, storage: str) -> Table:
     """The statistics of both sets, a row per cell and statistic."""
     rows = []
-    for cell in found.cells:
+    for cell in result.cells:
         for item in cell.sides[storage].statistics:
             values = (number(item.theirs, 2), number(item.ours, 2), number(item.margin, 2), item.verdict.value)
             theirs, ours, margin, verdict = map(Cell, values)
@@ -177,13 +181,13 @@ def statistics_table(found: Equivalence, storage: str) -> Table:
     return Table(f"Ours stored as {storage}", columns, tuple(rows), text_columns=2, notes=(note,))
 
 
-def _rows(found: Equivalence) -> Iterator[dict[str, Any]]:
-    for cell in found.cells:
+def _rows(result: Equivalence) -> Iterator[dict[str, Any]]:
+    for cell in result.cells:
         for storage, side in cell.sides.items():
             items = [*side.statistics, *([side.accuracy] if side.accuracy else [])]
             for item in items:
                 yield {"cell": str(cell.condition), "storage": storage, **_entry(item)}
-    for storage, item in found.mean.items():
+    for storage, item in result.mean.items():
         yield {"cell": "mean", "storage": storage, **_entry(item)}
 
 
@@ -201,20 +205,20 @@ def _entry(item: Contrast) -> dict[str, Any]:
     }
 
 
-def equivalence_csv(found: Equivalence) -> str:
+def equivalence_csv(result: Equivalence) -> str:
     """A row per number with all digits; grey levels, and percent for accuracies."""
-    rows = list(_rows(found))
+    rows = list(_rows(result))
     return csv_text([rows[0], *(row.values() for row in rows)])
 
 
-def equivalence_json(found: Equivalence) -> str:
+def equivalence_json(result: Equivalence) -> str:
     """Everything: the settings, the verdicts and all numbers."""
     names = ("theirs", "data", "images", "storage", "margin", "tolerance", "level", "seed", "preset", "model")
-    entry: dict[str, Any] = {"made_with": MADE_WITH, **{name: getattr(found, name) for name in names}}
-    entry["skipped"] = list(found.skipped)
-    kinds = ("images", *(("accuracy",) if found.model is not None else ()))
+    entry: dict[str, Any] = {"made_with": MADE_WITH, **{name: getattr(result, name) for name in names}}
+    entry["skipped"] = list(result.skipped)
+    kinds = ("images", *(("accuracy",) if result.model is not None else ()))
     entry["verdicts"] = {
-        storage: {kind: overall(found.verdicts(kind, storage)).value for kind in kinds} for storage in STORAGES
+        storage: {kind: overall(result.verdicts(kind, storage)).value for kind in kinds} for storage in STORAGES
     }
     entry["cells"] = [
         {
@@ -222,7 +226,7 @@ def equivalence_json(found: Equivalence) -> str:
             "images": {storage: side.images.value for storage, side in cell.sides.items()},
             "within_one_level": {storage: side.close for storage, side in cell.sides.items()},
         }
-        for cell in found.cells
+        for cell in result.cells
     ]
-    entry["rows"] = list(_rows(found))
+    entry["rows"] = list(_rows(result))
     return json.dumps(entry, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

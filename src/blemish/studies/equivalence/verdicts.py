@@ -141,8 +141,8 @@ def _variance(seen: Array, shares: Array, gap: float, end: float) -> float:
 
     # A stronger tilt than 1 / reach would give the end a negative weight; at it, the end has what the others leave.
     tilt = _root(lambda tilt: -float(weights(tilt) @ moved), 0.0, 1 / reach, 0.0)
-    found = weights(tilt)
-    return float(found @ moved**2) + max(0.0, 1 - float(found.sum())) * reach**2
+    tilted = weights(tilt)
+    return float(tilted @ moved**2) + max(0.0, 1 - float(tilted.sum())) * reach**2
 
 
 def _root(score: Callable[[float], float], low: float, high: float, wanted: float) -> float:
