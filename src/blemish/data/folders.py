@@ -184,27 +184,27 @@ def _read_mapping(path: Path) -> dict[str, int]:
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 
 
-def _numbered(what: str, names: Sequence[object]) -> dict[str, int]:
+def _numbered(origin: str, names: Sequence[object]) -> dict[str, int]:
     indices: dict[str, int] = {}
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f"{what}: {name!r}; expected names of class folders")
+            raise InputError(f"{origin}: {name!r}; expected names of class folders")
         if name in indices:
-            raise InputError(f"{what}: {name!r} occurs twice")
+            raise InputError(f"{origin}: {name!r} occurs twice")
         indices[name] = len(indices)
     if not indices:
-        raise InputError(f"{what}: no names in it; expected one class folder per line")
+        raise InputError(f"{origin}: no names in it; expected one class folder per line")
     return indices
 
 
-def _checked(what: str, mapping: Mapping[str, object]) -> dict[str, int]:
+def _checked(origin: str, mapping: Mapping[str, object]) -> dict[str, int]:
     indices: dict[str, int] = {}
     for name, index in mapping.items():
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < 10**6:
-            raise InputError(f"{what}: {name!r} has index {index!r}; expected a whole number from 0")
+            raise InputError(f"{origin}: {name!r} has index {index!r}; expected a whole number from 0")
         indices[str(name)] = int(index)
     if not indices:
-        raise InputError(f'{what}: empty; expected {{"folder": index, …}}')
+        raise InputError(f'{origin}: empty; expected {{"folder": index, …}}')
     return indices
 
 

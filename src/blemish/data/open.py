@@ -105,7 +105,7 @@ def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Cla
     return folder_source(path, mapping=mapping)
 
 
-def _unused(what: str, **settings: object) -> None:
+def _unused(data: str, **settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
-            raise InputError(f"{name} given for {what}; expected none")
+            raise InputError(f"{name} given for {data}; expected none")
