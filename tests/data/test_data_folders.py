@@ -118,10 +118,10 @@ class TestMappings:
         assert self.labels(source) == {"cat/x.png": 2, "dog/x.png": 0}
 
     def test_class_order(self, tree: Path) -> None:
-        assert folder_source(tree, class_order=["dog", "cat"]).labels.tolist() == [1, 0]
+        assert folder_source(tree, mapping=["dog", "cat"]).labels.tolist() == [1, 0]
         assert folder_source(tree, mapping={"dog": 5, "cat": 1}).labels.tolist() == [1, 5]
-        with pytest.raises(InputError, match="expected one of them"):
-            folder_source(tree, class_order=["dog", "cat"], mapping={"dog": 1})
+        with pytest.raises(InputError, match="'cat' is not in the mapping"):
+            folder_source(tree, mapping=["dog", "cow"])
 
     def test_imagenet(self, tmp_path: Path) -> None:
         tree = make_tree(tmp_path, "n01443537/x.png", "n15075141/x.png")
@@ -174,8 +174,8 @@ class TestTables:
         assert source.labels.tolist() == [7, 2]
         assert source.ids.tolist() == [picture_id("images/y.png"), picture_id("images/x.png")]
         assert source.classes is None
-        with pytest.raises(InputError, match="expected no other class order"):
-            folder_source(tmp_path, class_order=["images"])
+        with pytest.raises(InputError, match="expected no mapping"):
+            folder_source(tmp_path, mapping=["images"])
 
     @pytest.mark.parametrize(
         ("content", "message"),

@@ -88,7 +88,7 @@ class TestTrees:
         less = folder_source(tree(tmp_path / "less", "a/x.png", "b/x.png"))
         with pytest.raises(InputError, match=r"less: 1 of 3 images are not in it, the first is b/y\.png"):
             paired(less, clean)
-        other = folder_source(tmp_path / "val", class_order=["b", "a"])
+        other = folder_source(tmp_path / "val", mapping=["b", "a"])
         with pytest.raises(InputError, match=r"a/x\.png has the label 1, but 0 in val, as 3 in all"):
             paired(other, clean)
 

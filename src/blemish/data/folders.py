@@ -22,7 +22,7 @@ from blemish.data.source import Source, file_stamp
 __all__ = [
     "IMAGENET",
     "LABELS_FILE",
-    "check_mapped",
+    "ClassMapping",
     "class_folders",
     "folder_entries",
     "folder_indices",
@@ -40,30 +40,25 @@ IMAGENET = "imagenet"
 _COLUMNS = ("file", "class_index")
 _INDEX = re.compile(r"0*[0-9]{1,9}")
 
-Mapped = str | os.PathLike[str] | Mapping[str, int]
+ClassMapping = str | os.PathLike[str] | Mapping[str, int] | Sequence[str]
+"""What gives class folders their indices: a file, ``imagenet``, indices by folder, or the folders in class order."""
 
 
-def folder_source(
-    path: str | os.PathLike[str], *, class_order: Sequence[str] | None = None, mapping: Mapped | None = None
-) -> Source:
+def folder_source(path: str | os.PathLike[str], *, mapping: ClassMapping | None = None) -> Source:
     """The pictures of a folder with one folder per class, as torchvision's ``ImageFolder`` has them.
 
     A label is the class folder's place among the sorted names; if all names are whole numbers, they are sorted as
-    numbers. That is settled when a model is there: see `blemish.data.labels`. ``class_order`` lists the folders in
-    another order. ``mapping`` gives each folder its index: a JSON file ``{"folder": index}``, a text file with one
-    folder per line in class order, or ``imagenet`` for WordNet ids.
-    A folder with ``labels.csv`` in it is read by `table_source`.
+    numbers. That is settled when a model is there: see `blemish.data.labels`. ``mapping`` gives each folder its index:
+    a JSON file ``{"folder": index}``, a text file with one folder per line in class order, ``imagenet`` for WordNet
+    ids, or the same as a dictionary or a list. A folder with ``labels.csv`` in it is read by `table_source`.
     """
     root = Path(path)
     if is_there(root / LABELS_FILE):
-        if class_order is not None or mapping is not None:
-            raise InputError(f"{root}: {LABELS_FILE} gives the class indices; expected no other class order or mapping")
+        if mapping is not None:
+            raise InputError(f"{root}: {LABELS_FILE} gives the class indices; expected no mapping")
         return table_source(root)
     folders = class_folders(root)
-    if class_order is not None and mapping is not None:
-        raise InputError("both a class order and a mapping; expected one of them")
-    indices = folder_indices(class_order if class_order is not None else mapping, folders)
-    check_mapped(str(root), folders, indices)
+    indices = folder_indices(str(root), folders, mapping)
     names = [name for name in list_pictures(root) if "/" in name]
     if not names:
         raise InputError(f"{root}: no pictures in its {len(folders)} folders; looked for {', '.join(PICTURE_SUFFIXES)}")
@@ -71,7 +66,7 @@ def folder_source(
     empty = len(folders) - len({name.partition("/")[0] for name in names})
     note = f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
     source = picture_source(root, names, labels, classes=_class_names(indices), note=note)
-    return replace(source, labelling="order" if class_order is None and mapping is None else "mapping")
+    return replace(source, labelling="order" if mapping is None else "mapping")
 
 
 def table_source(path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None) -> Source:
@@ -158,24 +153,22 @@ def in_class_order(names: Iterable[str]) -> list[str]:
     return sorted(by_name, key=int) if numbers else by_name
 
 
-def check_mapped(where: str, folders: Sequence[str], indices: Mapping[str, int]) -> None:
-    """Refuse class folders that a mapping leaves out."""
+def folder_indices(root: str, folders: Sequence[str], mapping: ClassMapping | None) -> dict[str, int]:
+    """The index of each folder that may occur, as the mapping says or in order; one that it leaves out is refused."""
+    if mapping is None:
+        return _numbered("the class folders", folders)
+    if isinstance(mapping, Mapping):
+        indices = _checked("the mapping", mapping)
+    elif not isinstance(mapping, (str, os.PathLike)):
+        indices = _numbered("the class order", mapping)
+    elif mapping == IMAGENET and not is_there(mapping):
+        indices = _numbered("ImageNet", imagenet_wnids())
+    else:
+        indices = _read_mapping(Path(mapping))
     unknown = sorted(set(folders) - indices.keys())
     if unknown:
-        raise InputError(f"{where}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
-
-
-def folder_indices(given: Mapped | Sequence[str] | None, folders: list[str]) -> dict[str, int]:
-    """The index of every folder that may occur: as a mapping or a class order says, or in order."""
-    if given is None:
-        return _numbered("the class folders", folders)
-    if isinstance(given, Mapping):
-        return _checked("the mapping", given)
-    if isinstance(given, (str, os.PathLike)):
-        if given == IMAGENET and not is_there(given):
-            return _numbered("ImageNet", imagenet_wnids())
-        return _read_mapping(Path(given))
-    return _numbered("the class order", list(given))
+        raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
+    return indices
 
 
 def _read_mapping(path: Path) -> dict[str, int]:
@@ -191,27 +184,27 @@ def _read_mapping(path: Path) -> dict[str, int]:
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 
 
-def _numbered(what: str, names: Sequence[object]) -> dict[str, int]:
+def _numbered(origin: str, names: Sequence[object]) -> dict[str, int]:
     indices: dict[str, int] = {}
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f"{what}: {name!r}; expected names of class folders")
+            raise InputError(f"{origin}: {name!r}; expected names of class folders")
         if name in indices:
-            raise InputError(f"{what}: {name!r} occurs twice")
+            raise InputError(f"{origin}: {name!r} occurs twice")
         indices[name] = len(indices)
     if not indices:
-        raise InputError(f"{what}: no names in it; expected one class folder per line")
+        raise InputError(f"{origin}: no names in it; expected one class folder per line")
     return indices
 
 
-def _checked(what: str, mapping: Mapping[str, object]) -> dict[str, int]:
+def _checked(origin: str, mapping: Mapping[str, object]) -> dict[str, int]:
     indices: dict[str, int] = {}
     for name, index in mapping.items():
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < 10**6:
-            raise InputError(f"{what}: {name!r} has index {index!r}; expected a whole number from 0")
+            raise InputError(f"{origin}: {name!r} has index {index!r}; expected a whole number from 0")
         indices[str(name)] = int(index)
     if not indices:
-        raise InputError(f'{what}: empty; expected {{"folder": index, …}}')
+        raise InputError(f'{origin}: empty; expected {{"folder": index, …}}')
     return indices
 
 

@@ -17,7 +17,7 @@ from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.dataset_source import dataset_source
 from blemish.data.digits import digits_source
-from blemish.data.folders import LABELS_FILE, Mapped, folder_entries, folder_source, table_source
+from blemish.data.folders import LABELS_FILE, ClassMapping, folder_entries, folder_source, table_source
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
@@ -39,7 +39,7 @@ def open_source(
     data: str | os.PathLike[str] | Source | Dataset[Any],
     *,
     labels: str | os.PathLike[str] | None = None,
-    mapping: Mapped | None = None,
+    mapping: ClassMapping | None = None,
 ) -> Source:
     """The labelled images at a path: class folders, a folder with a table of labels, an array file, or shards.
 
@@ -55,7 +55,9 @@ def open_source(
     return replace(source, reopen=partial(_open_path, data, labels, mapping))
 
 
-def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:
+def _open_path(
+    data: str | os.PathLike[str], labels: str | os.PathLike[str] | None, mapping: ClassMapping | None
+) -> Source:
     if data == DEMO:
         _unused(DEMO, labels=labels, mapping=mapping)
         return digits_source()
@@ -79,7 +81,7 @@ def _open_path(data: str | os.PathLike[str], labels: str | os.PathLike[str] | No
     raise InputError(f"{path}: a file of an unknown kind; {_EXPECTED}")
 
 
-def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Mapped | None) -> Source:
+def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: ClassMapping | None) -> Source:
     if labels is not None or is_there(path / LABELS_FILE):
         _unused(f"{path}, whose table gives the class indices", mapping=mapping)
         return table_source(path, labels)
@@ -103,7 +105,7 @@ def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Map
     return folder_source(path, mapping=mapping)
 
 
-def _unused(what: str, **settings: object) -> None:
+def _unused(data: str, **settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
-            raise InputError(f"{name} given for {what}; expected none")
+            raise InputError(f"{name} given for {data}; expected none")

@@ -145,9 +145,9 @@ def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: in
 
     Sizes are rounded as torchvision's ``Resize`` and ``CenterCrop`` do. ImageNet-C was made with 256 and 224.
     """
-    for what, side in (("resize", resize), ("crop", crop)):
+    for setting, side in (("resize", resize), ("crop", crop)):
         if side is not None and side < 1:
-            raise InputError(f"{what} to {side} pixels; expected at least 1")
+            raise InputError(f"{setting} to {side} pixels; expected at least 1")
     width, height = picture.size
     shorter = min(width, height)
     if resize is not None and shorter != resize:

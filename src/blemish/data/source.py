@@ -65,9 +65,9 @@ class Source:
         if len(set(self.names)) < count:
             twice, times = Counter(self.names).most_common(1)[0]
             raise InputError(f"{self.name}: {times} images are called {twice!r}; expected names that differ")
-        for what, values in (("ids", self.ids), ("labels", self.labels)):
+        for field, values in (("ids", self.ids), ("labels", self.labels)):
             if values.shape != (count,):
-                raise InputError(f"{self.name}: {what} of shape {values.shape} for {count} images; expected one each")
+                raise InputError(f"{self.name}: {field} of shape {values.shape} for {count} images; expected one each")
         if int(self.labels.min()) < 0:
             raise InputError(f"{self.name}: label {int(self.labels.min())}; expected 0 or more")
         known = len(self.groups) if self.groups is not None else None if self.classes is None else len(self.classes)
@@ -117,14 +117,14 @@ def _part(reopen: Callable[[], Source], rows: NDArray[np.int64]) -> Source:
     return reopen().take(rows)
 
 
-def file_stamp(path: str | os.PathLike[str], place: str = "") -> str:
-    """A file's path, size and time of change, and a place in it."""
+def file_stamp(path: str | os.PathLike[str], detail: str = "") -> str:
+    """A file's path, size and time of change, and how it is read."""
     name = os.fspath(path)
     try:
         status = Path(name).stat()
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    return f"{Path(name).absolute()}|{status.st_size}|{status.st_mtime_ns}|{place}"
+    return f"{Path(name).absolute()}|{status.st_size}|{status.st_mtime_ns}|{detail}"
 
 
 def check_unchanged(path: str | os.PathLike[str], stamp: str) -> None:

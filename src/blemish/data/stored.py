@@ -17,7 +17,7 @@ from blemish.core.reading import is_folder, is_there, read_json
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
-from blemish.data.folders import Mapped, class_folders, folder_entries, folder_source, in_class_order
+from blemish.data.folders import ClassMapping, class_folders, folder_entries, folder_source, in_class_order
 from blemish.data.images import Images
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
@@ -57,7 +57,7 @@ class StoredSet:
         return images if like is None else paired(images, like)
 
 
-def open_stored(path: str | os.PathLike[str], *, mapping: Mapped | None = None) -> StoredSet:
+def open_stored(path: str | os.PathLike[str], *, mapping: ClassMapping | None = None) -> StoredSet:
     """A corrupted set: a tree ``<corruption>/<severity>/<class>/<file>``, or arrays ``<corruption>.npy``.
 
     The tree may have a level of families above, as the published archives do (``blur/defocus_blur/1/…``). Arrays hold
@@ -110,14 +110,15 @@ def _severities(folder: Path) -> dict[float, Path]:
     return {float(entry.name): entry for entry in inside if _subfolders(entry)}
 
 
-def _tree_sources(folders: dict[tuple[str, float], Path], mapping: Mapped | None) -> dict[str, Callable[[], Source]]:
+def _tree_sources(
+    folders: dict[tuple[str, float], Path], mapping: ClassMapping | None
+) -> dict[str, Callable[[], Source]]:
     # The classes of all conditions together: a class that one of them lacks must not move the labels of the others.
     order = in_class_order({name for folder in folders.values() for name in class_folders(folder)})
 
     def open_folder(folder: Path) -> Source:
-        if mapping is not None:
-            return folder_source(folder, mapping=mapping)
-        return replace(folder_source(folder, class_order=order), labelling="order")
+        source = folder_source(folder, mapping=order if mapping is None else mapping)
+        return replace(source, labelling="order") if mapping is None else source
 
     return {
         f"{name}@{severity_text(severity)}": partial(open_folder, folder)

@@ -98,8 +98,8 @@ def _check_entry(where: str, entry: tarfile.TarInfo, total: int) -> None:
     if entry.issparse() or any(key.startswith("GNU.sparse") for key in entry.pax_headers):
         raise InputError(f"{where}: a sparse file; expected plain files")
     if not (entry.isreg() or entry.isdir()):
-        what = _REFUSED.get(entry.type, f"of unknown kind {entry.type!r}")
-        raise InputError(f"{where}: {entry.name!r} is {what}; expected plain files")
+        kind = _REFUSED.get(entry.type, f"of unknown kind {entry.type!r}")
+        raise InputError(f"{where}: {entry.name!r} is {kind}; expected plain files")
     if entry.size < 0:
         raise InputError(f"{where}: a member without a usable size; the archive is damaged")
     if (left := total - entry.offset_data) < entry.size:

@@ -54,15 +54,15 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""
-        for what, value, known in (("channels", self.channels, Channels), ("layout", self.layout, Layout)):
+        for setting, value, known in (("channels", self.channels, Channels), ("layout", self.layout, Layout)):
             if value not in get_args(known):
-                raise InputError(f"{what} {value!r}; expected {', '.join(get_args(known))}")
+                raise InputError(f"{setting} {value!r}; expected {', '.join(get_args(known))}")
         count = 1 if self.channels == "gray" else 3
-        for what, values in (("mean", self.mean), ("std", self.std)):
+        for setting, values in (("mean", self.mean), ("std", self.std)):
             if not isinstance(values, Sequence):
-                raise InputError(f"{what} {values!r}; expected a tuple of numbers, such as (0.5,)")
+                raise InputError(f"{setting} {values!r}; expected a tuple of numbers, such as (0.5,)")
             if len(values) not in (1, count):
-                raise InputError(f"{what} of {len(values)} values for {count} channels; expected 1 or {count}")
+                raise InputError(f"{setting} of {len(values)} values for {count} channels; expected 1 or {count}")
         if not all(abs(value) <= _FLOATS.max for value in self.mean):
             raise InputError(f"mean {self.mean}; expected finite numbers")
         if not all(_FLOATS.tiny <= value <= _FLOATS.max for value in self.std):
@@ -128,18 +128,18 @@ def logits_of(output: Any) -> Any:
     return output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
 
 
-def class_scores(what: str, output: Any, count: int) -> Tensor:
+def class_scores(model: str, output: Any, count: int) -> Tensor:
     """What a model gave for ``count`` images, in float32 (count, classes); anything but such scores is refused.
 
     Only kinds and shapes are looked at, for which nobody has to wait for the device.
     """
     if not isinstance(output, Tensor):
-        raise InputError(f"{what}: output of type {type(output).__name__}; expected a tensor of class scores")
+        raise InputError(f"{model}: output of type {type(output).__name__}; expected a tensor of class scores")
     if odd := odd_kind(output) or (f"complex ({output.dtype})" if output.is_complex() else None):
-        raise InputError(f"{what}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
+        raise InputError(f"{model}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
     if output.ndim != 2 or len(output) != count:
         raise InputError(
-            f"{what}: output of shape {tuple(output.shape)} for {count} images; expected one row of class scores "
+            f"{model}: output of shape {tuple(output.shape)} for {count} images; expected one row of class scores "
             "per image"
         )
     return output.to(torch.float32)

@@ -79,12 +79,12 @@ def _import(module: str) -> Any:
         ) from error
 
 
-def _fetched(what: str, create: Any) -> Any:
+def _fetched(model: str, create: Any) -> Any:
     try:
         return create()
     except Exception as error:  # no network, no such file, no weights: each library has its own errors
         raise StorageError(
-            f"{what}: its pretrained weights could not be had ({type(error).__name__}: {first_line(error)}). "
+            f"{model}: its pretrained weights could not be had ({type(error).__name__}: {first_line(error)}). "
             "They are downloaded once; without a network, give a file of weights (--weights FILE)"
         ) from error
 

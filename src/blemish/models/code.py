@@ -12,16 +12,16 @@ from blemish.core.errors import InputError
 __all__ = ["ending_refused", "first_line", "last_line", "needs_permission", "raised_by_a_signal", "where_raised"]
 
 
-def needs_permission(what: str, why: str, instead: str) -> InputError:
+def needs_permission(model: str, why: str, instead: str) -> InputError:
     """The error for a model that could run code nobody has allowed."""
     return InputError(
-        f"{what}: {why}. If you trust it, allow it to run code (--allow-code; in Python: "
+        f"{model}: {why}. If you trust it, allow it to run code (--allow-code; in Python: "
         f"open_model(…, allow_code=True)), or {instead}"
     )
 
 
 @contextlib.contextmanager
-def ending_refused(what: str) -> Iterator[None]:
+def ending_refused(model: str) -> Iterator[None]:
     """Around a model's code: ``sys.exit(0)`` in it is an error that names the model, and not a success.
 
     So is whatever else would pass by all handlers of errors, but for Ctrl-C, and for what the handler of a signal
@@ -35,7 +35,7 @@ def ending_refused(what: str) -> Iterator[None]:
         if raised_by_a_signal(error):
             raise
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise InputError(f"{what}: its code would end the program ({said}){where_raised(error)}") from error
+        raise InputError(f"{model}: its code would end the program ({said}){where_raised(error)}") from error
 
 
 def where_raised(error: BaseException) -> str:

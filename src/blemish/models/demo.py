@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from importlib import resources
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing, Training
-from blemish.models.torch_module import from_module
+from blemish.models.torch_module import from_module, load_weights
 
 __all__ = ["DEMO_NETS", "PREPROCESSING", "DigitNet", "demo_model"]
 
@@ -57,13 +56,6 @@ def demo_model(which: str = "plain", *, device: str | torch.device = "cpu") -> C
     if which not in DEMO_NETS:
         raise InputError(f"demo network {which!r}; expected {' or '.join(DEMO_NETS)}")
     file, training = DEMO_NETS[which]
-    module = DigitNet()
-    with (
-        resources.files("blemish.models").joinpath(file).open("rb") as stream,
-        np.load(stream, allow_pickle=False) as arrays,
-    ):
-        state = {key: torch.from_numpy(arrays[key].astype(np.float32)) for key in arrays.files}
-    module.load_state_dict(state)
-    return from_module(
-        module, name=f"demo-{which}", preprocessing=PREPROCESSING, training=training, device=torch.device(device)
-    )
+    with resources.as_file(resources.files("blemish.models").joinpath(file)) as path:
+        module = load_weights(DigitNet(), path)
+    return from_module(module, name=f"demo-{which}", preprocessing=PREPROCESSING, training=training, device=device)

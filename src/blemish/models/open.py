@@ -177,41 +177,41 @@ def _read_setting(path: Path, key: str, value: Any) -> Any:
     return _READERS[key](f"{path}: {key}", value)
 
 
-def _text(what: str, value: Any) -> str:
+def _text(setting: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{what} = {value!r}; expected a text")
+        raise InputError(f"{setting} = {value!r}; expected a text")
     return value
 
 
-def _words(what: str, values: Any) -> tuple[str, ...]:
+def _words(setting: str, values: Any) -> tuple[str, ...]:
     words = (values,) if isinstance(values, str) else values
     if isinstance(words, Iterable) and not isinstance(words, dict):
         words = tuple(words)
         if all(isinstance(word, str) for word in words):
             return words
-    raise InputError(f"{what} {values!r}; expected a list of texts")
+    raise InputError(f"{setting} {values!r}; expected a list of texts")
 
 
-def _size(what: str, value: Any) -> tuple[int, int]:
+def _size(setting: str, value: Any) -> tuple[int, int]:
     sides = tuple(value) if isinstance(value, list | tuple) else (value, value)
     if len(sides) != 2 or not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
-        raise InputError(f"{what} {value!r}; expected a whole number, or height and width")
+        raise InputError(f"{setting} {value!r}; expected a whole number, or height and width")
     return sides[0], sides[1]
 
 
-def _floats(what: str, value: Any) -> tuple[float, ...]:
+def _floats(setting: str, value: Any) -> tuple[float, ...]:
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(isinstance(item, int | float) and not isinstance(item, bool) for item in numbers):
-        raise InputError(f"{what} {value!r}; expected a number, or one for each channel")
+        raise InputError(f"{setting} {value!r}; expected a number, or one for each channel")
     try:
         return tuple(float(item) for item in numbers)
     except OverflowError:
-        raise InputError(f"{what}: a number that no float can hold; expected a smaller one") from None
+        raise InputError(f"{setting}: a number that no float can hold; expected a smaller one") from None
 
 
-def _whole(what: str, value: Any) -> int:
+def _whole(setting: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"{what} {value!r}; expected a whole number")
+        raise InputError(f"{setting} {value!r}; expected a whole number")
     return value
 
 

@@ -30,18 +30,18 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
     function from a uint8 batch (B, C, H, W) to class scores. The current folder can be imported from.
     """
     module_name, _, function_name = target.partition(":")
-    what = f"python:{target}"
+    spec = f"python:{target}"
     if not module_name or not function_name:
-        raise InputError(f"model {what!r}; expected python:package.module:function")
-    function = _find(what, module_name, function_name)
+        raise InputError(f"model {spec!r}; expected python:package.module:function")
+    function = _find(spec, module_name, function_name)
     try:
         model = function()
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{what} raised {type(error).__name__}: {error}{where_raised(error)}") from error
+        raise InputError(f"{spec} raised {type(error).__name__}: {error}{where_raised(error)}") from error
     if weights is not None and not isinstance(model, nn.Module):
-        raise InputError(f"{what} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
+        raise InputError(f"{spec} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
     if isinstance(model, Classifier):
         return model
     if isinstance(model, nn.Module):
@@ -49,17 +49,17 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
     if is_estimator(model):
         return from_estimator(model, name=function_name)
     if callable(model) and not isinstance(model, type):
-        code = _code_hash(what, function)
+        code = _code_hash(spec, function)
         return Classifier(
             function_name, "function", model, code, preprocessing=Preprocessing(levels=True), device=device
         )
     raise InputError(
-        f"{what} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
+        f"{spec} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
         "a Classifier or a function of uint8 batches"
     )
 
 
-def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
+def _find(spec: str, module_name: str, function_name: str) -> Callable[[], Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -68,26 +68,26 @@ def _find(what: str, module_name: str, function_name: str) -> Callable[[], Any]:
         target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise InputError(f"model {what!r}: no module {error.name!r}, neither installed nor in {here}") from error
-        raise InputError(f"model {what!r}: {module_name} needs {error.name}, which is not installed") from error
+            raise InputError(f"model {spec!r}: no module {error.name!r}, neither installed nor in {here}") from error
+        raise InputError(f"model {spec!r}: {module_name} needs {error.name}, which is not installed") from error
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise InputError(f"model {what!r}: importing {module_name} raised {problem}{where_raised(error)}") from error
+        raise InputError(f"model {spec!r}: importing {module_name} raised {problem}{where_raised(error)}") from error
     for part in function_name.split("."):
         if not hasattr(target, part):
             known = [key for key, value in vars(target).items() if callable(value) and not key.startswith("_")]
             hint = f"; it has {', '.join(sorted(known)[:8])}" if known else ""
-            raise InputError(f"model {what!r}: {module_name} has no {function_name!r}{hint}")
+            raise InputError(f"model {spec!r}: {module_name} has no {function_name!r}{hint}")
         target = getattr(target, part)
     if not callable(target):
-        raise InputError(f"model {what!r}: {function_name} is a {type(target).__name__}; expected a function")
+        raise InputError(f"model {spec!r}: {function_name} is a {type(target).__name__}; expected a function")
     return target  # type: ignore[no-any-return]
 
 
-def _code_hash(what: str, function: Any) -> str:
+def _code_hash(spec: str, function: Any) -> str:
     """What a bare function has learnt cannot be seen; the file that makes it is the nearest thing."""
     try:
         content = Path(inspect.getfile(inspect.unwrap(function))).read_bytes()
     except (TypeError, OSError):
         content = b""
-    return hashlib.blake2b(what.encode() + b"\0" + content, digest_size=DIGEST_SIZE).hexdigest()
+    return hashlib.blake2b(spec.encode() + b"\0" + content, digest_size=DIGEST_SIZE).hexdigest()

@@ -14,7 +14,7 @@ from blemish.core.reading import is_folder, is_there
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_images, member_names, read_members
-from blemish.data.folders import Mapped
+from blemish.data.folders import ClassMapping
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, open_stored
 
@@ -24,7 +24,7 @@ _LABELS = ("labels", "y")
 _JPEG = (".jpg", ".jpeg")
 
 
-def open_other(path: str | os.PathLike[str], clean: Source, *, mapping: Mapped | None = None) -> StoredSet:
+def open_other(path: str | os.PathLike[str], clean: Source, *, mapping: ClassMapping | None = None) -> StoredSet:
     """A folder that `open_stored` takes, or an ``.npz`` file with an array of images for each condition.
 
     The arrays of a file are named as conditions are written (``fog@3``) and hold a copy of every image of ``clean``,

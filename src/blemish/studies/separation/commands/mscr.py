@@ -21,7 +21,7 @@ from blemish.core.folders import check_folder
 from blemish.core.links import check_links
 from blemish.core.marks import MADE_WITH
 from blemish.core.statistics import MeanEstimate
-from blemish.data.folders import check_mapped, class_folders, folder_indices
+from blemish.data.folders import class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
@@ -284,8 +284,7 @@ def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: s
     if mapping is None:
         indices = class_indices(folders, outputs, source=data.name, model=model.name)
     else:
-        indices = folder_indices(mapping, folders)
-        check_mapped(str(data), folders, indices)
+        indices = folder_indices(str(data), folders, mapping)
     labels = np.array([indices[name] for name in named], dtype=np.int64)
     check_below(labels, found.names or named, outputs, source=data.name, model=f"model {model.name}")
     return labels
