@@ -46,7 +46,9 @@ def test_the_page_can_be_followed(folder: Path) -> None:
     assert "A bar of dead sensor rows." in said["list"]
     assert "dead_bar" in said["benchmarks"]
     assert "dead_bar" in said["score"]
-    assert "dead_bar" in (folder / "report.html").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "dead bar, severity" in page
+    assert "not a corruption of this catalog" not in page
     assert sorted(path.name for path in (folder / "copies" / "dead_bar").iterdir()) == ["1", "3"]
 
 

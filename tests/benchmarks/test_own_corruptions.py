@@ -40,7 +40,13 @@ def test_measured_read_and_reported(tmp_path: Path) -> None:
     assert again.family(read_condition("mine:shaded@3")) == "mine"
     assert blemish.score(again).find("error", "mine:shaded").estimate.value >= 0
     write_report([again], tmp_path / "report.html")
-    assert "mine:shaded" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "mine:shaded is not a corruption of this catalog" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    write_report([again], tmp_path / "drawn.html", catalog=CATALOG)
+    page = (tmp_path / "drawn.html").read_text(encoding="utf-8")
+    assert "not a corruption of this catalog" not in page
+    assert "mine:shaded, severity\N{NO-BREAK SPACE}3" in page
+    write_report([again], tmp_path / "other.html", catalog=OTHER_CODE)
+    assert "mine:shaded was measured with other code" in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
 def test_processes_give_the_same_records(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.corruptions import Frost, Plugins, chosen_catalog
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
@@ -26,11 +27,15 @@ def report_command(
     folders: Folders,
     how: ScoreOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    plugins: Plugins = None,
+    frost: Frost = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
 
     A page that blemish made is replaced; another file is not, unless --overwrite is given.
+
+    Examples of corruptions of your own (--plugin) and of other photographs of frost (--frost) need what made them.
 
     Where a folder holds separation.json or mscr.json (-o of blemish separation and mscr), they are shown too.
 
@@ -42,8 +47,10 @@ def report_command(
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs = find_runs(folders)
-    work = partial(write_report, runs, out, extra=[separation_sections(runs, folders)], **how.settings())
+    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost)
+    work = partial(
+        write_report, runs, out, catalog=catalog, extra=[separation_sections(runs, folders)], **how.settings()
+    )
     written = read_with_progress("report", work)
     models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")

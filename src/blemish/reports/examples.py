@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from PIL import Image
 
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
-from blemish.corruptions.catalog import catalog
+from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.plugins import own_code_digest
 from blemish.corruptions.severity import severity_text
 from blemish.data.encoding import encode_picture
 from blemish.evaluation.runs import Run
@@ -39,13 +40,17 @@ _EXAMPLES, _TILES, _WORST = 4, 24, 6
 
 @dataclass(frozen=True)
 class Subject:
-    """A model in the report: its run, its answers, the pictures kept with it, and its place among the models."""
+    """A model in the report: its run, its answers, the pictures kept with it, and its place among the models.
+
+    Pixels are made again with the corruptions of the catalog.
+    """
 
     name: str
     run: Run
     answers: Answers
     pictures: Pictures | None
     place: int
+    catalog: Catalog = field(default_factory=lambda: catalog, repr=False)
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -56,6 +61,10 @@ class Subject:
     def series(self) -> str:
         """The style class that gives the model its colour."""
         return f"s{self.place % 8}"
+
+    def makeable(self, condition: Condition) -> bool:
+        """Whether the pixels of a condition can be made again here exactly."""
+        return unmakeable(self.run, condition, self.catalog) is None
 
 
 @dataclass(frozen=True)
@@ -96,20 +105,23 @@ class Example:
     text: str = ""
 
 
-def unmakeable(run: Run, condition: Condition) -> str | None:
+def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> str | None:
     """Why the pixels of a condition cannot be made again here exactly; None where they can."""
     protocol = run.info.protocol
     if protocol.pixels != "generated":
         return "the corrupted images were stored, and are not kept with the results"
     for name in condition.names():
         if name not in catalog:
-            return f"{name} is not a corruption of this catalog"
-        version = protocol.corruptions.get(name)
-        if version != catalog[name].version:
-            return f"{name} was measured in version {version}; this is version {catalog[name].version}"
+            return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
+        version, code = catalog[name].version, own_code_digest(catalog[name])
+        measured = protocol.corruptions.get(name)
+        if measured != (version if code is None else {"version": version, "code": code}):
+            before = measured.get("version") if isinstance(measured, dict) else measured
+            other = "with other code" if before == version else f"in version {before}; this is version {version}"
+            return f"{name} was measured {other}"
     if "frost" in condition.names():
         if protocol.frost != catalog.frost_kind:
-            return f"frost was measured with {protocol.frost} photographs; a report has the reference's only"
+            return f"frost was measured with {protocol.frost} photographs; --frost names their folder"
         try:
             catalog["frost"].check_files()
         except InputError:
@@ -123,7 +135,7 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     protocol = subject.run.info.protocol
     picture = torch.from_numpy(subject.pictures.images[row]).permute(2, 0, 1).unsqueeze(0).contiguous()
     number = torch.tensor([int(subject.pictures.ids[row])])
-    whole = condition.with_units(catalog)
+    whole = condition.with_units(subject.catalog)
     changed = whole.apply(picture, seed=protocol.seed, ids=number, preset=protocol.preset)
     values = changed[0].permute(1, 2, 0).numpy()
     image = Image.fromarray(values[..., 0] if values.shape[-1] == 1 else values)
@@ -187,7 +199,7 @@ def shown_conditions(subject: Subject) -> list[Condition]:
     """For each corruption one condition, at the middle of its severities, as far as its pixels can be made here."""
     groups: dict[str, list[Condition]] = {}
     for condition in subject.answers.conditions:
-        if unmakeable(subject.run, condition) is None:
+        if subject.makeable(condition):
             groups.setdefault(condition.group, []).append(condition)
     return [sorted(some, key=lambda c: c.severity or 0)[len(some) // 2] for some in groups.values()][:_TILES]
 
@@ -222,6 +234,6 @@ def _worst(subject: Subject, hit: Hit) -> Example:
     if row is None:
         return Example(label, hit.name, None, [], text)
     mildest = [subject.answers.conditions[place] for place in hit.mildest]
-    shown = [Condition(), *(condition for condition in mildest if unmakeable(subject.run, condition) is None)]
+    shown = [Condition(), *(condition for condition in mildest if subject.makeable(condition))]
     clean, *tiles = (_tile(subject, row, condition, [subject]) for condition in shown)
     return Example(label, hit.name, clean, tiles, text)

@@ -10,6 +10,7 @@ from blemish.core.errors import InputError, StorageError
 from blemish.core.files import part_file, write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.corruptions.catalog import Catalog, catalog
 from blemish.evaluation.info import DataInfo
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
@@ -67,15 +68,18 @@ def write_report(
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
+    catalog: Catalog = catalog,
     report: ProgressReport = tell_nobody,
 ) -> Path:
     """Write the report of some runs; the file is complete or not there.
 
     ``extra`` are sections of studies, such as `blemish.studies.separation.section.separation_sections` finds them.
-    ``report`` is told how far it has come.
+    Pictures are made again with the corruptions of the ``catalog``. ``report`` is told how far it has come.
     """
     target = check_report_path(path)
-    content = report_page(runs, extra=extra, baseline=baseline, level=level, replicates=replicates, report=report)
+    content = report_page(
+        runs, extra=extra, baseline=baseline, level=level, replicates=replicates, catalog=catalog, report=report
+    )
     write_bytes(target, content.encode("utf-8"))
     return target
 
@@ -87,6 +91,7 @@ def report_page(
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
+    catalog: Catalog = catalog,
     report: ProgressReport = tell_nobody,
 ) -> str:
     """The whole page as text; the same runs give the same page. What studies have to add stands before the pictures."""
@@ -104,7 +109,7 @@ def report_page(
         sections=[
             *score_sections(readings, baseline=baseline, level=level, replicates=replicates, report=report),
             *(section for study in extra for section in study.sections),
-            *picture_sections(readings, report),
+            *picture_sections(readings, catalog, report),
             *setting_sections(readings),
         ],
         footer=f"Made by blemish {VERSION} from the records of each run. {ALL_INSIDE}",

@@ -10,6 +10,7 @@ import numpy as np
 
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import Estimate
+from blemish.corruptions.catalog import Catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import Reliability, pooled
@@ -150,17 +151,20 @@ def _bins_table(readings: Sequence[Reading]) -> Table:
     return Table("Reliability by confidence", columns, tuple(rows), text_columns=3)
 
 
-def picture_sections(readings: Sequence[Reading], report: ProgressReport = tell_nobody) -> Iterator[Section]:
+def picture_sections(
+    readings: Sequence[Reading], catalog: Catalog, report: ProgressReport = tell_nobody
+) -> Iterator[Section]:
     """Some images as the models were given them, and those that they lost most often."""
     subjects = []
     for place, reading in enumerate(readings):
         report(place, len(readings), "gathering answers")
         if (answers := gather(reading.run)) is not None:
-            subjects.append(Subject(reading.name, reading.run, answers, read_pictures(reading.run), reading.place))
+            pictures = read_pictures(reading.run)
+            subjects.append(Subject(reading.name, reading.run, answers, pictures, reading.place, catalog))
     report(0, 1 + len(subjects), "making pictures")
     if shown := examples(subjects):
         reasons_by_condition = (
-            unmakeable(s.run, c) for s in subjects if s.pictures is not None for c in s.answers.conditions
+            unmakeable(s.run, c, catalog) for s in subjects if s.pictures is not None for c in s.answers.conditions
         )
         gaps = list(dict.fromkeys(reason for reason in reasons_by_condition if reason is not None))
         names = [subject.name for subject in subjects]

@@ -1,4 +1,4 @@
-"""From records to the tables that construction reads, and the whole way of ``blemish overlap`` on a toy."""
+"""From records to the tables that construction reads, and the whole way of ``blemish train-overlap`` on a toy."""
 
 from __future__ import annotations
 
