@@ -57,8 +57,7 @@ def overlap_matrix(
 
     O = max{0, ½ (ΔR_c2^m1 / ΔR_c2^m2 + ΔR_c1^m2 / ΔR_c1^m1)} where ΔR is the robustness score less the standard
     model's. The table needs the columns ``clean`` and one per corruption, and the rows ``standard`` and one per
-    corruption; other rows do not matter. A score is undefined where training on a corruption hardly helped
-    against itself.
+    corruption; other rows do not matter. A score is undefined where training on a corruption hardly helped against it.
     """
     names = _names(table, corruptions, clean)
     if not 0 < least_gain < 1:
