@@ -118,7 +118,7 @@ def test_mscr_trains_and_tests(features: Path, tmp_path: Path) -> None:
     assert record["models"]["1nn"]["protocol"]["clip"] is False
     code, _, err = invoke(*arguments, "--seed", 1)
     assert code == 2
-    assert "holds runs with seed = 0, not 1" in err
+    assert "holds runs with other settings (seed was 0, now 1)" in err
 
 
 def test_mscr_of_trained_models(tmp_path: Path) -> None:

@@ -167,9 +167,9 @@ def test_a_stopped_experiment_goes_on(tmp_path: Path) -> None:
     assert seen == [(3, 4), (4, 4)]
     fresh = experiment(points, labels, threshold, runs=4, model="t", epsilon_min=0.05, k=2)
     np.testing.assert_array_equal(whole.accuracies, fresh.accuracies)
-    with pytest.raises(InputError, match="holds runs with k = 2, not 3"):
+    with pytest.raises(InputError, match=r"holds runs with other settings \(k was 2, now 3\)"):
         experiment(points, labels, threshold, runs=4, **{**settings, "k": 3})
-    with pytest.raises(InputError, match="holds runs with data = "):
+    with pytest.raises(InputError, match=r"holds runs with other settings \(data was "):
         experiment(points + 1, labels, threshold, runs=4, **settings)
     (tmp_path / "runs" / "run-00001.json").write_text("{")
     with pytest.raises(InputError, match=r"run-00001.json: not a readable run .* remove it"):

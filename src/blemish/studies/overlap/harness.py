@@ -24,7 +24,7 @@ from blemish.evaluation.executors.tensors import shared_tensor
 from blemish.export.workers import stop_at_bad_input
 from blemish.studies.overlap.pace import faster_size
 from blemish.studies.overlap.plan import ALL, ARCHITECTURES, STANDARD, Plan, build_net, conditions
-from blemish.studies.overlap.trainees import STATE_KEYS, Epoch, Group, State, TrainingJob, read_weights
+from blemish.studies.overlap.trainees import STATE_KEYS, Epoch, Group, TrainingJob, read_weights
 from blemish.studies.overlap.training import Schedule
 
 __all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "Trained", "build_net", "conditions", "train_all"]
@@ -66,16 +66,16 @@ def train_all(
     """
     for name in plan.corruptions:
         plan.catalog[name].check_files()  # that, and an unknown name, is refused before any work
-    place = executor or InProcess()
+    executor = executor or InProcess()
     with contextlib.ExitStack() as stack:
         stack.enter_context(held_folder(folder))
-        stack.enter_context(place)
+        stack.enter_context(executor)
         _check_plan(folder, plan, images, labels)
         path = staging_path(folder, "images")
-        pixels = stack.enter_context(shared_tensor(images, place.reach, path, again))
-        work = _Work(plan, TrainingJob(plan, pixels, labels.cpu(), device), folder, place, report)
+        pixels = stack.enter_context(shared_tensor(images, executor.reach, path, again))
+        work = _Work(plan, TrainingJob(plan, pixels, labels.cpu(), device), folder, executor, report)
         work.remove_states_of_finished()
-        groups = _groups(work, place.workers, lambda names: together or faster_size(plan, names, images, device))
+        groups = _groups(work, executor.workers, lambda names: together or faster_size(plan, names, images, device))
         if plan.fine_tune is None:
             work.train([(STANDARD,), *groups], plan.schedule)
         else:
@@ -161,21 +161,21 @@ class _Work:
 
         Where a run was killed between the weights of two, both are trained again: one alone differs in the last bits.
         """
-        found: list[tuple[str, ...]] = []
-        for path in self._states():
-            group = _held_by(path)
-            others = {name for other in found for name in other}
-            if set(group) <= set(self.plan.names()[1:]) - others and not set(missing).isdisjoint(group):
-                found.append(group)
-        return found
+        groups: list[tuple[str, ...]] = []
+        free = set(self.plan.names()[1:])
+        for group in map(_held_by, self._states()):
+            if free.issuperset(group) and not set(missing).isdisjoint(group):
+                groups.append(group)
+                free.difference_update(group)
+        return groups
 
     def _begun(self, names: Sequence[str]) -> Path:
         return self.folder / _MODELS / f"unfinished-{names[0].replace(':', '_')}-{len(names)}.pt"
 
-    def _hear(self, group: Group, message: Epoch | State) -> None:
-        if isinstance(message, State):
-            group.begun = message.content  # should the worker die, another goes on from here
-            write_bytes(self._begun(group.names), message.content, destination=self.folder)
+    def _hear(self, group: Group, message: Epoch | bytes) -> None:
+        if isinstance(message, bytes):
+            group.begun = message  # the state after an epoch: should the worker die, another goes on from here
+            write_bytes(self._begun(group.names), message, destination=self.folder)
             return
         title = group.names[0] if len(group.names) == 1 else f"{len(group.names)} networks"
         self.report(title, message.done, message.of, message.loss)

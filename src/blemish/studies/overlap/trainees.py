@@ -19,10 +19,10 @@ from blemish.models.resnet import join_copies, split_copies
 from blemish.studies.overlap.plan import Plan, build_net
 from blemish.studies.overlap.training import Schedule, Trainer
 
-__all__ = ["STATE_KEYS", "Epoch", "Group", "State", "TrainingJob", "make_net", "read_weights"]
+__all__ = ["STATE_KEYS", "Epoch", "Group", "TrainingJob", "make_net", "read_weights"]
 
 STATE_KEYS = ("net", "optimiser", "epoch", "names", "seconds")
-"""What a `State` holds."""
+"""What the file of an unfinished training holds: everything that continuing needs."""
 
 # Images of up to so many bytes lie beside the network on its GPU.
 _ROOM = 2**33
@@ -51,13 +51,6 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class State:
-    """Everything that continuing needs, as the content of a file."""
-
-    content: bytes
-
-
-@dataclass(frozen=True)
 class TrainingJob:
     """What every worker needs: the plan and the training images. ``device`` is that of a run without workers."""
 
@@ -68,11 +61,11 @@ class TrainingJob:
 
     def open(self, device: torch.device | None) -> Callable[[Group, Tell], list[bytes]]:
         """Bring the images to the device, where there is room for them."""
-        place = device or self.device
+        own = device or self.device
         images, labels = self.images(), self.labels
-        if place.type == "cuda" and images.numel() < _ROOM:
-            images, labels = images.to(place), labels.to(place)
-        return WorkerState(self.plan, images, labels, place).train
+        if own.type == "cuda" and images.numel() < _ROOM:
+            images, labels = images.to(own), labels.to(own)
+        return WorkerState(self.plan, images, labels, own).train
 
 
 @dataclass(frozen=True)
@@ -97,18 +90,11 @@ class WorkerState:
             seconds += time.perf_counter() - clock
             tell(Epoch(trainer.epoch, epochs, loss))
             if trainer.epoch < epochs:
-                tell(State(state_bytes({**trainer.state(), "names": list(group.names), "seconds": seconds})))
+                tell(state_bytes({**trainer.state(), "names": list(group.names), "seconds": seconds}))
         count = len(group.names)
         states = split_copies(trainer.net.state_dict(), count) if count > 1 else [trainer.net.state_dict()]
-        return [
-            state_bytes(
-                {
-                    "weights": {key: value.detach().cpu() for key, value in state_dict.items()},
-                    "seconds": seconds / count,
-                }
-            )
-            for state_dict in states
-        ]
+        weights = [{key: value.detach().cpu() for key, value in state.items()} for state in states]
+        return [state_bytes({"weights": each, "seconds": seconds / count}) for each in weights]
 
     def _trainer(self, group: Group) -> Trainer:
         start = _loaded(group.start, torch.device("cpu"))

@@ -6,7 +6,7 @@ had been none, and a network trained beside others sees exactly what it would se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -96,9 +96,7 @@ class Corruptor:
 
     def _one(self, corruption: Corruption, images: Tensor, rows: Tensor, seed: int, ids: Tensor) -> Tensor:
         part = images[rows.to(images.device)]
-        ranged = corruption
-        if corruption.only_severity is None:
-            ranged = random_severity(corruption, *self.severities)
+        ranged = random_severity(corruption, *self.severities) if corruption.only_severity is None else corruption
         return ranged(part, severity=MAX_SEVERITY, seed=seed, ids=ids[rows], preset=self.preset)
 
 
@@ -117,8 +115,6 @@ class Trainer:
     schedule: Schedule
     device: torch.device
     seed: int = 0
-    mean: tuple[float, ...] = MEAN
-    std: tuple[float, ...] = STD
 
     def __post_init__(self) -> None:
         """Put the network on the device and make its optimiser."""
@@ -141,7 +137,7 @@ class Trainer:
         self.optimiser.load_state_dict(state["optimiser"])
         self.epoch = int(state["epoch"])
 
-    def run_epoch(self, progress: Callable[[int], None] | None = None) -> float:
+    def run_epoch(self) -> float:
         """Train for one epoch; the mean loss of a copy, as a number to watch."""
         self.net.train()
         for group in self.optimiser.param_groups:
@@ -150,8 +146,6 @@ class Trainer:
         for values, labels in self._batches():
             total += self._step(values, labels)
             steps += 1
-            if progress is not None:
-                progress(len(labels))
         self.epoch += 1
         return float(total) / steps
 
@@ -176,8 +170,8 @@ class Trainer:
         count = len(order) - (len(order) % size == 1)
         per_batch = size * self.images[0].numel() * len(self.corruptors)
         block = size * max(1, _BLOCK.get(self.device.type, _BLOCK["cpu"]) // per_batch)
-        mean = torch.tensor(self.mean, device=self.device).view(1, -1, 1, 1).mul(255)
-        std = torch.tensor(self.std, device=self.device).view(1, -1, 1, 1).mul(255)
+        mean = torch.tensor(MEAN, device=self.device).view(1, -1, 1, 1).mul(255)
+        std = torch.tensor(STD, device=self.device).view(1, -1, 1, 1).mul(255)
         for start in range(0, count, block):
             rows = order[start : min(count, start + block)]
             made = self._block(rows, size)
@@ -194,14 +188,14 @@ class Trainer:
             ranks = CounterRng(self._epoch_seed("flip"), rows, "training flip").uniforms("flip", 1)[:, 0]
             flipped = (ranks < 0.5).to(self.device).view(-1, 1, 1, 1)
             images = torch.where(flipped, images.flip(-1), images)
-        place = torch.arange(len(rows)) % size
-        chosen = torch.nonzero(place >= round(size * (1 - self.schedule.corrupted)))[:, 0]
+        in_batch = torch.arange(len(rows)) % size
+        chosen = torch.nonzero(in_batch >= round(size * (1 - self.schedule.corrupted)))[:, 0]
         out = images[:, None].repeat(1, len(self.corruptors), 1, 1, 1)
-        there = chosen.to(self.device)
+        corrupted = chosen.to(self.device)
         seed = self._epoch_seed("corruption")
         for number, corruptor in enumerate(self.corruptors):
             if corruptor.corruptions and len(chosen):
-                out[there, number] = corruptor(images[there], seed=seed, ids=rows[chosen])
+                out[corrupted, number] = corruptor(images[corrupted], seed=seed, ids=rows[chosen])
         return out
 
     def _epoch_seed(self, what: str) -> int:

@@ -27,6 +27,7 @@ from blemish.core.folders import held_folder
 from blemish.core.optional import optional_import
 from blemish.core.reading import read_json
 from blemish.core.rng import CounterRng
+from blemish.core.settings import keep_settings
 from blemish.evaluation.executors import Calls, Failed, Processes
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import checked_points
@@ -126,17 +127,25 @@ def experiment(
         data=_digest(data, codes),
     )
     protocol.split(0, len(data))
-    values = as_unit_floats(data)
-    if folder is None:
-        tables = dict(_several(values, codes, train, protocol, range(runs), None, jobs, progress, runs))
-        return Matrix.of(protocol, [tables[run] for run in range(runs)])
-    target = Path(folder)
-    with held_folder(target):
-        _claim(target, protocol)
-        missing = [run for run in range(runs) if not _file(target, run).is_file()]
-        for _ in _several(values, codes, train, protocol, missing, target, jobs, progress, runs):
-            pass
-        return Matrix.of(protocol, [_read(_file(target, run), protocol) for run in range(runs)])
+    target = None if folder is None else Path(folder)
+    work = partial(_one, as_unit_floats(data), codes, train, protocol, target)
+
+    def measured(which: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+        tables: dict[int, NDArray[np.float64]] = {}
+        for run, table in _tables(work, which, jobs):
+            tables[run] = table
+            if progress is not None:
+                progress(runs - len(which) + len(tables), runs)
+        return tables
+
+    if target is None:
+        tables = measured(range(runs))
+    else:
+        with held_folder(target):
+            keep_settings(target / PROTOCOL, dataclasses.asdict(protocol), holds="runs with other settings")
+            measured([run for run in range(runs) if not _file(target, run).is_file()])
+            tables = {run: _read(_file(target, run), protocol) for run in range(runs)}
+    return Matrix(protocol, np.stack([tables[run] for run in range(runs)]))
 
 
 def _digest(*arrays: NDArray[Any]) -> str:
@@ -152,26 +161,6 @@ def _file(folder: Path, run: int) -> Path:
     return folder / f"run-{run:05d}.json"
 
 
-def _claim(folder: Path, protocol: Protocol) -> None:
-    """Write the protocol down, or check that the one that is there is the same."""
-    path = folder / PROTOCOL
-    asked = json.loads(json.dumps(dataclasses.asdict(protocol)))
-    if not path.is_file():
-        write_bytes(path, json.dumps(asked, indent=1).encode(), destination=folder)
-        return
-    try:
-        kept = read_json(path)
-        different = [name for name in asked if kept.get(name) != asked[name]]
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"{path}: not a readable protocol ({error})") from error
-    if different:
-        name = different[0]
-        raise InputError(
-            f"{folder} holds runs with {name} = {kept.get(name)}, not {asked[name]}; expected the same settings, or "
-            "another folder"
-        )
-
-
 def _read(path: Path, protocol: Protocol) -> NDArray[np.float64]:
     try:
         table = np.array(read_json(path)["accuracy"], dtype=np.float64)
@@ -184,30 +173,13 @@ def _read(path: Path, protocol: Protocol) -> NDArray[np.float64]:
     return table
 
 
-def _several(
-    points: NDArray[Any],
-    codes: NDArray[np.int64],
-    train: Trainer,
-    protocol: Protocol,
-    which: Sequence[int],
-    folder: Path | None,
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-    runs: int,
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Runs and their tables, as they are finished."""
-    work = partial(_one, points, codes, train, protocol, folder)
-    apart = jobs > 1 and len(which) > 1
-    tables = _apart(work, which, jobs) if apart else ((run, work(run)) for run in which)
-    for done, table in enumerate(tables, start=runs - len(which) + 1):
-        if progress is not None:
-            progress(done, runs)
-        yield table
-
-
-def _apart(
+def _tables(
     work: Callable[[int], NDArray[np.float64]], which: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Runs and their tables, as they are finished."""
+    if jobs == 1 or len(which) < 2:
+        yield from ((run, work(run)) for run in which)
+        return
     with contextlib.closing(Processes(jobs).run(Calls(work), which)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, Failed):  # what fails in one run will in others

@@ -7,7 +7,6 @@ in a fixed order, so that a result never depends on timing or on the number of t
 from __future__ import annotations
 
 import heapq
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +15,6 @@ __all__ = ["ClassPairs", "Goal", "Nearest", "View"]
 
 Codes = NDArray[np.int64]
 Found = tuple[float, int, int]
-
-
-class View(Protocol):
-    """A goal as one tile sees it. Rows and columns of the tile fall into groups that share a limit."""
-
-    rows: Codes
-    columns: Codes
-
-    def limits(self) -> NDArray[np.float64]:
-        """Per group of rows and columns: pairs at this distance or above are of no use."""
-
-    def add(self, i: Codes, j: Codes, row: Codes, column: Codes, distance: NDArray[np.float64]) -> None:
-        """Pairs of points i, j (positions in the data) in these groups, with their exact distances."""
-
-
-class Goal(Protocol):
-    """What the whole search looks for."""
-
-    def open(self, a: Codes, b: Codes, rows: Codes) -> Any:
-        """A view for classes ``a`` of the points in ``rows`` against classes ``b``."""
-
-    def merge(self, view: Any) -> None:
-        """Take over what a tile found."""
-
-    def farthest(self) -> float:
-        """Pairs at this distance or above are of no use to any tile."""
 
 
 def _grouped(codes: Codes) -> tuple[Codes, Codes]:
@@ -53,6 +26,8 @@ def _grouped(codes: Codes) -> tuple[Codes, Codes]:
 
 
 class _PairView:
+    """A goal as one tile sees it. ``rows`` and ``columns`` of the tile fall into groups that share a limit."""
+
     def __init__(self, goal: ClassPairs, a: Codes, b: Codes) -> None:
         self.first, self.rows = _grouped(a)
         self.second, self.columns = _grouped(b)
@@ -100,7 +75,7 @@ class ClassPairs:
         self.top: list[Found] = []
 
     def open(self, a: Codes, b: Codes, rows: Codes) -> _PairView:  # noqa: ARG002
-        """A view for one tile."""
+        """A view for classes ``a`` of the points in ``rows`` against classes ``b``."""
         return _PairView(self, a, b)
 
     def merge(self, view: _PairView) -> None:
@@ -175,3 +150,7 @@ class Nearest:
     def farthest(self) -> float:
         """The largest distance so far; points that were not asked for count as infinitely far."""
         return float(self.distance.max())
+
+
+Goal = ClassPairs | Nearest
+View = _PairView | _NearestView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,11 +124,6 @@ class Matrix:
 
     protocol: Any
     accuracies: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, protocol: Any, tables: Sequence[NDArray[np.float64]]) -> Matrix:
-        """From one table per run."""
-        return cls(protocol, np.stack(tables))
 
     def _row(self, epsilon: float) -> int:
         rows: tuple[float, ...] = self.protocol.eps_test
