@@ -127,21 +127,21 @@ class _Colouring:
     def _reasons(self, trail: list[tuple[int, int]], empty: int) -> int:
         """The colours that took part in leaving one empty."""
         joined = self.graph.joined
-        found, ask = 1 << empty, [(empty, len(trail), 0)]
+        involved, ask = 1 << empty, [(empty, len(trail), 0)]
         while ask:
             i, length, goal = ask.pop()
             rest = self.colours[i]
-            for place in range(length):
+            for position in range(length):
                 if rest == goal:
                     break
-                u, source = trail[place]
+                u, source = trail[position]
                 if source == i:
                     continue
-                if rest & ~joined[u] and source >= 0 and not found >> source & 1:
-                    found |= 1 << source
-                    ask.append((source, place, 1 << u))
+                if rest & ~joined[u] and source >= 0 and not involved >> source & 1:
+                    involved |= 1 << source
+                    ask.append((source, position, 1 << u))
                 rest &= joined[u]
-        return found
+        return involved
 
 
 def _branches(graph: Graph, candidates: int, spare: int) -> list[int]:
@@ -175,7 +175,7 @@ def largest_cliques(graph: Graph, *, limit: int, steps: int = DEFAULT_STEPS) -> 
     LargestCliques(size=3, cliques=((0, 1, 2),), count=1)
     """
     listing, proof = _Budget(steps), _Budget(steps)
-    found = []
+    parts_found = []
     for part in graph.separate_parts():
         names = list(members(part))
         try:
@@ -185,11 +185,11 @@ def largest_cliques(graph: Graph, *, limit: int, steps: int = DEFAULT_STEPS) -> 
                 f"the search for the largest subset was stopped after {steps:,} steps without a proof that none is "
                 "larger than those found. Expected another threshold, fewer corruptions, or more steps"
             ) from None
-        found.append(([[names[v] for v in clique] for clique in cliques], complete))
-    products = itertools.product(*(cliques for cliques, _ in found))
+        parts_found.append(([[names[v] for v in clique] for clique in cliques], complete))
+    products = itertools.product(*(cliques for cliques, _ in parts_found))
     listed = [tuple(sorted(itertools.chain(*parts))) for parts in itertools.islice(products, limit)]
-    complete = all(complete for _, complete in found)
-    count = math.prod(len(cliques) for cliques, _ in found) if complete else None
+    complete = all(complete for _, complete in parts_found)
+    count = math.prod(len(cliques) for cliques, _ in parts_found) if complete else None
     return LargestCliques(len(listed[0]), tuple(sorted(listed)), count)
 
 
@@ -199,28 +199,28 @@ def _largest_of_part(graph: Graph, limit: int, listing: _Budget, proof: _Budget)
     inner = graph.renumbered(order)
     best = _good_clique(inner)
     while True:
-        found, complete = _listed(inner, len(best), limit, listing)
-        larger = next((clique for clique in found if len(clique) > len(best)), None)
+        cliques, complete = _listed(inner, len(best), limit, listing)
+        larger = next((clique for clique in cliques if len(clique) > len(best)), None)
         if larger is None and not complete:
             larger = next(_of_size(inner, len(best) + 1, proof), None)
         if larger is None:
-            return [[order[v] for v in clique] for clique in found or [best]], complete
+            return [[order[v] for v in clique] for clique in cliques or [best]], complete
         best = larger
 
 
 def _listed(graph: Graph, size: int, limit: int, budget: _Budget) -> tuple[list[list[int]], bool]:
     """Cliques of a size, and whether they are all; the list ends with a larger one if that is met."""
-    found: list[list[int]] = []
+    cliques: list[list[int]] = []
     try:
         for clique in _of_size(graph, size, budget):
-            if len(found) == limit:
-                return found, False
-            found.append(clique)
+            if len(cliques) == limit:
+                return cliques, False
+            cliques.append(clique)
             if len(clique) > size:
-                return found, False
+                return cliques, False
     except _OutOfStepsError:
-        return found, False
-    return found, True
+        return cliques, False
+    return cliques, True
 
 
 def _of_size(graph: Graph, size: int, budget: _Budget) -> Iterator[list[int]]:

@@ -44,20 +44,20 @@ def coverage_by_overlap(
     check_names(list(benchmark), "corruption")
     if not 0 <= threshold <= 1:
         raise InputError(f"a covering score of {threshold:g}; expected a number from 0 to 1")
-    places = [matrix.index(name) for name in benchmark]
-    found = []
+    columns = [matrix.index(name) for name in benchmark]
+    covered = []
     for name in matrix.names:
         if name in benchmark:
             continue
-        scores = matrix.scores[matrix.index(name), places]
+        scores = matrix.scores[matrix.index(name), columns]
         if np.isnan(scores).all():
-            found.append(Covered(name, None, float("nan"), False))
+            covered.append(Covered(name, None, float("nan"), False))
             continue
         best = int(np.nanargmax(scores))
-        found.append(Covered(name, benchmark[best], float(scores[best]), bool(scores[best] > threshold)))
-    if not found:
+        covered.append(Covered(name, benchmark[best], float(scores[best]), bool(scores[best] > threshold)))
+    if not covered:
         raise InputError("the benchmark holds every corruption of the matrix; expected some outside it to cover")
-    return found
+    return covered
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,8 @@ def _short(value: float) -> str:
 def _frames(axes: Any, categories: Categories) -> None:
     patches = optional_import("matplotlib.patches")
     start = 0
-    for found in categories.members.values():
-        size = len(found)
+    for members in categories.members.values():
+        size = len(members)
         corner = (start - 0.5, start - 0.5)
         axes.add_patch(
             patches.Rectangle(corner, size, size, fill=False, edgecolor=_ACCENT, linewidth=1.6, clip_on=False)
@@ -135,8 +135,8 @@ def tree_figure(matrix: OverlapMatrix, *, categories: Categories | None = None) 
     if categories is not None:
         palette = optional_import("matplotlib").colormaps["Dark2"]
         for label in axes.get_yticklabels():
-            place = list(categories.members).index(categories.of(label.get_text()))
-            label.set_color(palette(place % palette.N))
+            number = list(categories.members).index(categories.of(label.get_text()))
+            label.set_color(palette(number % palette.N))
     axes.set_xlabel("1 − correlation of overlap vectors")
     axes.set_title("Corruptions that overlap alike", loc="left")
     axes.spines["left"].set_visible(False)
@@ -145,47 +145,47 @@ def tree_figure(matrix: OverlapMatrix, *, categories: Categories | None = None) 
 
 def sweep_figure(swept: Sequence[Swept]) -> Any:
     """Size and mean overlap of the selected benchmark against the threshold."""
-    found = [(item.threshold, item.selection) for item in swept if item.selection is not None]
-    if not found:
+    selected = [(item.threshold, item.selection) for item in swept if item.selection is not None]
+    if not selected:
         raise InputError("no threshold gave a benchmark; expected at least one to draw")
     figure, (left, right) = _figure(8, 3.2, columns=2)
-    thresholds = [threshold for threshold, _ in found]
-    left.step(thresholds, [s.size for _, s in found], where="post", color=_SECOND)
-    left.plot(thresholds, [s.size for _, s in found], "o", color=_SECOND)
-    for threshold, selection in found:
+    thresholds = [threshold for threshold, _ in selected]
+    left.step(thresholds, [s.size for _, s in selected], where="post", color=_SECOND)
+    left.plot(thresholds, [s.size for _, s in selected], "o", color=_SECOND)
+    for threshold, selection in selected:
         left.annotate(str(selection.size), (threshold, selection.size), (0, 6), textcoords="offset points", ha="center")
     left.set(xlabel="overlapping threshold", ylabel="corruptions", title="Size of the benchmark")
-    left.set_ylim(0, 1.15 * max(s.size for _, s in found))
-    right.step(thresholds, [s.mean for _, s in found], where="post", color=_ACCENT)
-    right.plot(thresholds, [s.mean for _, s in found], "o", color=_ACCENT, clip_on=False)
+    left.set_ylim(0, 1.15 * max(s.size for _, s in selected))
+    right.step(thresholds, [s.mean for _, s in selected], where="post", color=_ACCENT)
+    right.plot(thresholds, [s.mean for _, s in selected], "o", color=_ACCENT, clip_on=False)
     right.set(xlabel="overlapping threshold", ylabel="mean score", title="Overlap within it")
     right.set_ylim(bottom=0)
     return figure
 
 
-def balance_figure(found: Balance, *, title: str = "Balance") -> Any:
+def balance_figure(balance: Balance, *, title: str = "Balance") -> Any:
     """The mCE of each one-corruption model, with the mean and the standard deviation around it."""
-    names = sorted(found.scores, key=lambda name: found.scores[name])
-    values = [found.scores[name] for name in names]
+    names = sorted(balance.scores, key=lambda name: balance.scores[name])
+    values = [balance.scores[name] for name in names]
     figure, axes = _figure(6.5, max(2.2, 0.26 * len(names) + 1))
     mean = float(np.mean(values))
-    axes.axvspan(mean - found.std, mean + found.std, color=_SECOND, alpha=0.15, linewidth=0)
+    axes.axvspan(mean - balance.std, mean + balance.std, color=_SECOND, alpha=0.15, linewidth=0)
     axes.axvline(mean, color=_SECOND, linewidth=1)
     axes.plot(values, range(len(names)), "o", color=_ACCENT)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("mCE in percent of the model trained on that corruption alone")
-    axes.set_title(f"{title}: standard deviation {found.std:.1f}, range {found.range:.1f}", loc="left")
+    axes.set_title(f"{title}: standard deviation {balance.std:.1f}, range {balance.range:.1f}", loc="left")
     return figure
 
 
-def agreement_figure(found: Agreement, scores: Sequence[tuple[float, float]], *, names: tuple[str, str]) -> Any:
+def agreement_figure(agreement: Agreement, scores: Sequence[tuple[float, float]], *, names: tuple[str, str]) -> Any:
     """Scores of one matrix against those of another; the pairs that differ most are named."""
     figure, axes = _figure(5.2, 5)
     first, second = zip(*scores, strict=True)
     top = 1.05 * max(1.0, *first, *second)
     axes.plot([0, top], [0, top], color=_QUIET, linewidth=0.8)
     axes.plot(first, second, "o", color=_SECOND, alpha=0.6, markersize=4)
-    for number, item in enumerate(found.largest[:3], start=1):
+    for number, item in enumerate(agreement.largest[:3], start=1):
         axes.plot(item.first, item.second, "o", color=_ACCENT, markersize=5)
         axes.annotate(
             str(number),
@@ -195,11 +195,11 @@ def agreement_figure(found: Agreement, scores: Sequence[tuple[float, float]], *,
             color=_ACCENT,
             fontweight="bold",
         )
-    named = [f"{number}  {' – '.join(item.pair)}" for number, item in enumerate(found.largest[:3], start=1)]
+    named = [f"{number}  {' – '.join(item.pair)}" for number, item in enumerate(agreement.largest[:3], start=1)]
     axes.text(0.02, 0.98, "\n".join(["differ most:", *named]), transform=axes.transAxes, va="top", fontsize=7.5)
     axes.set(xlim=(-0.02, top), ylim=(-0.02, top), xlabel=f"score in {names[0]}", ylabel=f"score in {names[1]}")
     axes.set_aspect("equal")
-    axes.set_title(f"Pearson correlation {found.pearson:.3f} over {found.pairs} pairs", loc="left")
+    axes.set_title(f"Pearson correlation {agreement.pearson:.3f} over {agreement.pairs} pairs", loc="left")
     return figure
 
 
@@ -207,17 +207,17 @@ def correlation_figure(
     groups: Mapping[str, Sequence[GroupCorrelation]], *, title: str = "Correlation over models"
 ) -> Any:
     """Algorithm 2's mean correlation of each group of benchmarks with each natural set, with intervals where known."""
-    natural = [found.natural for found in next(iter(groups.values()))]
+    natural = [result.natural for result in next(iter(groups.values()))]
     figure, axes = _figure(7, max(2.6, 0.22 * len(natural) * (len(groups) + 1) + 1.2))
     palette = optional_import("matplotlib").colormaps["Dark2"]
     height = 0.8 / len(groups)
     for number, (name, group) in enumerate(groups.items()):
-        places = [row + (number - (len(groups) - 1) / 2) * height for row in range(len(natural))]
+        heights = [row + (number - (len(groups) - 1) / 2) * height for row in range(len(natural))]
         colour = palette(number % palette.N)
-        for place, found in zip(places, group, strict=True):
-            if found.low is not None:
-                axes.plot([found.low, found.high], [place, place], color=colour, linewidth=1.2, alpha=0.7)
-        axes.plot([found.mean for found in group], places, "o", color=colour, markersize=5, label=name)
+        for y, result in zip(heights, group, strict=True):
+            if result.low is not None:
+                axes.plot([result.low, result.high], [y, y], color=colour, linewidth=1.2, alpha=0.7)
+        axes.plot([result.mean for result in group], heights, "o", color=colour, markersize=5, label=name)
     axes.set_yticks(range(len(natural)), natural)
     axes.invert_yaxis()
     axes.axvline(0, color=_QUIET, linewidth=0.8)
@@ -230,13 +230,13 @@ def correlation_figure(
 def severity_figure(ranges: Sequence[SeverityRange]) -> Any:
     """Where each corruption's range begins and ends on the scale of severities, with the intervals of both ends."""
     figure, axes = _figure(6.5, max(2.2, 0.3 * len(ranges) + 1))
-    for row, found in enumerate(ranges):
-        axes.plot([found.lower.severity, found.upper.severity], [row, row], color=_QUIET, linewidth=5, alpha=0.4)
-        for end, colour in ((found.lower, _SECOND), (found.upper, _ACCENT)):
+    for row, item in enumerate(ranges):
+        axes.plot([item.lower.severity, item.upper.severity], [row, row], color=_QUIET, linewidth=5, alpha=0.4)
+        for end, colour in ((item.lower, _SECOND), (item.upper, _ACCENT)):
             axes.plot([end.low, end.high], [row, row], color=colour, linewidth=1.5)
             filled = colour if end.reached else _PAPER
             axes.plot(end.severity, row, "o", color=colour, markerfacecolor=filled, clip_on=False)
-    axes.set_yticks(range(len(ranges)), [found.corruption for found in ranges])
+    axes.set_yticks(range(len(ranges)), [item.corruption for item in ranges])
     axes.invert_yaxis()
     axes.set_xlim(0, 5)
     targets = (ranges[0].lower.target, ranges[0].upper.target) if ranges else (0.95, 0.5)

@@ -50,10 +50,10 @@ def gather_correct(runs: Sequence[Run]) -> Correct:
     return Correct(np.array(rows), _models(runs), tuple(names))
 
 
-def write_correct(found: Correct, path: Path) -> None:
+def write_correct(table: Correct, path: Path) -> None:
     """Write correctness as an .npz file, which is complete or not there."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, correct=found.correct, models=np.array(found.models), settings=np.array(found.settings))
+    np.savez_compressed(buffer, correct=table.correct, models=np.array(table.models), settings=np.array(table.settings))
     write_bytes(path, buffer.getvalue())
 
 

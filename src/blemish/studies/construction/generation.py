@@ -42,7 +42,7 @@ def _check(categories: Categories, n: int, k: int) -> None:
 
 def _ways(categories: Categories, n: int, k: int) -> list[list[int]]:
     """``ways[i][m]``: how many benchmarks take m categories out of the i-th and all later ones."""
-    sizes = [len(found) for found in categories.members.values()]
+    sizes = [len(names) for names in categories.members.values()]
     ways = [[1] + [0] * n]
     for size in reversed(sizes):
         later, choices = ways[0], math.comb(size, k)
@@ -60,7 +60,7 @@ def generate_benchmarks(categories: Categories, *, n: int, k: int, count: int, s
     if count < 1:
         raise InputError(f"{count} benchmarks; expected at least 1")
     if total < count:
-        sizes = ", ".join(f"{name} {len(found)}" for name, found in categories.members.items())
+        sizes = ", ".join(f"{name} {len(names)}" for name, names in categories.members.items())
         raise InputError(
             f"there are only {total:,} benchmarks with n = {n}, k = {k}, and {count:,} are asked for "
             f"(categories: {sizes})"
@@ -85,14 +85,14 @@ def _distinct(total: int, count: int, draw: random.Random) -> list[int]:
 def _numbered(categories: Categories, ways: list[list[int]], number: int, n: int, k: int) -> tuple[str, ...]:
     """The benchmark with a number, counting through the categories and through the choices within each."""
     members: list[str] = []
-    for place, found in enumerate(categories.members.values()):
-        skipping = ways[place + 1][n]
+    for index, names in enumerate(categories.members.values()):
+        skipping = ways[index + 1][n]
         if n == 0 or number < skipping:
             continue
         number -= skipping
         n -= 1
-        choice, number = divmod(number, ways[place + 1][n])
-        members += [found[i] for i in _combination(len(found), k, choice)]
+        choice, number = divmod(number, ways[index + 1][n])
+        members += [names[i] for i in _combination(len(names), k, choice)]
     return tuple(members)
 
 
@@ -131,17 +131,17 @@ def select_least_overlapping(
 
     ``k`` is by default the size of the smallest category, the largest possible. Every category is searched on its own.
     """
-    sizes = [len(found) for found in categories.members.values()]
+    sizes = [len(names) for names in categories.members.values()]
     k = min(sizes) if k is None else k
     _check(categories, len(sizes), k)
     if min(sizes) < k:
-        name = next(name for name, found in categories.members.items() if len(found) < k)
+        name = next(name for name, names in categories.members.items() if len(names) < k)
         raise InputError(f"k = {k}, but {name} has {min(sizes)} corruptions; expected at most {min(sizes)}")
     matrix = matrix.only(categories.corruptions)
     members: list[str] = []
     total, proven = 0.0, True
-    for found in categories.members.values():
-        chosen, weight, sure = _least_of(matrix.only(found), k, steps)
+    for names in categories.members.values():
+        chosen, weight, sure = _least_of(matrix.only(names), k, steps)
         members += chosen
         total += weight
         proven &= sure
@@ -167,5 +167,5 @@ def _least_of(matrix: OverlapMatrix, k: int, steps: int) -> tuple[Sequence[str],
         raise InputError(f"undefined scores among {len(names)} corruptions; expected none in a category this large")
     everything = (1 << len(names)) - 1
     graph = Graph([everything & ~(1 << v) for v in range(len(names))])
-    found = lightest_clique(graph, scores, [range(k)], steps=steps)
-    return [names[i] for i in found.clique], found.weight, found.proven
+    result = lightest_clique(graph, scores, [range(k)], steps=steps)
+    return [names[i] for i in result.clique], result.weight, result.proven

@@ -98,9 +98,9 @@ class OverlapMatrix:
 
     def only(self, names: Sequence[str]) -> OverlapMatrix:
         """The part of the matrix with these corruptions, in the order given."""
-        places = [self.index(name) for name in names]
+        rows = [self.index(name) for name in names]
         kept = {key: reason for key, reason in self.undefined.items() if set(key) <= set(names)}
-        return OverlapMatrix(tuple(names), self.scores[np.ix_(places, places)], kept)
+        return OverlapMatrix(tuple(names), self.scores[np.ix_(rows, rows)], kept)
 
     def pairs(self) -> list[tuple[str, str]]:
         """All pairs of different corruptions, in the order of the matrix."""
@@ -136,8 +136,8 @@ def _cell(matrix: OverlapMatrix, i: int, j: int) -> str:
 
 
 def _as_csv(matrix: OverlapMatrix) -> str:
-    places = range(len(matrix.names))
-    rows = [[name, *(_cell(matrix, i, j) for j in places)] for i, name in enumerate(matrix.names)]
+    columns = range(len(matrix.names))
+    rows = [[name, *(_cell(matrix, i, j) for j in columns)] for i, name in enumerate(matrix.names)]
     return csv_text([["corruption", *matrix.names], *rows])
 
 
@@ -190,8 +190,8 @@ def _from_json(text: str) -> OverlapMatrix:
         content: Any = parse_json(text)
         names = [str(name) for name in content["corruptions"]]
         rows = [[np.nan if value is None else float(value) for value in row] for row in content["scores"]]
-        found = [(entry["pair"], str(entry["reason"])) for entry in content.get("undefined", [])]
-        reasons = {(str(first), str(second)): reason for (first, second), reason in found}
+        entries = [(entry["pair"], str(entry["reason"])) for entry in content.get("undefined", [])]
+        reasons = {(str(first), str(second)): reason for (first, second), reason in entries}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"expected JSON with corruptions, scores (a list of rows) and undefined (pair and reason); found {error!r}"

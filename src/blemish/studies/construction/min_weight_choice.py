@@ -166,10 +166,10 @@ class _Search:
         if self.left <= 0:
             self.open = min(self.open, floor)
             return
-        found = self._tightened(state, *((_FIRST_ROUNDS, _FIRST_GAIN) if first else (_ROUNDS, _GAIN)))
-        if found is None:
+        tightened = self._tightened(state, *((_FIRST_ROUNDS, _FIRST_GAIN) if first else (_ROUNDS, _GAIN)))
+        if tightened is None:
             return
-        state, bound, with_vertex = found
+        state, bound, with_vertex = tightened
         self.offer([*state.chosen, *(int(v) for v in state.names[_least_of_each(state, with_vertex)])])
         if not len(state.colour):
             return
@@ -189,16 +189,16 @@ class _Search:
 
         With it the bound, and that of each vertex.
         """
-        found = self._reduced(state)
-        while found is not None and rounds and self.left > 0 and len(found[0].colour):
-            state, before, _ = found
+        reduced = self._reduced(state)
+        while reduced is not None and rounds and self.left > 0 and len(reduced[0].colour):
+            state, before, _ = reduced
             rounds -= 1
             self.left -= 2 * state.moved.shape[1]
             state.round()
-            found = self._reduced(state)
-            if found is not None and found[1] - before < gain * (self.least - found[1]):
+            reduced = self._reduced(state)
+            if reduced is not None and reduced[1] - before < gain * (self.least - reduced[1]):
                 break
-        return found
+        return reduced
 
     def _reduced(self, state: _State) -> tuple[_State, float, Floats] | None:
         """The state without vertices that no lighter choice holds; none where there is no lighter choice."""

@@ -120,7 +120,7 @@ class _Search:
         self._grow([], everything, np.zeros(len(self.graph)), 0.0)
 
     def _colours(self, candidates: int) -> list[list[int]]:
-        found = []
+        colours = []
         while candidates:
             free, colour = candidates, []
             while free:
@@ -128,8 +128,8 @@ class _Search:
                 colour.append(v)
                 free &= self.graph.apart[v]
                 candidates ^= 1 << v
-            found.append(colour)
-        return found
+            colours.append(colour)
+        return colours
 
     def _bound(self, candidates: int, costs: Floats, needed: int) -> tuple[float, int, int]:
         """What the rest weighs at least, the vertex to try first, and the candidates that are still possible."""

@@ -68,11 +68,11 @@ def mean_residuals(table: AccuracyTable, benchmarks: Sequence[Sequence[str]], *,
         raise InputError("no benchmarks; expected at least one")
     names = list(dict.fromkeys(name for benchmark in benchmarks for name in benchmark))
     weights = np.zeros((len(names), len(benchmarks)))
-    place = {name: i for i, name in enumerate(names)}
+    number = {name: i for i, name in enumerate(names)}
     for column, benchmark in enumerate(benchmarks):
         if not benchmark or len(set(benchmark)) != len(benchmark):
             raise InputError(f"benchmark {column + 1} is empty or holds a corruption twice; expected different ones")
-        weights[[place[name] for name in benchmark], column] = 1 / len(benchmark)
+        weights[[number[name] for name in benchmark], column] = 1 / len(benchmark)
     return np.asarray((table.columns([clean]) - table.columns(names)) @ weights)
 
 
@@ -211,14 +211,14 @@ def _weighted(weights: Floats, first: Floats, second: Floats) -> Floats:
     mean_one, mean_two = first.T @ weights, second.T @ weights
     scale_one = np.sqrt(np.maximum((first.T**2) @ weights - mean_one**2, 0))
     scale_two = np.sqrt(np.maximum((second.T**2) @ weights - mean_two**2, 0))
-    found = np.empty((second.shape[1], first.shape[1], weights.shape[1]), dtype=weights.dtype)
+    correlations = np.empty((second.shape[1], first.shape[1], weights.shape[1]), dtype=weights.dtype)
     with np.errstate(divide="ignore", invalid="ignore"):
         for i, column in enumerate(second.T):
-            np.matmul((first * column[:, None]).T, weights, out=found[i])
-            found[i] -= mean_one * mean_two[i]
-            found[i] /= scale_one
-            found[i] /= scale_two[i]
-    return np.clip(found, -1, 1, out=found)
+            np.matmul((first * column[:, None]).T, weights, out=correlations[i])
+            correlations[i] -= mean_one * mean_two[i]
+            correlations[i] /= scale_one
+            correlations[i] /= scale_two[i]
+    return np.clip(correlations, -1, 1, out=correlations)
 
 
 def _p_values(correlations: Floats, freedom: int) -> Floats:
@@ -232,28 +232,28 @@ def _intervals(
 ) -> tuple[Floats, Floats, list[tuple[float | None, float | None]]]:
     """Percentile intervals of every correlation, and of the mean over the benchmarks."""
     weights = _drawn(len(synthetic), resamples, seed)
-    found = _correlations(weights, synthetic, natural, control)
-    means = found.mean(axis=1)
+    correlations = _correlations(weights, synthetic, natural, control)
+    means = correlations.mean(axis=1)
     missing = float(np.isnan(means).mean(axis=1).max())
     if missing > _MOST_MISSING:
         raise InputError(f"in {100 * missing:.0f} % of the resamples a score is constant; expected more models")
     keep = ~np.isnan(means).any(axis=0)
     if not keep.all():
-        found, means = found[..., keep], means[:, keep]
+        correlations, means = correlations[..., keep], means[:, keep]
     tails = ((1 - level) / 2, (1 + level) / 2)
-    low, high = _quantiles(found, tails)
+    low, high = _quantiles(correlations, tails)
     mean_low, mean_high = _quantiles(means, tails)
     return low.T, high.T, [(float(a), float(b)) for a, b in zip(mean_low, mean_high, strict=True)]
 
 
 def _quantiles(values: Floats, tails: tuple[float, float]) -> list[Floats]:
     """`np.quantile` over the last axis, by partial sorting, which is several times faster here."""
-    places = [tail * (values.shape[-1] - 1) for tail in tails]
-    needed = sorted({int(place) for place in places} | {int(np.ceil(place)) for place in places})
+    positions = [tail * (values.shape[-1] - 1) for tail in tails]
+    needed = sorted({int(position) for position in positions} | {int(np.ceil(position)) for position in positions})
     ordered = np.partition(values, needed, axis=-1)
-    found = []
-    for place in places:
-        below = int(place)
-        part = place - below
-        found.append(ordered[..., below] * (1 - part) + ordered[..., int(np.ceil(place))] * part)
-    return found
+    quantiles = []
+    for position in positions:
+        below = int(position)
+        part = position - below
+        quantiles.append(ordered[..., below] * (1 - part) + ordered[..., int(np.ceil(position))] * part)
+    return quantiles

@@ -87,22 +87,22 @@ def select_non_overlapping(
     if not below.any():
         raise InputError(_infeasible(matrix, threshold))
     graph = Graph([sum(1 << int(u) for u in np.flatnonzero(row)) for row in below])
-    found = largest_cliques(graph, limit=max(limit, _COMPARED), steps=steps)
-    pairs = found.size * (found.size - 1) / 2
-    starts, least, ties = _lightest_listed(found.cliques, scores)
+    largest = largest_cliques(graph, limit=max(limit, _COMPARED), steps=steps)
+    pairs = largest.size * (largest.size - 1) / 2
+    starts, least, ties = _lightest_listed(largest.cliques, scores)
     best = starts[0]
     proven, bound = True, least
-    if found.count is None or found.count > len(found.cliques):
+    if largest.count is None or largest.count > len(largest.cliques):
         # A step of this search costs more the larger the subsets are.
-        result = lightest_clique(graph, scores, starts, steps=max(1, steps // (1 + found.size // 10)))
+        result = lightest_clique(graph, scores, starts, steps=max(1, steps // (1 + largest.size // 10)))
         best, least, ties = tuple(result.clique), result.weight, None
         proven, bound = result.proven, result.bound
     return Selection(
         threshold=threshold,
         members=tuple(matrix.names[v] for v in best),
         mean=least / pairs,
-        optima=tuple(tuple(matrix.names[v] for v in clique) for clique in found.cliques[:limit]),
-        count=found.count,
+        optima=tuple(tuple(matrix.names[v] for v in clique) for clique in largest.cliques[:limit]),
+        count=largest.count,
         ties=ties,
         proven=proven,
         mean_bound=bound / pairs,
@@ -168,12 +168,12 @@ def sweep_thresholds(
         raise InputError("no thresholds; expected numbers from 0 to 1")
     for threshold in thresholds:
         _check_threshold(threshold)
-    found = []
+    swept = []
     for threshold in sorted(set(thresholds)):
         try:
             selection = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
         except InputError as error:
-            found.append(Swept(threshold, None, str(error)))
+            swept.append(Swept(threshold, None, str(error)))
         else:
-            found.append(Swept(threshold, selection, ""))
-    return found
+            swept.append(Swept(threshold, selection, ""))
+    return swept

@@ -95,12 +95,12 @@ class _Curve:
 
     def at(self, severity: float) -> float:
         if severity not in self.points:
-            found = self._measure(severity)
-            if found.shape != self._clean.shape:
+            correct = self._measure(severity)
+            if correct.shape != self._clean.shape:
                 raise InputError(
-                    f"{len(found)} images at severity {severity_text(severity)}; expected {len(self._clean)}"
+                    f"{len(correct)} images at severity {severity_text(severity)}; expected {len(self._clean)}"
                 )
-            self.points[severity] = found
+            self.points[severity] = correct
         return float(self.points[severity].mean() / self._clean.mean())
 
     def deviation(self, severity: float) -> float:
@@ -146,9 +146,9 @@ def match_range(
 def _end(curve: _Curve, target: float, tolerance: float, largest: float) -> Crossing:
     reached = curve.at(largest) <= target
     while reached:
-        found = curve.crossing(target)
-        low = max((s for s in curve.points if s <= found), default=0.0)
-        high = min((s for s in curve.points if s > found), default=largest)
+        estimate = curve.crossing(target)
+        low = max((s for s in curve.points if s <= estimate), default=0.0)
+        high = min((s for s in curve.points if s > estimate), default=largest)
         told = any(abs(curve.at(s) - target) > (curve.deviation(s) if s else 0.0) for s in (low, high))
         if high - low <= tolerance or not told:
             break

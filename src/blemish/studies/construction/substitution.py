@@ -44,9 +44,9 @@ def possible_substitutions(benchmark: Sequence[str], categories: Categories) -> 
     return [
         (removed, added)
         for removed in benchmark
-        for name, found in categories.members.items()
+        for name, members in categories.members.items()
         if name != categories.of(removed) and counts[name] >= counts[categories.of(removed)] >= 2
-        for added in found
+        for added in members
         if added not in benchmark
     ]
 
@@ -88,8 +88,8 @@ def group_by_std(benchmarks: Sequence[Sequence[str]], categories: Categories) ->
         # Whole numbers that decide the deviation; it is not compared in floating point.
         key = (len(counts), len(benchmark), sum(count * count for count in counts))
         groups.setdefault(key, {}).setdefault(frozenset(benchmark), tuple(benchmark))
-    found = [
+    results = [
         StdGroup(representation_std(next(iter(group.values())), categories), tuple(group.values()))
         for group in groups.values()
     ]
-    return sorted(found, key=lambda group: group.std)
+    return sorted(results, key=lambda group: group.std)

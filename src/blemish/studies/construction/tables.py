@@ -43,9 +43,9 @@ def near(name: str, known: Sequence[str]) -> str:
     >>> near("fogg", ["fog", "snow"])
     'did you mean fog?'
     """
-    found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    if found:
-        return f"did you mean {', '.join(found)}?"
+    matches = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if matches:
+        return f"did you mean {', '.join(matches)}?"
     more = f", … ({len(known)} in all)" if len(known) > 6 else ""
     return f"known: {', '.join(known[:6])}{more}"
 
@@ -140,15 +140,15 @@ def _index(names: tuple[str, ...], name: str, what: str) -> int:
         raise InputError(f"no {what} {name!r} in the table; {near(name, names)}") from None
 
 
-def parse_number(text: str, place: str) -> float:
+def parse_number(text: str, where: str) -> float:
     """A finite number, or an error that names its place."""
     try:
         value = float(text)
     except ValueError:
-        found = "an empty cell" if not text.strip() else repr(text)
-        raise InputError(f"{place}: {found}; expected a number") from None
+        shown = "an empty cell" if not text.strip() else repr(text)
+        raise InputError(f"{where}: {shown}; expected a number") from None
     if not math.isfinite(value):
-        raise InputError(f"{place}: {text.strip()}; expected a finite number")
+        raise InputError(f"{where}: {text.strip()}; expected a finite number")
     return value
 
 
@@ -169,14 +169,14 @@ def read_table(
     missing = [name for name in wanted if name not in settings]
     if missing:
         raise InputError(f"{path}: no column {missing[0]!r}; {near(missing[0], settings)}")
-    places = [1 + settings.index(name) for name in wanted]
-    chosen = [row for row in rows if not (complete_only and any(not row[place].strip() for place in places))]
+    cells = [1 + settings.index(name) for name in wanted]
+    chosen = [row for row in rows if not (complete_only and any(not row[cell].strip() for cell in cells))]
     if not chosen:
         raise InputError(f"{path}: no model has all of the {len(wanted)} columns; expected at least one")
     check_names([row[0] for row in chosen], f"{path}: model")
     values = np.array(
         [
-            [parse_number(row[place], f"{path}: model {row[0]}, column {header[place]}") for place in places]
+            [parse_number(row[cell], f"{path}: model {row[0]}, column {header[cell]}") for cell in cells]
             for row in chosen
         ]
     )

@@ -71,8 +71,8 @@ def build_net(architecture: str, classes: int, copies: int = 1) -> nn.Module:
     """A new network by name, or by ``package.module:function`` called with the number of classes."""
     if architecture in ARCHITECTURES:
         return ARCHITECTURES[architecture](classes, copies=copies)
-    module, found, function = architecture.partition(":")
-    if not found:
+    module, colon, function = architecture.partition(":")
+    if not colon:
         raise InputError(f"unknown architecture {architecture!r}; {hint(architecture, [*ARCHITECTURES])}")
     try:
         with ending_refused(f"architecture {architecture}"):

@@ -73,10 +73,10 @@ class Separation:
 
     def matrix(self) -> NDArray[np.float64]:
         """Smallest distances per two classes, in the order of ``classes``; NaN on the diagonal and where unknown."""
-        place = {label: k for k, label in enumerate(self.classes)}
-        result = np.full((len(place), len(place)), np.nan)
+        number = {label: k for k, label in enumerate(self.classes)}
+        result = np.full((len(number), len(number)), np.nan)
         for pair in self.pairs or ():
-            g, h = (place[label] for label in pair.classes)
+            g, h = (number[label] for label in pair.classes)
             result[g, h] = result[h, g] = pair.distance
         return result
 

@@ -57,11 +57,9 @@ def tradeoff_curve(matrices: Mapping[str, Matrix]) -> Any:
             elinewidth=0.8,
             label=name,
         )
-        for place, eps in enumerate(matrix.protocol.eps_train):
-            beside = (5, 4 if place % 2 else -10)
-            axes.annotate(
-                f"{eps:.4g}", (x[place], y[place]), beside, textcoords="offset points", fontsize=8, color=colour
-            )
+        for k, eps in enumerate(matrix.protocol.eps_train):
+            beside = (5, 4 if k % 2 else -10)
+            axes.annotate(f"{eps:.4g}", (x[k], y[k]), beside, textcoords="offset points", fontsize=8, color=colour)
     axes.axvline(0, color="#999999", linewidth=0.8)
     axes.set_xlabel("MSCR [%] at ε_min")
     axes.set_ylabel("clean accuracy [%]")
@@ -183,20 +181,20 @@ def distance_distribution(distances: NDArray[Any], *, norm: str, epsilon_min: fl
     return figure
 
 
-def class_pairs(found: Separation) -> Any:
+def class_pairs(separation: Separation) -> Any:
     """The smallest distance per two classes."""
-    table = found.matrix()
-    count = len(found.classes)
+    table = separation.matrix()
+    count = len(separation.classes)
     figure, ((axes,),) = _figure(1.8 + 0.62 * count, 1.6 + 0.5 * count)
     image = axes.imshow(table, cmap="viridis")
     middle = (np.nanmin(table) + np.nanmax(table)) / 2
     for row, column in np.argwhere(np.isfinite(table)) if count <= 25 else ():
         colour = "white" if table[row, column] < middle else "black"
         axes.text(column, row, f"{table[row, column]:.3g}", ha="center", va="center", fontsize=7, color=colour)
-    names = [str(label) for label in found.classes]
+    names = [str(label) for label in separation.classes]
     axes.set_xticks(range(count), names, rotation=45, ha="right", fontsize=8)
     axes.set_yticks(range(count), names, fontsize=8)
-    axes.set_title(f"Smallest {_NORM_SIGNS[found.norm]} distance, 2r = {found.distance:.6g}", fontsize=11)
+    axes.set_title(f"Smallest {_NORM_SIGNS[separation.norm]} distance, 2r = {separation.distance:.6g}", fontsize=11)
     figure.colorbar(image, ax=axes, shrink=0.85)
     return figure
 
@@ -212,8 +210,8 @@ def closest_pairs(images: Any, pairs: Sequence[Pair], *, names: Mapping[Any, str
     figure, grid = _figure(4.6 * columns, 1.75 * rows + 0.2, rows, 3 * columns)
     for axes in grid.flat:
         axes.axis("off")
-    for place, pair in enumerate(pairs):
-        row, column = divmod(place, columns)
+    for k, pair in enumerate(pairs):
+        row, column = divmod(k, columns)
         first, second = (np.squeeze(np.asarray(images[index])) for index in (pair.first, pair.second))
         top = 255.0 if images.dtype == np.uint8 else 1.0
         shown = [values.astype(np.float64) / top for values in (first, second)]

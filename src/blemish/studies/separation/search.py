@@ -74,21 +74,21 @@ class Search:
 
     def from_points(self, chosen: Rows, goal: Goal, progress: Progress | None = None) -> None:
         """Look from each of the chosen points (positions in the data) at all others."""
-        places = np.sort(np.argsort(self.order)[chosen])
+        positions = np.sort(np.argsort(self.order)[chosen])
 
         def tiles() -> Iterator[_Tile]:
-            for start in range(0, len(places), _LEAF):
-                rows = places[start : start + _LEAF]
+            for start in range(0, len(positions), _LEAF):
+                rows = positions[start : start + _LEAF]
                 values = self.coarse.values[self._tensor(rows)]
                 bounds = self.coarse.gaps(values.amin(0), values.amax(0), self.lows, self.highs)
                 for leaf in np.argsort(bounds, kind="stable"):
                     yield float(bounds[leaf]), rows, self.leaves[leaf], False
 
-        self._run(goal, tiles(), len(places) * len(self.order), progress)
+        self._run(goal, tiles(), len(positions) * len(self.order), progress)
 
     def _one_class(self, *leaves: slice) -> bool:
         """Whether all leaves hold one and the same class; classes are in order within a leaf."""
-        return len({int(self.codes[place]) for leaf in leaves for place in (leaf.start, leaf.stop - 1)}) == 1
+        return len({int(self.codes[end]) for leaf in leaves for end in (leaf.start, leaf.stop - 1)}) == 1
 
     def _run(self, goal: Goal, tiles: Iterator[_Tile], total: int, progress: Progress | None) -> None:
         """Tiles in order, the nearest boxes first; each starts from what all but the last few before it have found."""
@@ -167,8 +167,8 @@ class Search:
         while len(take):
             rest[take] = False
             p, q = rows[i[take]], j[take] + start
-            found = self.between(self.order[p], self.order[q])
-            view.add(self.order[p], self.order[q], view.rows[i[take]], view.columns[j[take]], found)
+            measured = self.between(self.order[p], self.order[q])
+            view.add(self.order[p], self.order[q], view.rows[i[take]], view.columns[j[take]], measured)
             rest &= bounds < view.limits()[view.rows[i], view.columns[j]]
             take = np.flatnonzero(rest)[:size]
             size = min(2 * size, 4096)

@@ -61,8 +61,8 @@ def read_points(
         raise InputError(f"{name}: resize and crop are for folders of pictures")
     points = _member(name, _POINT_KEYS, "points")
     if points.dtype == np.uint8 and points.ndim in (3, 4):
-        found = read_arrays(name, labels=labels)
-        points, targets = found.images, found.labels
+        arrays = read_arrays(name, labels=labels)
+        points, targets = arrays.images, arrays.labels
     else:
         targets = _member(name if labels is None else os.fspath(labels), _LABEL_KEYS, "labels")
     if targets is None:
@@ -93,7 +93,7 @@ def _read_folder(root: str, resize: int | None, crop: int | None, progress: Prog
     if stray is not None:
         raise InputError(f"{root}: {stray} is in no class folder; expected <class>/<file>")
     images: NDArray[np.uint8] | None = None
-    for place, name in enumerate(names):
+    for k, name in enumerate(names):
         picture = resize_and_crop(read_picture(Path(root, name)), resize=resize, crop=crop).convert("RGB")
         if images is None:
             images = np.empty((len(names), picture.height, picture.width, 3), np.uint8)
@@ -101,8 +101,8 @@ def _read_folder(root: str, resize: int | None, crop: int | None, progress: Prog
         if picture.size != first:
             sizes = f"{picture.width}×{picture.height} pixels, but {names[0]} has {first[0]}×{first[1]}"
             raise InputError(f"{name}: {sizes}; expected one size: give resize and crop")
-        images[place] = np.asarray(picture)
+        images[k] = np.asarray(picture)
         if progress is not None:
-            progress(place + 1, len(names))
+            progress(k + 1, len(names))
     assert images is not None
     return LabelledPoints(images, np.array([name.split("/")[0] for name in names]), tuple(names))

@@ -129,13 +129,13 @@ def _views(images: Tensor, draws: CounterRng, *, flip: bool, crop: bool) -> Tens
 
 def predictor(net: nn.Module, *, device: str | torch.device = "cpu", batch: int = 256) -> Predict:
     """A function from (N, H, W[, C]) float images to predicted class numbers."""
-    place = torch.device(device)
-    net = net.to(place).eval()
+    target = torch.device(device)
+    net = net.to(target).eval()
 
     def predict(points: NDArray[Any]) -> NDArray[Any]:
         images = torch.from_numpy(_channels_first(points))
         with torch.inference_mode():
-            answers = [net(images[k : k + batch].to(place)).argmax(1).cpu() for k in range(0, len(images), batch)]
+            answers = [net(images[k : k + batch].to(target)).argmax(1).cpu() for k in range(0, len(images), batch)]
         return torch.cat(answers).numpy()
 
     return predict
