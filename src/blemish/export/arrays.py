@@ -23,7 +23,7 @@ from blemish.core.files import PartFile, digest_of, file_digest, part_file, unwr
 from blemish.core.folders import check_folder, held_folder
 from blemish.data.arrays import ImageArray, read_arrays, read_npy
 from blemish.data.source import check_unchanged, file_stamp
-from blemish.evaluation.executors.base import Executor
+from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal
 from blemish.export.manifest import MANIFEST, check_manifest, protocol, write_manifest
@@ -181,7 +181,7 @@ def _write(
     total = count * recipe.copies
     left = dict.fromkeys(todo, count)
     outcomes = run_tasks(
-        partial(_write_chunk, recipe),
+        Calls(partial(_write_chunk, recipe)),
         _chunks(data.images, todo, blocks, check),
         executor=executor,
         folder=target,

@@ -24,7 +24,7 @@ from blemish.core.printable import first_few
 from blemish.corruptions.base import MIN_SIDE
 from blemish.data.encoding import ORIENTATION, encode_picture
 from blemish.data.pictures import decode_picture, resize_and_crop
-from blemish.evaluation.executors.base import Executor
+from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal
 from blemish.export.manifest import MANIFEST, check_manifest, write_manifest
@@ -198,7 +198,7 @@ def write_set(
         if whole:
             outcome.removed = _without_source(work, journal, {*names}, prune=prune)
         write_manifest(target, entries)
-        results = run_tasks(work, _Tasks(names, journal), executor=executor, folder=target)
+        results = run_tasks(Calls(work), _Tasks(names, journal), executor=executor, folder=target)
         with contextlib.closing(results):
             for done, (made, entry) in enumerate(results, start=1):
                 outcome.add(made)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blemish.core.errors import InputError
-from blemish.evaluation.executors.base import Calls, Executor, Failed, Outcome
+from blemish.evaluation.executors.base import Executor, Failed, Job, Outcome
 from blemish.evaluation.executors.failures import completed, raise_failures
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.processes import Processes
@@ -27,20 +27,21 @@ def executor_for(jobs: int, executor: Executor | None = None) -> Executor:
 
 
 def run_tasks(
-    work: Callable[[Task], Result],
+    job: Job[Task, Result],
     tasks: Iterable[Task],
     *,
     executor: Executor,
     folder: Path,
     name: Callable[[Task], str] = str,
+    threads: int | None = 1,
 ) -> Generator[Result, None, None]:
-    """``work(task)`` of every task, as they finish. Close the generator to stop.
+    """What comes of every task, as they finish. Close the generator to stop.
 
     Bad input, such as a full disk, ends everything. Tasks that fail otherwise are repeated; those that fail for good
-    are listed in an error at the end, with their tracebacks in a file in ``folder``.
+    are listed in an error at the end, with their tracebacks in a file in ``folder``. Sums are split by thread: with
+    more than one of them a value could fall on the other side of a grey level.
     """
-    # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
-    outcomes = executor.run(Calls(work), tasks, threads=1)
+    outcomes = executor.run(job, tasks, threads=threads)
     with contextlib.closing(outcomes):
         for _, result in completed(stop_at_bad_input(outcomes, folder, name), folder, name):
             yield result

@@ -37,7 +37,7 @@ class Sight:
     lost: set[int] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Play(WorkerPool):
     """Workers that only pretend, in this process. Units say what happens: their number, how they end, and whether late.
 
@@ -56,8 +56,8 @@ class Play(WorkerPool):
     def workers(self) -> int:
         return self.count
 
-    def start(self, place: int) -> Actor:
-        return Actor(self, place)
+    def start(self, slot: int) -> Actor:
+        return Actor(self, slot)
 
 
 class Actor:

@@ -2,7 +2,7 @@
 
 A `Job` is opened once by every worker and then does one unit after the other; workers keep what is heavy (model,
 images), and a unit only names it. An `Executor` runs the units of a job and yields an outcome for each. A worker
-(`pool.Worker`) is a process somewhere that bytes are sent to and heard from; one coordinator (`pool`) gives units to
+(`worker.Worker`) is a process somewhere that bytes are sent to and heard from; one coordinator (`pool`) gives units to
 all of them, hears what they tell, and replaces those that are lost. Whatever is done side by side in processes goes
 through here. Within a process, threads decode or copy ahead where they are needed (`data.cache`, `evaluation.feed`,
 `separation.search`), and `streams.run` makes the batches of a stream ahead with torch's DataLoader, which keeps order.

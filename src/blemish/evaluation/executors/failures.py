@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blemish.core.errors import InputError, StorageError, WorkerError
-from blemish.core.printable import printable_lines
+from blemish.core.printable import first_few, printable_lines
 from blemish.evaluation.executors.base import Done, Failed, Outcome
 
 __all__ = ["FAILURES_FILE", "completed", "raise_failures"]
@@ -46,8 +46,7 @@ def raise_failures(failures: list[Failed[Unit]], folder: Path | None, name: Call
         log.unlink(missing_ok=True)
     if not failures:
         return
-    units = sorted({name(failed.unit) for failed in failures})
-    shown = ", ".join(units[:_SHOWN]) + (f" and {len(units) - _SHOWN} more" if len(units) > _SHOWN else "")
+    shown = first_few(sorted({name(failed.unit) for failed in failures}), _SHOWN)
     first = next((failed for failed in failures if failed.bad_input), failures[0])
     if all(failed.bad_input for failed in failures):
         caused = [failed for failed in failures if _CAUSED in failed.traceback]

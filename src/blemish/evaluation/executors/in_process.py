@@ -54,7 +54,7 @@ class InProcess(Executor):
 
         def begin(unit: Unit) -> Result:
             with torch_threads(threads):
-                return work(unit, lambda what: None if progress is None else progress(unit, what))
+                return work(unit, lambda told: None if progress is None else progress(unit, told))
 
         def finished(unit: Unit, result: Future[Result]) -> Outcome[Unit, Result]:
             return self._tried(unit, itertools.chain([result.result], itertools.repeat(lambda: wait_for(begin(unit)))))

@@ -16,15 +16,15 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
 from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.evaluation.executors.base import Done, Executor, Failed, Job, Outcome, Progress
-from blemish.evaluation.executors.worker import OPENING, Message, Queued, Told, packed
+from blemish.evaluation.executors.worker import OPENING, Message, Queued, Told, Worker, packed
 
-__all__ = ["Worker", "WorkerPool"]
+__all__ = ["WorkerPool"]
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -35,35 +35,7 @@ _log = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 60.0
 
 
-class Worker(Protocol):
-    """A process somewhere that runs `serve`. Listening to one that is lost raises `WorkerError`."""
-
-    def open(self, job: Any, threads: int) -> None:
-        """Begin a job; the worker says what came of it."""
-        ...
-
-    def send(self, content: bytes) -> None:
-        """Send a unit, or nothing to end the job."""
-        ...
-
-    def receive(self) -> bytes:
-        """What the worker says next, which is waited for; nothing when the job has ended."""
-        ...
-
-    def kill(self) -> None:
-        """End the worker at once."""
-        ...
-
-
-@dataclass
-class _Kept:
-    """Workers that rest between runs, by their place; and how many blocks keep them."""
-
-    blocks: int = 0
-    resting: dict[int, Worker] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class WorkerPool(Executor):
     """What executors with workers share.
 
@@ -73,11 +45,12 @@ class WorkerPool(Executor):
 
     threads: int | None = None
     retries: int = 2
-    _kept: _Kept = field(default_factory=_Kept, init=False, repr=False, compare=False)
+    _blocks: int = field(default=0, init=False, repr=False, compare=False)
+    _resting: dict[int, Worker] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @abstractmethod
-    def start(self, place: int) -> Worker:
-        """A new worker; places are numbered from 0, and have one worker at a time."""
+    def start(self, slot: int) -> Worker:
+        """A new worker; slots are numbered from 0, and have one worker at a time."""
 
     def prepared(self, job: bytes) -> Any:
         """A job as `Worker.open` takes it."""
@@ -89,13 +62,13 @@ class WorkerPool(Executor):
         return None
 
     def __enter__(self) -> Self:
-        self._kept.blocks += 1
+        self._blocks += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._kept.blocks -= 1
-        while not self._kept.blocks and self._kept.resting:
-            self._kept.resting.popitem()[1].kill()
+        self._blocks -= 1
+        while not self._blocks and self._resting:
+            self._resting.popitem()[1].kill()
 
     def run(
         self,
@@ -144,25 +117,25 @@ class _Waiting:
             ticket.alone = True
             self._tickets.append(ticket)
 
-    def take(self, place: int, *, shared: bool) -> _Ticket | None:
+    def take(self, slot: int, *, shared: bool) -> _Ticket | None:
         """The next one for a worker, which has others where it is ``shared``."""
         if not self:
             return None
-        index = self._index(place)
+        index = self._index(slot)
         ticket = self._tickets[index]
         if shared and ticket.alone:
             return None
         del self._tickets[index]
         if self._key is not None:
-            self._owner[self._key(ticket.unit)] = place
+            self._owner[self._key(ticket.unit)] = slot
         return ticket
 
-    def _index(self, place: int) -> int:
+    def _index(self, slot: int) -> int:
         """With keys, a worker is given what it knows, then what nobody knows, then anything."""
         if self._key is None:
             return 0
         owners = [self._owner.get(self._key(ticket.unit)) for ticket in self._tickets]
-        return next((owners.index(owner) for owner in (place, None) if owner in owners), 0)
+        return next((owners.index(owner) for owner in (slot, None) if owner in owners), 0)
 
 
 @dataclass(eq=False)
@@ -170,7 +143,7 @@ class _Post:
     """A worker with the units that it holds, by their numbers: one is at work, another may wait for its GPU."""
 
     worker: Worker
-    place: int
+    slot: int
     held: dict[int, _Ticket] = field(default_factory=lambda: {OPENING: _JOB})
     at_work: int | None = OPENING
 
@@ -189,14 +162,14 @@ class _Run:
 
     def outcomes(self) -> Generator[Outcome[Any, Any], None, None]:
         most = self._pool.workers
-        places = range(most if self._waiting.count is None else min(most, self._waiting.count))
+        slots = range(most if self._waiting.count is None else min(most, self._waiting.count))
         try:
             while True:
                 for post in self._posts.values():
                     self._give(post)
-                for place in places:
-                    if place not in self._posts and self._waiting and self._unopened <= self._pool.retries:
-                        self._start(place)
+                for slot in slots:
+                    if slot not in self._posts and self._waiting and self._unopened <= self._pool.retries:
+                        self._start(slot)
                 if not any(post.held for post in self._posts.values()):
                     break
                 yield from self._handle(*self._next_message())
@@ -205,12 +178,12 @@ class _Run:
         finally:
             self._end()
 
-    def _start(self, place: int) -> None:
-        resting = self._pool._kept.resting
-        if place not in resting:
-            _log.info("worker %d of %d starts with %d threads", place + 1, self._pool.workers, self._threads)
-        self._posts[place] = _Post(resting.pop(place) if place in resting else self._pool.start(place), place)
-        self._listeners.append(threading.Thread(target=self._listen, args=(self._posts[place],), daemon=True))
+    def _start(self, slot: int) -> None:
+        resting = self._pool._resting
+        if slot not in resting:
+            _log.info("worker %d of %d starts with %d threads", slot + 1, self._pool.workers, self._threads)
+        self._posts[slot] = _Post(resting.pop(slot) if slot in resting else self._pool.start(slot), slot)
+        self._listeners.append(threading.Thread(target=self._listen, args=(self._posts[slot],), daemon=True))
         self._listeners[-1].start()
 
     def _listen(self, post: _Post) -> None:
@@ -222,7 +195,7 @@ class _Run:
             self._said.put((post, error))
 
     def _give(self, post: _Post) -> None:
-        ticket = self._waiting.take(post.place, shared=bool(post.held)) if post.at_work is None else None
+        ticket = self._waiting.take(post.slot, shared=bool(post.held)) if post.at_work is None else None
         if ticket is not None:
             post.at_work = next(self._numbers)
             post.held[post.at_work] = ticket
@@ -247,22 +220,22 @@ class _Run:
         raise said
 
     def _handle(self, post: _Post, message: Message) -> list[Outcome[Any, Any]]:
-        if self._posts.get(post.place) is not post:  # it was ended, and may have said something before
+        if self._posts.get(post.slot) is not post:  # it was ended, and may have said something before
             return []
         if isinstance(message, Told):
             if self._progress is not None and message.unit in post.held:
-                self._progress(post.held[message.unit].unit, message.what)
+                self._progress(post.held[message.unit].unit, message.content)
             return []
         if isinstance(message, Queued):
             if not post.held[message.unit].alone:
                 post.at_work = None
             return []
         if isinstance(message, Failed) and not message.bad_input:
-            _log.info("worker %d is %s: %s", post.place + 1, "lost" if message.lost else "ended", message.reason)
+            _log.info("worker %d is %s: %s", post.slot + 1, "lost" if message.lost else "ended", message.reason)
             # The worker itself may be broken, as a GPU is for a process that it has failed; and since a GPU fails late,
             # any unit that is with it may have done it.
             post.worker.kill()
-            del self._posts[post.place]
+            del self._posts[post.slot]
             tickets = [*post.held.values()]
         else:
             tickets = [post.held.pop(message.unit)]
@@ -297,9 +270,9 @@ class _Run:
 
     def _end(self) -> None:
         """Workers that are free wait for another job; the others are ended."""
-        resting = self._pool._kept.resting
+        resting = self._pool._resting
         for post in self._posts.values():
-            if not post.held and resting.setdefault(post.place, post.worker) is post.worker:
+            if not post.held and resting.setdefault(post.slot, post.worker) is post.worker:
                 post.worker.send(b"")
             else:
                 post.worker.kill()

@@ -28,7 +28,7 @@ _context = multiprocessing.get_context("spawn")
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Processes(WorkerPool):
     """``count`` worker processes on ``devices``, which they take in turn; by default one for each device.
 
@@ -58,20 +58,20 @@ class Processes(WorkerPool):
         """The first of the devices."""
         return torch.device(self.devices[0])
 
-    def start(self, place: int) -> _Process:
+    def start(self, slot: int) -> _Process:
         """A new process."""
-        return _Process(self.devices[place % len(self.devices)])
+        return _Process(self.devices[slot % len(self.devices)])
 
 
 class _Process:
     """A worker process at the other end of a pipe: a killed one closes it, even in the middle of a message."""
 
     def __init__(self, device: str) -> None:
-        self._connection, there = _context.Pipe()
-        self._process = _context.Process(target=_live, args=(there, device), daemon=True, name="blemish-worker")
+        self._connection, theirs = _context.Pipe()
+        self._process = _context.Process(target=_live, args=(theirs, device), daemon=True, name="blemish-worker")
         with _lock, _without_ctrl_c():
             self._process.start()
-        there.close()  # so that the pipe ends with the worker
+        theirs.close()  # so that the pipe ends with the worker
         self._listens = False
 
     def open(self, job: bytes, threads: int) -> None:

@@ -33,7 +33,7 @@ LARGEST_JOB = 2**30
 _CONNECT_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class RayExecutor(WorkerPool):
     """``count`` actors on the cluster at ``address``; by default one per GPU, or without any per ``threads`` CPU cores.
 
@@ -62,10 +62,10 @@ class RayExecutor(WorkerPool):
                 raise InputError(f"no Ray cluster at {self.address} ({error})") from error
         _log.info("connected to the Ray cluster at %s with %d nodes", self.address, len(_nodes()))
         if self.gpu is None:
-            object.__setattr__(self, "gpu", any(node.get("GPU", 0) >= 1 for node in _nodes()))
+            self.gpu = any(node.get("GPU", 0) >= 1 for node in _nodes())
         if self._room() < 1:
-            what = "GPU" if self.gpu else "CPU core"
-            raise InputError(f"the Ray cluster has no node with a {what}; expected room for at least one worker")
+            part = "GPU" if self.gpu else "CPU core"
+            raise InputError(f"the Ray cluster has no node with a {part}; expected room for at least one worker")
 
     def _room(self) -> int:
         """How many workers the nodes take; a worker does not span nodes."""
@@ -102,7 +102,7 @@ class RayExecutor(WorkerPool):
             )
         return optional_import("ray").put(job)
 
-    def start(self, place: int) -> _RayWorker:  # noqa: ARG002  # Ray chooses the machine and its GPU
+    def start(self, slot: int) -> _RayWorker:  # noqa: ARG002  # Ray chooses the machine and its GPU
         """A new actor."""
         return _RayWorker(self._cores, gpu=bool(self.gpu))
 
@@ -172,7 +172,6 @@ class _Actor:
             os.chdir(folder)
         sys.path += [entry for entry in path if entry not in sys.path]
         said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-
         threading.Thread(target=serve, args=(job, threads, device, self._heard.get, said.put), daemon=True).start()
         while True:
             content = said.get()

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from blemish.core.errors import BlemishError, InputError
 from blemish.evaluation.executors.base import Done, Failed, PendingResult, Work, failed
 
-__all__ = ["OPENING", "Message", "Queued", "Told", "packed", "serve"]
+__all__ = ["OPENING", "Message", "Queued", "Told", "Worker", "packed", "serve"]
 
 OPENING = 0
 """The number of opening the job, which is reported as if it were a unit."""
@@ -29,7 +29,7 @@ class Told:
     """Something about a unit."""
 
     unit: int
-    what: Any
+    content: Any
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,26 @@ class Queued:
 
 Message = Told | Queued | Done[int, Any] | Failed[int]
 """Units are numbered by whoever sends them."""
+
+
+class Worker(Protocol):
+    """A process somewhere that runs `serve`. Listening to one that is lost raises `WorkerError`."""
+
+    def open(self, job: Any, threads: int) -> None:
+        """Begin a job; the worker says what came of it."""
+        ...
+
+    def send(self, content: bytes) -> None:
+        """Send a unit, or nothing to end the job."""
+        ...
+
+    def receive(self) -> bytes:
+        """What the worker says next, which is waited for; nothing when the job has ended."""
+        ...
+
+    def kill(self) -> None:
+        """End the worker at once."""
+        ...
 
 
 def packed(content: Any) -> bytes:
@@ -86,13 +106,13 @@ def serve(job: bytes, threads: int, device: str, receive: Callable[[], bytes], s
 
     def open_job() -> None:
         torch.set_num_threads(threads)
-        place = torch.device(device)
-        if place.type == "cuda":
-            torch.cuda.set_device(place)
-        work.append(pickle.loads(job).open(place))
+        own = torch.device(device)
+        if own.type == "cuda":
+            torch.cuda.set_device(own)
+        work.append(pickle.loads(job).open(own))
 
     def begin(number: int, unit: bytes) -> Any:
-        return work[0](pickle.loads(unit), lambda what: say(Told(number, what)))
+        return work[0](pickle.loads(unit), lambda content: say(Told(number, content)))
 
     answer(OPENING, open_job)
     while content := receive():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,24 +15,28 @@ from blemish.models.base import Classifier, Preprocessing, class_scores
 from blemish.models.code import ending_refused
 from blemish.studies.adaptation.norm import norm_parameters, with_batch_statistics
 
-__all__ = ["Gradient", "Levels", "Method", "Optimiser", "adaptable", "entropy"]
+__all__ = ["Adapts", "Gradient", "Levels", "Method", "Optimiser", "adaptable", "entropy"]
 
 
-@runtime_checkable
-class Method(Protocol):
-    """An adaptation method. Each batch is predicted once, and may change the model for the next one."""
+class Adapts(Protocol):
+    """What a run asks of a method. Each batch is predicted once, and may change the model for the next one."""
 
     def adapt(self, batch: Tensor) -> Tensor:
         """The logits of a batch."""
-
-    def reset(self) -> None:
-        """Back to the model as it was given: weights, buffers, optimiser and all."""
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that has changed, such that `load_state_dict` can go on from here exactly."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
+
+
+@runtime_checkable
+class Method(Adapts, Protocol):
+    """An adaptation method."""
+
+    def reset(self) -> None:
+        """Back to the model as it was given: weights, buffers, optimiser and all."""
 
 
 class Levels(nn.Module):
@@ -50,14 +54,14 @@ class Levels(nn.Module):
         """Logits (B, classes)."""
         # Floats are copied, because preprocessing may write to what it is given.
         levels = images if images.dtype == torch.uint8 else images.clone()
-        what = f"model {self.name}"
-        with ending_refused(what):
-            output = self.network(self.preprocessing(levels))
-        logits = class_scores(what, output, len(images))
+        name = f"model {self.name}"
+        with ending_refused(name):
+            scores = self.network(self.preprocessing(levels))
+        logits = class_scores(name, scores, len(images))
         outputs = logits.shape[1]
         if outputs <= self.skip_classes or outputs != (self._outputs or outputs):
             expected = f"more than {self.skip_classes}" if self._outputs is None else f"{self._outputs} as before"
-            raise InputError(f"{what}: {outputs} classes for a batch of {len(images)} images; expected {expected}")
+            raise InputError(f"{name}: {outputs} classes for a batch of {len(images)} images; expected {expected}")
         self._outputs = outputs
         return logits[:, self.skip_classes :]
 
@@ -108,6 +112,8 @@ class Gradient:
     """
 
     name = "gradient"
+    memory: ClassVar[Mapping[str, Any]] = {}
+    """Attributes beside the model and the optimiser that change, and their values at the start."""
 
     def __init__(self, model: nn.Module, *, optimiser: Optimiser) -> None:
         self.model = with_batch_statistics(model).requires_grad_(False)
@@ -120,6 +126,8 @@ class Gradient:
         self.optimiser = optimiser.make(list(self.adapted.values()))
         self._source = copy.deepcopy(self.model.state_dict())
         self._fresh = copy.deepcopy(self.optimiser.state_dict())
+        for name, value in self.memory.items():
+            setattr(self, name, value)
 
     def loss(self, logits: Tensor) -> Tensor | None:
         """The number to be made smaller, or none where the batch gives no reason to change anything."""
@@ -142,18 +150,22 @@ class Gradient:
         """Back to the model as it was given."""
         self.model.load_state_dict(self._source)
         self.optimiser.load_state_dict(copy.deepcopy(self._fresh))
+        for name, value in self.memory.items():
+            setattr(self, name, value)
 
     def state_dict(self) -> dict[str, Any]:
-        """Model and optimiser."""
-        return {
-            "model": copy.deepcopy(self.model.state_dict()),
-            "optimiser": copy.deepcopy(self.optimiser.state_dict()),
-        }
+        """Model, optimiser and memory."""
+        kept = {name: getattr(self, name) for name in self.memory}
+        return copy.deepcopy({"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), **kept})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
         try:
             self.model.load_state_dict(state["model"])
             self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
+            device = next(iter(self.adapted.values())).device
+            for name in self.memory:
+                value = state[name]
+                setattr(self, name, value.to(device, copy=True) if isinstance(value, Tensor) else value)
         except (KeyError, RuntimeError, ValueError) as error:
             raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ from blemish.studies.adaptation.base import Gradient, Optimiser
 from blemish.studies.adaptation.norm import grouped, with_batch_statistics
 
 __all__ = ["CoTTA"]
+
+_WHITE = 255.0
 
 
 class CoTTA(Gradient):
@@ -29,11 +31,14 @@ class CoTTA(Gradient):
 
     Settings of the authors' code: decay 0.999, 32 views; ImageNet, SGD with Nesterov's momentum 0.9, rate 0.01, restore
     0.001, confident 0.1, symmetric; CIFAR-10, Adam, rate 0.001, restore 0.01, confident 0.92 (CIFAR-100: 0.72), not
-    symmetric. Images are on the scale 0 … ``white``. Views of a batch are predicted in parts of at most ``room``
+    symmetric. Images are on the scale 0 … 255. Views of a batch are predicted in parts of at most ``room``
     images; each view has its own batch statistics.
     """
 
     name = "cotta"
+    memory: ClassVar[Mapping[str, Any]] = {"steps": 0}
+
+    steps: int
 
     def __init__(
         self,
@@ -46,17 +51,16 @@ class CoTTA(Gradient):
         symmetric: bool = True,
         optimiser: Optimiser | None = None,
         seed: int = 0,
-        white: float = 255.0,
         room: int = 8192,
     ) -> None:
-        for what, share in (("decay", decay), ("confident", confident), ("restore", restore)):
+        for setting, share in (("decay", decay), ("confident", confident), ("restore", restore)):
             if not 0 <= share <= 1:
-                raise InputError(f"{what} {share:g} for CoTTA; expected a share in 0 … 1")
+                raise InputError(f"{setting} {share:g} for CoTTA; expected a share in 0 … 1")
         if views < 1:
             raise InputError(f"{views} views for CoTTA; expected at least 1")
         self.decay, self.views, self.confident, self.restore = decay, views, confident, restore
         self.symmetric = symmetric
-        self.seed, self.white, self.room, self.steps = seed, white, room, 0
+        self.seed, self.room = seed, room
         self.model = with_batch_statistics(model)
         self.adapted = dict(self.model.named_parameters())
         if not self.adapted:
@@ -88,17 +92,17 @@ class CoTTA(Gradient):
 
     def _averaged(self, batch: Tensor) -> Tensor:
         """The mean of the teacher's logits over random views."""
-        unit = batch.to(torch.float32) / self.white
+        unit = batch.to(torch.float32) / _WHITE
         total: Tensor | float = 0.0
         at_once = max(1, self.room // len(batch))
         for first in range(0, self.views, at_once):
             count = min(at_once, self.views - first)
-            # Image i of view v stands at place i · count + v: views are the groups of `BatchStatistics`.
+            # Image i of view v stands at i · count + v: views are the groups of `BatchStatistics`.
             number = torch.arange(len(batch))[:, None] * self.views + torch.arange(first, first + count)
             rng = CounterRng(self.seed, number.flatten(), f"cotta {self.steps}", batch.device)
             views = random_views(unit.repeat_interleave(count, 0), rng)
             with grouped(self.teacher, count):
-                logits: Tensor = self.teacher(views * self.white)
+                logits: Tensor = self.teacher(views * _WHITE)
             total = total + logits.view(len(batch), count, -1).sum(1)
         assert isinstance(total, Tensor)
         return total / self.views
@@ -119,14 +123,12 @@ class CoTTA(Gradient):
         """Back to the model as it was given, student and teacher."""
         super().reset()
         self.teacher.load_state_dict(self._source)
-        self.steps = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Student, teacher, optimiser and the number of batches."""
-        return {**super().state_dict(), "teacher": copy.deepcopy(self.teacher.state_dict()), "steps": self.steps}
+        return {**super().state_dict(), "teacher": copy.deepcopy(self.teacher.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
         super().load_state_dict(state)
         self.teacher.load_state_dict(state["teacher"])
-        self.steps = int(state["steps"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,9 @@ class ETA(Gradient):
     """
 
     name = "eta"
+    memory: ClassVar[Mapping[str, Any]] = {"average": None}
+
+    average: Tensor | None
 
     def __init__(
         self,
@@ -43,7 +46,6 @@ class ETA(Gradient):
         if margin <= 0 or similarity <= 0:
             raise InputError(f"margin {margin:g} and similarity {similarity:g}; expected positive numbers")
         self.margin, self.similarity = margin, similarity
-        self.average: Tensor | None = None
         super().__init__(model, optimiser=optimiser or Optimiser())
 
     def loss(self, logits: Tensor) -> Tensor | None:
@@ -60,22 +62,6 @@ class ETA(Gradient):
         self.average = mean if self.average is None else _KEPT * self.average + (1 - _KEPT) * mean
         weight = torch.exp(limit - uncertainty.detach())
         return (uncertainty * weight)[chosen].mean()
-
-    def reset(self) -> None:
-        """Back to the model as it was given, without memory of earlier predictions."""
-        super().reset()
-        self.average = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Model, optimiser and the moving average."""
-        return {**super().state_dict(), "average": None if self.average is None else self.average.clone()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        average = state["average"]
-        device = next(iter(self.adapted.values())).device
-        self.average = None if average is None else average.to(device, copy=True)
 
 
 class EATA(ETA):
@@ -140,6 +126,9 @@ class RDumb(ETA):
     """
 
     name = "rdumb"
+    memory: ClassVar[Mapping[str, Any]] = {"average": None, "steps": 0}
+
+    steps: int
 
     def __init__(
         self,
@@ -152,26 +141,12 @@ class RDumb(ETA):
     ) -> None:
         if every < 1:
             raise InputError(f"a reset every {every} batches; expected at least 1")
-        self.every, self.steps = every, 0
+        self.every = every
         super().__init__(model, margin=margin, similarity=similarity, optimiser=optimiser)
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Start afresh if it is time, predict, then take one step."""
         if self.steps and self.steps % self.every == 0:
-            super().reset()
+            self.reset()
         self.steps += 1
         return super().adapt(batch)
-
-    def reset(self) -> None:
-        """Back to the model as it was given; the batches are counted anew."""
-        super().reset()
-        self.steps = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """What ETA has, and the number of batches."""
-        return {**super().state_dict(), "steps": self.steps}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.steps = int(state["steps"])

@@ -82,7 +82,7 @@ def _interpolated(values: NDArray[np.float64], lattice: list[int]) -> NDArray[np
 
 
 def _missing(values: NDArray[np.float64], measured: NDArray[np.bool_], how: Refinement) -> list[tuple[int, int]]:
-    grid = tuple(5 * i / (len(values) - 1) for i in range(len(values)))  # paths know places only
+    grid = tuple(5 * i / (len(values) - 1) for i in range(len(values)))  # paths know cells only
     surface = Surface("first", "second", values, 1, grid)
     paths = (find_path(surface, target, objective=how.objective) for target in how.targets)
     return sorted({cell for path in paths for cell in path.cells if not measured[cell]})
@@ -105,7 +105,7 @@ class SurfaceError(NamedTuple):
 def compared(adaptive: Surface, full: Surface, how: Refinement) -> SurfaceError:
     """What an adaptive surface saved, and what it cost. ``near_mean`` is the mean error within the margin."""
     error = np.abs(adaptive.accuracy - full.accuracy)
-    guessed = np.zeros_like(error, dtype=np.bool_) if adaptive.measured is None else ~adaptive.measured
+    guessed = ~adaptive.known
     distance = np.min([np.abs(full.accuracy - target) for target in how.targets], axis=0)
     near = distance <= how.margin
     losses = []

@@ -6,7 +6,6 @@ that surfaces are smooth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -99,23 +98,20 @@ class SurfaceMeasurement:
 
     def _correct(self, measurer: Measurer, pair: Pair, cells: Cells) -> NDArray[np.bool_]:
         """Which images are classified correctly in each cell (a, b) of the grid, as (cells, images)."""
-        conditions = [self._condition(pair, cell) for cell in cells]
+        conditions = {cell: self._condition(pair, cell) for cell in cells}
         # Those that begin alike come one after the other, so that the first corruption is applied once to all.
-        order = sorted(range(len(cells)), key=lambda number: cells[number])
-        new = [conditions[number] for number in order if str(conditions[number]) not in self._alone]
+        new = {str(condition): condition for _, condition in sorted(conditions.items())}
+        new = {text: condition for text, condition in new.items() if text not in self._alone}
         try:
-            measured = {str(condition): records.correct for condition, records in measurer.measure(_once(new))}
+            measured = {str(condition): records.correct for condition, records in measurer.measure([*new.values()])}
         except InputError as error:
             raise InputError(f"{pair[0]} + {pair[1]}: {error}") from error
-        self._alone |= {str(c): measured[str(c)] for c in new if len(c.steps) < 2}
-        return np.stack([self._alone[text] if (text := str(c)) in self._alone else measured[text] for c in conditions])
+        self._alone |= {text: measured[text] for text, condition in new.items() if len(condition.steps) < 2}
+        measured |= self._alone
+        return np.stack([measured[str(condition)] for condition in conditions.values()])
 
     def _condition(self, pair: Pair, cell: tuple[int, int]) -> Condition:
         levels = [self.grid[number] for number in cell]
         return Condition(
             tuple(step_of(self.catalog[name], level) for name, level in zip(pair, levels, strict=True) if level > 0)
         )
-
-
-def _once(conditions: Sequence[Condition]) -> list[Condition]:
-    return list({str(condition): condition for condition in conditions}.values())

@@ -7,7 +7,6 @@ on where it was.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,10 +63,11 @@ def calibrate(
         if bench.catalog[name].only_severity is not None:
             raise InputError(f"{name} exists at one severity only; it cannot fade in and out")
         bench.catalog[name].check_files()
-    protocol = _protocol(bench, refinement, model)
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
+        protocol = {}
         if folder is not None:
-            keep_settings(folder / PROTOCOL_FILE, protocol, holds="a calibration made otherwise")
+            settings = _protocol(bench, refinement, model)
+            protocol = keep_settings(folder / PROTOCOL_FILE, settings, holds="a calibration made otherwise")
         pairs = [(first, second) for first in names for second in names if first != second]
         surfaces: dict[Pair, Surface] = {}
         paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
@@ -75,10 +75,10 @@ def calibrate(
             if is_there(path):
                 surfaces[pair] = _read(path, _pair_protocol(protocol, bench, pair), pair)
         todo = [pair for pair in pairs if pair not in surfaces]
-        place = executor or InProcess()
-        with _job(bench, refinement, place.reach, source, resize, crop) as job:
+        workers = executor or InProcess()
+        with _job(bench, refinement, workers.reach, source, resize, crop) as job:
             # A worker keeps the images under the first corruption for its other pairs.
-            outcomes = place.run(job, todo, key=lambda pair: pair[0])
+            outcomes = workers.run(job, todo, key=lambda pair: pair[0])
             with contextlib.closing(outcomes):
                 for pair, surface in completed(outcomes, folder, lambda pair: "+".join(pair)):
                     surfaces[pair] = surface
@@ -119,16 +119,13 @@ def _job(
 
 
 def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, Any] | None) -> dict[str, Any]:
-    how = None if refinement is None else refinement._asdict()
-    settings = {
+    return {
         **bench.describe(),
         "model": dict(model or {}),
-        "refinement": how,
+        "refinement": None if refinement is None else refinement._asdict(),
         "frost": bench.catalog.frost_kind,
         "blemish": VERSION,
     }
-    plain: dict[str, Any] = json.loads(json.dumps(settings))
-    return plain
 
 
 def _pair_protocol(protocol: dict[str, Any], bench: Bench, pair: Pair) -> dict[str, Any]:
@@ -147,14 +144,14 @@ def pair_file(first: str, second: str) -> str:
 
 
 def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
-    surface, found = read_surface(path)
+    surface, stored = read_surface(path)
     if pair is not None and (surface.first, surface.second) != pair:
         raise InputError(
             f"{path}: the surface of {surface.first} and {surface.second}; expected {pair[0]} and {pair[1]}"
         )
     if pair is None:  # whoever only reads surfaces need not have the code
-        found.pop(_CODE, None)
-    if found != protocol:
+        stored.pop(_CODE, None)
+    if stored != protocol:
         raise InputError(f"{path}: measured otherwise than {PROTOCOL_FILE} says; remove it to measure it again")
     return surface
 

@@ -25,7 +25,7 @@ _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).as
 
 def cell_interval(surface: Surface, cell: tuple[int, int], *, level: float = 0.95) -> Estimate:
     """The accuracy of a cell with Wilson's interval; a cell that was not measured has none."""
-    if surface.measured is not None and not surface.measured[cell]:
+    if not surface.known[cell]:
         raise InputError(f"cell {cell} of {surface.first} and {surface.second} was interpolated, not measured")
     return wilson_interval(round(float(surface.accuracy[cell]) * surface.images, 9), surface.images, level=level)
 
@@ -33,8 +33,8 @@ def cell_interval(surface: Surface, cell: tuple[int, int], *, level: float = 0.9
 def mean_interval(rights: Iterable[NDArray[np.bool_]], *, level: float = 0.95) -> Estimate:
     """The mean accuracy over cells, each given as which images were right, and its normal interval over images.
 
-    >>> found = mean_interval([np.array([True, True, False, False]), np.array([True, False, True, False])])
-    >>> found.value, round(found.width / 2, 3)
+    >>> mean = mean_interval([np.array([True, True, False, False]), np.array([True, False, True, False])])
+    >>> mean.value, round(mean.width / 2, 3)
     (0.5, 0.4)
     """
     check_level(level)
@@ -77,9 +77,8 @@ def _exchanges(surface: Surface) -> Iterable[tuple[NDArray[np.int64], NDArray[np
     """For both axes: images that turn right and images that turn wrong from each measured cell to the next."""
     if surface.hits is None:
         raise InputError(f"the surface of {surface.first} and {surface.second} does not say which images were right")
-    known = np.ones(surface.accuracy.shape, dtype=np.bool_) if surface.measured is None else surface.measured
     for axis in (0, 1):
-        hits, here = np.moveaxis(surface.hits, axis, 0), np.moveaxis(known, axis, 0)
-        both = here[:-1] & here[1:]
+        hits, known = np.moveaxis(surface.hits, axis, 0), np.moveaxis(surface.known, axis, 0)
+        both = known[:-1] & known[1:]
         before, after = hits[:-1][both], hits[1:][both]
         yield _BITS[after & ~before].sum(-1), _BITS[before & ~after].sum(-1)

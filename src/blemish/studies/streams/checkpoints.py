@@ -22,11 +22,11 @@ from blemish.core.files import digest_of, file_digest, write_bytes
 from blemish.core.states import DamagedFileError, read_state, state_bytes
 from blemish.studies.streams.tables import read_table, table_bytes
 
-__all__ = ["PLACE", "Checkpoint", "Checkpoints", "Columns"]
+__all__ = ["IMAGE_COLUMNS", "Checkpoint", "Checkpoints", "Columns"]
 
 Columns = dict[str, NDArray[np.int64]]
 
-PLACE = ("position", "image", "label", "step")
+IMAGE_COLUMNS = ("position", "image", "label", "step")
 """The columns of a part beside the predictions."""
 
 _KEPT = 2
@@ -125,8 +125,8 @@ class Checkpoints:
         while begin < done:
             path = self.folder / _part_name(begin)
             parts.append(self._part(path, begin))
-            found = file_digest(path)
-            if found is None or digests.get(begin) != found.hash:
+            digest = file_digest(path)
+            if digest is None or digests.get(begin) != digest.hash:
                 raise DamagedFileError(f"{path}: not the part that {checkpoint.name} was written with")
             begin += len(parts[-1]["label"])
         if begin != done or len(parts) != len(digests):
@@ -134,7 +134,7 @@ class Checkpoints:
         return parts
 
     def _part(self, path: Path, begin: int) -> Columns:
-        names = (*PLACE, *self.info["methods"])
+        names = (*IMAGE_COLUMNS, *self.info["methods"])
         header, table = read_table(path, _KIND, names)
         if header.get("run") != self.info:
             raise InputError(f"{path}: part of another run than this folder's")

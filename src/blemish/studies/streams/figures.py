@@ -69,9 +69,9 @@ def surface_figure(
         edges[-1] += (grid[-1] - grid[-2]) / 2
         image = axes.pcolormesh(edges, edges, 100 * surface.accuracy, cmap="viridis", vmin=0, vmax=100)
         for number, target in enumerate(targets):
-            found = find_path(surface, target, objective=objective)
-            first, second = zip(*found.severities, strict=True)
-            label = f"{100 * target:g} % (mean {100 * found.mean:.1f})"
+            held = find_path(surface, target, objective=objective)
+            first, second = zip(*held.severities, strict=True)
+            label = f"{100 * target:g} % (mean {100 * held.mean:.1f})"
             axes.plot(second, first, color=_PATHS[number % len(_PATHS)], linewidth=2.5, label=label)
         axes.legend(fontsize=7, loc="upper right", facecolor="#333a44", labelcolor="white", framealpha=0.85)
         axes.set_aspect("equal")
@@ -105,10 +105,9 @@ def walk_figure(walk: Walk, path: Path, *, images: int | None = None, correct: N
     _tidy(top, "", "severity")
     bottom.step(starts, [100 * s.accuracy for s in walk.steps], where="post", color=_QUIET, label="calibrated")
     if correct is not None:
-        found = step_accuracies(correct[:shown], walk)
-        middle = np.cumsum([n for _, n, _, _ in found]) - np.array([n for _, n, _, _ in found]) / 2
-        values = [100 * value for _, _, value, _ in found]
-        bottom.plot(middle, values, ".", markersize=3, color=_INK, label="unadapted, on the stream")
+        _, counts, values, _ = zip(*step_accuracies(correct[:shown], walk), strict=True)
+        middle = np.cumsum(counts) - np.array(counts) / 2
+        bottom.plot(middle, 100 * np.array(values), ".", markersize=3, color=_INK, label="unadapted, on the stream")
     target = walk.protocol.get("target")
     if target is not None:
         bottom.axhline(100 * target, color="#c8102e", linewidth=1, linestyle="--", label=f"target {100 * target:g} %")
@@ -127,16 +126,10 @@ def _corruption_colours(steps: Sequence[WalkStep]) -> dict[str, Any]:
     return {name: palette[i % len(palette)] for i, name in enumerate(names)}
 
 
-def run_figure(
-    runs: Mapping[str, Mapping[str, NDArray[np.bool_]]],
-    path: Path,
-    *,
-    window: int | None = None,
-    baseline: str = "none",
-) -> None:
+def run_figure(runs: Mapping[str, Mapping[str, NDArray[np.bool_]]], path: Path, *, window: int | None = None) -> None:
     """Running means of all methods on one stream or several, a panel for each; × marks where a method collapses.
 
-    ``runs`` maps the title of a stream to the correctness of each method's predictions.
+    ``runs`` maps the title of a stream to the correctness of each method's predictions; ``none`` was not adapted.
     """
     if not runs or not all(runs.values()):
         raise InputError("no runs to draw; expected at least one stream with at least one method")
@@ -147,12 +140,12 @@ def run_figure(
             size = default_window(len(correct)) if window is None else window
             means = 100 * running_mean(correct, size)
             every = max(1, len(means) // _POINTS)
-            where = np.arange(size, size + len(means))
+            shown = np.arange(size, size + len(means))
             colour = _METHODS.get(name)
-            style = "--" if name == baseline else "-"
-            (line,) = axes.plot(where[::every], means[::every], style, color=colour, linewidth=1.6, label=name)
-            if baseline in methods and name != baseline:
-                fall = find_collapse(correct, methods[baseline], size)
+            style = "--" if name == "none" else "-"
+            (line,) = axes.plot(shown[::every], means[::every], style, color=colour, linewidth=1.6, label=name)
+            if "none" in methods and name != "none":
+                fall = find_collapse(correct, methods["none"], size)
                 if fall is not None:
                     axes.plot(fall.at + 1, means[fall.at - size + 1], "x", color=line.get_color(), markersize=9)
         axes.set_title(title, fontsize=10, color=_INK)

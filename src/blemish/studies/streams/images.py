@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ def from_tensor(
     if numbers.shape != (len(images),):
         raise InputError(f"labels of shape {numbers.shape} for {len(images)} images; expected one per image")
     ids = np.arange(len(images), dtype=np.int64)
-    return ImageSet(name, [f"{i}" for i in range(len(images))], numbers, ids, _Tensor(images), "as they are")
+    return ImageSet(name, [f"{i}" for i in ids], numbers, ids, partial(_load_rows, images), "as they are")
 
 
 def from_source(
@@ -85,34 +86,29 @@ def from_source(
             f"{source.name}: covers or merges some of a model's classes; expected all of them, as they are"
         )
     how = f"resize {resize}, crop {crop}" if random is None else f"mirrored and cropped at random to {random}"
-    load = _Pictures(source, resize, crop, random)
+    load = partial(_load_pictures, source, resize, crop, random)
     return ImageSet(source.name, source.names, source.labels, source.ids, load, how)
 
 
-@dataclass(frozen=True)
-class _Tensor:
-    """Loads from memory; a class, because functions inside functions cannot be sent to worker processes."""
-
-    images: Tensor
-
-    def __call__(self, rows: NDArray[np.int64], _positions: NDArray[np.int64], _seed: int) -> Tensor:
-        return self.images[torch.from_numpy(np.ascontiguousarray(rows)).to(self.images.device)]
+def _load_rows(images: Tensor, rows: NDArray[np.int64], _positions: NDArray[np.int64], _seed: int) -> Tensor:
+    return images[torch.from_numpy(np.ascontiguousarray(rows)).to(images.device)]
 
 
-@dataclass(frozen=True)
-class _Pictures:
-    source: Source
-    resize: int | None
-    crop: int | None
-    random: int | None
-
-    def __call__(self, rows: NDArray[np.int64], positions: NDArray[np.int64], seed: int) -> Tensor:
-        pictures = [self.source.read(int(row)) for row in rows]
-        if self.random is not None:
-            pictures = randomly_cropped(pictures, self.random, seed=seed, positions=positions)
-        else:
-            pictures = [resize_and_crop(picture, resize=self.resize, crop=self.crop) for picture in pictures]
-        return _stacked(self.source, pictures, rows)
+def _load_pictures(
+    source: Source,
+    resize: int | None,
+    crop: int | None,
+    random: int | None,
+    rows: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    seed: int,
+) -> Tensor:
+    pictures = [source.read(int(row)) for row in rows]
+    if random is not None:
+        pictures = randomly_cropped(pictures, random, seed=seed, positions=positions)
+    else:
+        pictures = [resize_and_crop(picture, resize=resize, crop=crop) for picture in pictures]
+    return _stacked(source, pictures, rows)
 
 
 def _stacked(source: Source, pictures: Sequence[Image.Image], rows: NDArray[np.int64]) -> Tensor:

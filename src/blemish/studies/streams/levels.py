@@ -1,37 +1,16 @@
-"""The published sets: which corruptions, target accuracies, speeds and seeds they used."""
+"""The published sets: which corruptions, target accuracies, speeds and lengths they have."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blemish.core.errors import UnknownNameError
+from blemish.corruptions.imagenet_c import IMAGENET_C
 
-__all__ = ["LEVELS", "RELEASE_IMAGES", "SETS", "PublishedSet", "find_set", "release_name"]
+__all__ = ["LEVELS", "SETS", "PublishedSet", "find_set", "release_name"]
 
-_ALL = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-)
-
-RELEASE_IMAGES = 7_500_000
-"""The length of a run of the release."""
-
-
-def _without(*names: str) -> tuple[str, ...]:
-    return tuple(name for name in _ALL if name not in names)
+_ALL = tuple(corruption.name for corruption in IMAGENET_C[:15])  # of the benchmark; four more are for validation
 
 
 @dataclass(frozen=True)
@@ -39,44 +18,34 @@ class PublishedSet:
     """A published family of runs. A run ends on the corruption it began with if ``closed``."""
 
     name: str
-    source: str
     corruptions: tuple[str, ...]
     targets: tuple[float, ...]
     speeds: tuple[int, ...]
     images: int
-    seeds: tuple[int, ...] = (43, 44, 45)
     closed: bool = False
     subset: int | None = None
 
 
-_WORKSHOP = "Press et al., Shift Happens workshop, ICML 2022"
-_RDUMB = "Press et al., RDumb, NeurIPS 2023, as released"
+def _level(name: str, target: float, corruptions: Iterable[str]) -> PublishedSet:
+    return PublishedSet(name, tuple(corruptions), (target,), (1000, 2000, 5000), 7_500_000)
 
-LEVELS: dict[str, PublishedSet] = {
-    "easy": PublishedSet("easy", _RDUMB, _without("brightness"), (0.4,), (1000, 2000, 5000), RELEASE_IMAGES),
-    "medium": PublishedSet(
-        "medium", _RDUMB, _without("brightness", "jpeg_compression"), (0.2,), (1000, 2000, 5000), RELEASE_IMAGES
-    ),
-    "hard": PublishedSet(
-        "hard",
-        _RDUMB,
-        ("gaussian_noise", "shot_noise", "impulse_noise", "contrast"),
-        (0.0,),
-        (1000, 2000, 5000),
-        RELEASE_IMAGES,
-    ),
+
+def _workshop(name: str, subset: int | None = None) -> PublishedSet:
+    return PublishedSet(name, _ALL, (0.2, 0.3, 0.4), (5000, 10_000, 20_000), 750_000, closed=True, subset=subset)
+
+
+LEVELS = {
+    "easy": _level("easy", 0.4, (name for name in _ALL if name != "brightness")),
+    "medium": _level("medium", 0.2, (name for name in _ALL if name not in ("brightness", "jpeg_compression"))),
+    "hard": _level("hard", 0.0, ("gaussian_noise", "shot_noise", "impulse_noise", "contrast")),
 }
+"""As released with Press et al., RDumb, NeurIPS 2023, with the seeds 43, 44 and 45."""
 
-_TARGETS, _SPEEDS = (0.2, 0.3, 0.4), (5000, 10_000, 20_000)
-
-SETS: dict[str, PublishedSet] = LEVELS | {
-    "ccc-5k": PublishedSet("ccc-5k", _WORKSHOP, _ALL, _TARGETS, _SPEEDS, 750_000, closed=True, subset=5000),
-    "ccc-50k": PublishedSet("ccc-50k", _WORKSHOP, _ALL, _TARGETS, _SPEEDS, 750_000, closed=True),
-}
-"""The three levels of the release, and the two sets of the workshop paper.
+SETS = LEVELS | {"ccc-5k": _workshop("ccc-5k", subset=5000), "ccc-50k": _workshop("ccc-50k")}
+"""The levels, and the two sets of Press et al., Shift Happens workshop, ICML 2022, which does not name its seeds.
 
 `ccc-5k` shows the 5,000 images of the calibration once, twice or four times per step; `ccc-50k` draws each step's
-images from all of the validation set. The workshop paper does not name its seeds; the release's are given.
+images from all of the validation set.
 """
 
 _RELEASE_NAMES = {"elastic_transform": "elastic", "jpeg_compression": "jpeg"}

@@ -115,16 +115,14 @@ def _mean_path(surface: Surface, target: float) -> list[Cell]:
     counts, units = _counts(surface)
     side = len(counts)
     goal = Fraction(target) * units
-    best: tuple[Fraction, int, int, int] | None = None
+    options = []
     for start in range(1, side):
         sums = _reachable(counts, start)
         for end in range(1, side):
             length = start + end + 1
             total = _nearest_bit(sums[0, end], goal * length)
-            found = (abs(Fraction(total, length) - goal), start, end, total)
-            best = found if best is None or found[0] < best[0] else best
-    assert best is not None
-    _, start, end, total = best
+            options.append((abs(Fraction(total, length) - goal), start, end, total))
+    _, start, end, total = min(options, key=lambda option: option[0])
     return _retraced(counts, _reachable(counts, start), (0, end), total, float(goal))
 
 
@@ -160,38 +158,29 @@ def _reference_path(surface: Surface, target: float) -> list[Cell]:
 def _pointwise_path(surface: Surface, target: float) -> list[Cell]:
     cost = np.abs(surface.accuracy - target).tolist()
     side = len(cost)
-    best: tuple[float, list[Cell]] | None = None
+    best: tuple[float, list[Cell]] = (float("inf"), [])
     for start in range(1, side):
-        total, came = _cheapest(cost, start)
+        cheapest = _cheapest(cost, start)
         for end in range(1, side):
-            mean = total[0][end] / (start + end + 1)
-            if best is None or mean < best[0]:
-                best = mean, _traced_back(came, (0, end))
-    assert best is not None
+            total, path = cheapest[0, end]
+            if total / len(path) < best[0]:
+                best = total / len(path), path
     return best[1]
 
 
-def _cheapest(cost: list[list[float]], start: int) -> tuple[list[list[float]], dict[Cell, Cell]]:
-    """The least sum of costs from (start, 0) to every cell, and the cell before it."""
-    side = len(cost)
-    total = [[float("inf")] * side for _ in range(start + 1)]
-    came: dict[Cell, Cell] = {}
-    total[start][0] = cost[start][0]
+def _cheapest(cost: list[list[float]], start: int) -> dict[Cell, tuple[float, list[Cell]]]:
+    """For every cell the path from (start, 0) to it with the least sum of costs, and that sum."""
+    kept: dict[Cell, tuple[float, list[Cell]]] = {(start, 0): (cost[start][0], [(start, 0)])}
     for a in range(start, -1, -1):
-        for b in range(side):
-            above = total[a + 1][b] if a < start else float("inf")
-            left = total[a][b - 1] if b > 0 and a > 0 else float("inf")
-            if min(above, left) < float("inf"):
-                came[a, b] = (a + 1, b) if above < left else (a, b - 1)
-                total[a][b] = min(above, left) + cost[a][b]
-    return total, came
-
-
-def _traced_back(came: dict[Cell, Cell], end: Cell) -> list[Cell]:
-    cells = [end]
-    while cells[-1] in came:
-        cells.append(came[cells[-1]])
-    return cells[::-1]
+        for b in range(len(cost)):
+            above, left = (
+                kept.get((a + 1, b)),
+                kept.get((a, b - 1)) if a else None,
+            )  # nothing goes on along the last row
+            before = above if left is None or (above is not None and above[0] < left[0]) else left
+            if before is not None:
+                kept[a, b] = (before[0] + cost[a][b], [*before[1], (a, b)])
+    return kept
 
 
 _RULES: dict[str, Callable[[Surface, float], list[Cell]]] = {

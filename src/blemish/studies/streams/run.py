@@ -14,11 +14,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from blemish.core.errors import InputError
@@ -26,7 +25,8 @@ from blemish.core.folders import held_folder
 from blemish.core.reading import read_json
 from blemish.core.settings import keep_settings
 from blemish.data.labels import check_below
-from blemish.studies.streams.checkpoints import PLACE, Checkpoint, Checkpoints, Columns
+from blemish.studies.adaptation.base import Adapts
+from blemish.studies.streams.checkpoints import IMAGE_COLUMNS, Checkpoint, Checkpoints, Columns
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.version import VERSION
 
@@ -35,19 +35,6 @@ __all__ = ["RUN_FILE", "StreamResult", "read_result", "run_stream"]
 RUN_FILE = "run.json"
 
 Progress = Callable[[int, int], None]
-
-
-class Adapts(Protocol):
-    """What a run asks of a method; those of blemish.studies.adaptation have it."""
-
-    def adapt(self, batch: Tensor) -> Tensor:
-        """The logits of a batch."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that has changed."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +111,11 @@ def _batches(stream: Stream, start: int, workers: int) -> Iterator[Batch]:
 def _predicted(batch: Batch, ids: NDArray[np.int64], methods: Mapping[str, Adapts]) -> Columns:
     scores = {name: method.adapt(batch.images) for name, method in methods.items()}
     shown = ids[batch.rows.numpy()]
-    for name, found in scores.items():
-        check_below(batch.labels.numpy(), shown, found.shape[1], source="the stream", model=f"method {name}")
-    classes = {name: found.argmax(1) for name, found in scores.items()}
-    place = (batch.positions.numpy(), shown, batch.labels.numpy(), batch.steps.numpy())
-    return dict(zip(PLACE, place, strict=True)) | {name: value.cpu().numpy() for name, value in classes.items()}
+    for name, logits in scores.items():
+        check_below(batch.labels.numpy(), shown, logits.shape[1], source="the stream", model=f"method {name}")
+    classes = {name: logits.argmax(1).cpu().numpy() for name, logits in scores.items()}
+    about = (batch.positions.numpy(), shown, batch.labels.numpy(), batch.steps.numpy())
+    return dict(zip(IMAGE_COLUMNS, about, strict=True)) | classes
 
 
 def _joined(parts: list[Columns]) -> Columns:
@@ -137,7 +124,7 @@ def _joined(parts: list[Columns]) -> Columns:
 
 def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
     whole = _joined(parts)
-    _, images, labels, steps = (whole.pop(name) for name in PLACE)
+    _, images, labels, steps = (whole.pop(name) for name in IMAGE_COLUMNS)
     return StreamResult(labels, whole, info, images, steps)
 
 
@@ -154,7 +141,7 @@ def _info(
         "target": stream.walk.protocol.get("target"),
         "blemish": VERSION,
     }
-    taken = [name for name in methods if name in PLACE]
+    taken = [name for name in methods if name in IMAGE_COLUMNS]
     if taken:
         raise InputError(f"a method named {taken[0]!r}; that name is taken by a column of the results")
     plain: dict[str, Any] = json.loads(json.dumps(described))
@@ -171,20 +158,15 @@ def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoi
     return checkpoint
 
 
-def _read_info(folder: Path) -> dict[str, Any]:
-    path = folder / RUN_FILE
-    try:
-        found = read_json(path)
-    except InputError as error:
-        raise InputError(f"{error}; expected a folder that blemish ccc run made") from error
-    if not isinstance(found, dict) or not isinstance(found.get("methods"), list):
-        raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
-    return found
-
-
 def read_result(folder: Path) -> StreamResult:
     """The result of a run, as far as it has come."""
-    info = _read_info(folder)
+    path = folder / RUN_FILE
+    try:
+        info = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; expected a folder that blemish ccc run made") from error
+    if not isinstance(info, dict) or not isinstance(info.get("methods"), list):
+        raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
     checkpoint = Checkpoints(folder, info).newest()
     if checkpoint is None:
         raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")

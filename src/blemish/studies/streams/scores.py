@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +32,7 @@ WINDOW = 50_000
 """The published window: the last 50,000 images."""
 
 Correct = NDArray[np.bool_]
+Span = tuple[int, int, int, int]
 
 
 def default_window(images: int) -> int:
@@ -97,42 +99,27 @@ class Segment:
 
 def step_accuracies(correct: Correct, walk: Walk) -> list[tuple[int, int, float, float]]:
     """For each step a stream went through: its number, its images, their accuracy and the calibrated one."""
-    found = []
-    for number, begin, end in _spans(len(correct), walk):
-        found.append((number, end - begin, float(np.mean(correct[begin:end])), walk.steps[number].accuracy))
-    return found
+    return [
+        (number, end - begin, float(np.mean(correct[begin:end])), walk.steps[number].accuracy)
+        for _, number, begin, end in _spans(len(correct), walk)
+    ]
 
 
-def _spans(images: int, walk: Walk) -> list[tuple[int, int, int]]:
-    spans, begin = [], 0
-    while begin < images:
-        for number, step in enumerate(walk.steps):
-            end = min(begin + step.images, images)
-            if begin < end:
-                spans.append((number, begin, end))
-            begin = end
-    return spans
+def _spans(images: int, walk: Walk) -> list[Span]:
+    """The laps and steps a stream went through, each with its first position and the one after its last."""
+    return [(*divmod(turn, len(walk.steps)), begin, end) for turn, begin, end in walk.spans(0, images)]
 
 
 def segment_accuracies(correct: Correct, walk: Walk) -> list[Segment]:
     """The accuracy along each path of the walk that the stream went through; laps count anew."""
-    found: list[Segment] = []
-    parts: list[tuple[int, int, int]] = []
-    spans = _spans(len(correct), walk)
-    for i, span in enumerate(spans):
-        parts.append(span)
-        after = spans[i + 1][0] if i + 1 < len(spans) else None
-        here = walk.steps[span[0]].segment
-        if after is None or walk.steps[after].segment != here or after <= span[0]:
-            found.append(_segment(correct, walk, parts))
-            parts = []
-    return found
+    paths = itertools.groupby(_spans(len(correct), walk), lambda span: (span[0], walk.steps[span[1]].segment))
+    return [_segment(correct, walk, list(spans)) for _, spans in paths]
 
 
-def _segment(correct: Correct, walk: Walk, parts: Sequence[tuple[int, int, int]]) -> Segment:
-    first = walk.steps[parts[0][0]]
-    begin, end = parts[0][1], parts[-1][2]
-    calibrated = np.average([walk.steps[n].accuracy for n, _, _ in parts], weights=[b - a for _, a, b in parts])
+def _segment(correct: Correct, walk: Walk, spans: Sequence[Span]) -> Segment:
+    first = walk.steps[spans[0][1]]
+    begin, end = spans[0][2], spans[-1][3]
+    calibrated = np.average([walk.steps[n].accuracy for _, n, _, _ in spans], weights=[b - a for _, _, a, b in spans])
     return Segment(first.first, first.second, begin, end - begin, float(np.mean(correct[begin:end])), float(calibrated))
 
 

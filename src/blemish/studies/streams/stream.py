@@ -132,7 +132,7 @@ class Stream(IterableDataset[Batch]):
 
     def at(self, start: int, count: int) -> Batch:
         """The images at positions start … start + count − 1."""
-        parts = [self._part(begin, end) for begin, end in self._spans(start, start + count)]
+        parts = [self._part(*span) for span in self.walk.spans(start, start + count)]
         columns = [torch.cat(column) if len(parts) > 1 else column[0] for column in zip(*parts, strict=True)]
         return Batch(*columns)
 
@@ -150,21 +150,12 @@ class Stream(IterableDataset[Batch]):
             **({"code": code} if code else {}),
         }
 
-    def _spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The parts of an interval of positions that lie within one step each."""
-        while start < end:
-            lap, index = divmod(start, len(self.walk))
-            stop = lap * len(self.walk) + int(self.walk.ends[self.walk.step_at(index)])
-            yield start, min(stop, end)
-            start = min(stop, end)
-
-    def _part(self, start: int, end: int) -> tuple[Tensor, ...]:
-        lap, index = divmod(start, len(self.walk))
-        number = self.walk.step_at(index)
+    def _part(self, turn: int, start: int, end: int) -> tuple[Tensor, ...]:
+        """The images of a step, whose number also counts the laps, from one position to another."""
+        lap, number = divmod(turn, len(self.walk.steps))
         step = self.walk.steps[number]
         positions = np.arange(start, end)
-        within = positions - lap * len(self.walk) - (int(self.walk.ends[number]) - step.images)
-        rows = self._rows(lap * len(self.walk.steps) + number, within)
+        rows = self._rows(turn, positions - lap * len(self.walk) - (int(self.walk.ends[number]) - step.images))
         images = self.images.load(rows, positions, self.seed)
         if self.device is not None:
             images = images.to(self.device, non_blocking=True)
@@ -176,12 +167,12 @@ class Stream(IterableDataset[Batch]):
         return images, labels, torch.from_numpy(rows), ids, torch.full((end - start,), number)
 
     def _rows(self, step: int, within: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which images a step shows at these places; ``step`` also counts the laps."""
-        rounds, places = np.divmod(within, len(self.images))
+        """Which images a step shows, by how many it showed before."""
+        rounds, ranks = np.divmod(within, len(self.images))
         rows = np.empty(len(within), dtype=np.int64)
         for turn in np.unique(rounds).tolist():
             here = rounds == turn
-            rows[here] = _order(self.seed, step, turn, len(self.images))[places[here]]
+            rows[here] = _order(self.seed, step, turn, len(self.images))[ranks[here]]
         return rows
 
 

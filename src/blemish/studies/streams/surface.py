@@ -53,13 +53,18 @@ class Surface:
             raise InputError(f"{name}: hits of shape {self.hits.shape}; expected {packed}")
 
     @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which cells were measured."""
+        return np.ones(self.accuracy.shape, dtype=np.bool_) if self.measured is None else self.measured
+
+    @property
     def evaluated(self) -> int:
         """How many of the cells were measured."""
-        return self.accuracy.size if self.measured is None else int(self.measured.sum())
+        return int(self.known.sum())
 
     def right(self, cell: tuple[int, int]) -> NDArray[np.bool_]:
         """Which images were classified correctly in a measured cell."""
-        if self.hits is None or (self.measured is not None and not self.measured[cell]):
+        if self.hits is None or not self.known[cell]:
             raise InputError(f"surface of {self.first} and {self.second}: nothing is known of the images in {cell}")
         return np.unpackbits(self.hits[cell], count=self.images).astype(np.bool_)
 

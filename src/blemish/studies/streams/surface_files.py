@@ -30,7 +30,7 @@ def surface_bytes(surface: Surface, protocol: Mapping[str, Any]) -> bytes:
     if surface.hits is None:
         raise InputError(f"surface of {surface.first} and {surface.second}: expected one that knows its images")
     grid, side = np.array(surface.grid), len(surface.grid)
-    known = np.ones(side**2, dtype=np.bool_) if surface.measured is None else surface.measured.ravel()
+    known = surface.known.ravel()
     hits = surface.hits.reshape(side**2, -1)
     correct = np.unpackbits(hits, axis=1).sum(1)
     columns = {
@@ -39,7 +39,7 @@ def surface_bytes(surface: Surface, protocol: Mapping[str, Any]) -> bytes:
         "accuracy": pa.array(surface.accuracy.ravel(), pa.float64()),
         "images": pa.array(np.full(side**2, surface.images), pa.int32(), mask=~known),
         "correct": pa.array(correct, pa.int32(), mask=~known),
-        "hits": pa.array([row.tobytes() if there else None for row, there in zip(hits, known, strict=True)]),
+        "hits": pa.array([row.tobytes() if measured else None for row, measured in zip(hits, known, strict=True)]),
     }
     header = {
         "pair": [surface.first, surface.second],

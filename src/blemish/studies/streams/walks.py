@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, UnknownNameError
+from blemish.core.printable import first_few
 from blemish.core.reading import parse_json, read_text
 from blemish.core.rng import check_seed
 from blemish.corruptions.catalog import Catalog, catalog
@@ -79,6 +80,19 @@ class Walk:
             raise InputError(f"image {index} of a walk of {len(self)} images; expected 0 … {len(self) - 1}")
         return int(np.searchsorted(self.ends, index, side="right"))
 
+    def spans(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of some positions of a stream that lie within one step each.
+
+        Each is the number of the step, where those of earlier laps count too, its first position, and the one after its
+        last.
+        """
+        while begin < end:
+            lap, index = divmod(begin, len(self))
+            number = self.step_at(index)
+            stop = min(end, lap * len(self) + int(self.ends[number]))
+            yield lap * len(self.steps) + number, begin, stop
+            begin = stop
+
     @property
     def accuracy(self) -> float:
         """The mean calibrated accuracy over the images."""
@@ -86,9 +100,8 @@ class Walk:
 
     def to_json(self) -> str:
         """The walk as text; `from_json` is the way back."""
-        steps = [list(step) for step in self.steps]
         head = {"format": FORMAT, "closed": self.closed, "protocol": self.protocol, "columns": list(WalkStep._fields)}
-        lines = ",\n".join(json.dumps(step, ensure_ascii=False) for step in steps)
+        lines = ",\n".join(json.dumps(step, ensure_ascii=False) for step in self.steps)
         return json.dumps(head, ensure_ascii=False, sort_keys=True)[:-1] + ', "steps": [\n' + lines + "\n]}\n"
 
     @classmethod
@@ -113,9 +126,9 @@ class Walk:
         return walk
 
 
-def _checked_protocol(found: Any) -> dict[str, Any]:
+def _checked_protocol(stored: Any) -> dict[str, Any]:
     """What a walk says of how it was chosen, as far as it is read again."""
-    protocol = dict(found)
+    protocol = dict(stored)
     target, calibration = protocol.get("target"), protocol.get("calibration")
     if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
         raise TypeError(f"target {target!r}")
@@ -139,7 +152,7 @@ def find_paths(
     pairs = [(first, second) for first in wanted for second in wanted if first != second]
     missing = [f"{first}+{second}" for first, second in pairs if (first, second) not in surfaces]
     if missing:
-        raise InputError(f"no calibration surface for {_some(missing)}; expected one for every ordered pair")
+        raise InputError(f"no calibration surface for {first_few(missing, 4)}; expected one for every ordered pair")
     return {pair: find_path(surfaces[pair], target, objective=objective) for pair in pairs}
 
 
@@ -149,10 +162,6 @@ def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
     if len(names) < 2:
         raise InputError(f"{len(names)} corruptions to walk between; expected at least two")
     return tuple(names)
-
-
-def _some(items: Sequence[str]) -> str:
-    return ", ".join(items[:4]) + (f" and {len(items) - 4} more" if len(items) > 4 else "")
 
 
 def usable_corruptions(
@@ -170,8 +179,8 @@ def usable_corruptions(
         if np.abs(alone[0] - target).min() <= tolerance:
             usable.append(name)
     if len(usable) < 2:
-        found = f"only {usable[0]} holds" if usable else "no corruption holds"
-        raise InputError(f"{found} {100 * target:g} % within {100 * tolerance:g} points; choose another target")
+        holding = f"only {usable[0]} holds" if usable else "no corruption holds"
+        raise InputError(f"{holding} {100 * target:g} % within {100 * tolerance:g} points; choose another target")
     return tuple(usable)
 
 
@@ -194,26 +203,25 @@ def make_walk(
     release's corruptions in the release's order.
     """
     names = _checked_names(tuple(dict.fromkeys(first for first, _ in paths)))
-    for what, value in (("images", images), ("speed", speed)):
+    for setting, value in (("images", images), ("speed", speed)):
         if value < 1:
-            raise InputError(f"{value} for {what}; expected at least 1")
-    for what, name in (("start", start), ("end", end)):
+            raise InputError(f"{value} for {setting}; expected at least 1")
+    for setting, name in (("start", start), ("end", end)):
         if name is not None and name not in names:
-            raise UnknownNameError(f"the walk's {what} {name!r} is not among its corruptions: {', '.join(names)}")
+            raise UnknownNameError(f"the walk's {setting} {name!r} is not among its corruptions: {', '.join(names)}")
     if closed and end is not None and start is not None and end != start:
         raise InputError(f"a closed walk from {start} to {end}; expected it to end where it begins")
     chance = random.Random(check_seed(seed))
-    first = (end if closed else None) or start
-    first = first or chance.choice(names)
+    first = (end if closed else None) or start or chance.choice(names)
     goal = first if closed else end
     steps: list[WalkStep] = []
     shown, segment, here = 0, 0, first
     while True:
-        there = _another(chance, names, here)
-        path = paths[here, there]
+        following = _another(chance, names, here)
+        path = paths[here, following]
         for (a, b), accuracy in zip(path.severities, path.accuracies, strict=True):
-            steps.append(WalkStep(here, a, there, b, speed, accuracy, segment))
-        shown, segment, here = shown + speed * len(path.cells), segment + 1, there
+            steps.append(WalkStep(here, a, following, b, speed, accuracy, segment))
+        shown, segment, here = shown + speed * len(path.cells), segment + 1, following
         if shown >= images and goal in (None, here):
             break
     any_path = next(iter(paths.values()))

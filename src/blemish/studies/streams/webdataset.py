@@ -19,29 +19,19 @@ from blemish.core.folders import held_folder
 from blemish.core.reading import open_regular
 from blemish.core.settings import keep_settings
 from blemish.evaluation.executors.base import Executor, Tell
-from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.export.outcome import Outcome, Progress
-from blemish.export.workers import stop_at_bad_input
+from blemish.export.workers import run_tasks
 from blemish.studies.streams.levels import release_name
 from blemish.studies.streams.stream import JPEG_QUALITY, Stream
 from blemish.version import VERSION
 
-__all__ = ["MANIFEST", "SHARD_IMAGES", "materialise", "release_folder", "sample_info", "shard_name"]
+__all__ = ["MANIFEST", "SHARD_IMAGES", "materialise", "sample_info", "shard_name"]
 
 SHARD_IMAGES = 25_000
 MANIFEST = "stream.json"
 
 _ARCHIVE_END = bytes(2 * tarfile.BLOCKSIZE)
-
-
-def release_folder(target: float, speed: int, seed: int) -> str:
-    """The name the release gives to the folder of a run.
-
-    >>> release_folder(0.2, 1000, 43)
-    'baseline_20_transition+speed_1000_seed_43'
-    """
-    return f"baseline_{100 * target:g}_transition+speed_{speed}_seed_{seed}"
 
 
 def shard_name(number: int) -> str:
@@ -84,22 +74,20 @@ def materialise(
         _check_manifest(
             destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
         )
-        outcome = Outcome()
-        todo = []
-        for number in range(part, -(-length // shard_images), parts):
-            begin, end = number * shard_images, min(length, (number + 1) * shard_images)
-            if _is_whole(destination / shard_name(number)):
-                outcome.skipped += end - begin
-            else:
-                todo.append(_Shard(shard_name(number), begin, end))
-        log = _failures_folder(destination, part, parts)
-        share = _share(length, shard_images, part, parts)
+        begins = range(part * shard_images, length, parts * shard_images)
+        shards = [_Shard(shard_name(i // shard_images), i, min(length, i + shard_images)) for i in begins]
+        todo = [shard for shard in shards if not _is_whole(destination / shard.name)]
+        share = sum(map(len, shards))
+        outcome = Outcome(skipped=share - sum(map(len, todo)))
+        # Parts that go on at the same time do not touch each other's tracebacks.
+        log = destination if parts == 1 else destination / f"failures-{part}-of-{parts}"
         job = _ShardJob(stream, destination, (destination / MANIFEST).read_bytes())
-        # Sums are split by thread: with more of them a value could fall on the other side of a grey level.
-        outcomes = (executor or InProcess()).run(job, todo, threads=None if executor is None else 1)
-        with contextlib.closing(outcomes):
-            for shard, _ in completed(stop_at_bad_input(outcomes, log), log):
-                outcome.written += shard.end - shard.begin
+        results = run_tasks(
+            job, todo, executor=executor or InProcess(), folder=log, threads=None if executor is None else 1
+        )
+        with contextlib.closing(results):
+            for written in results:
+                outcome.written += written
                 if progress is not None:
                     progress(outcome.written + outcome.skipped, share)
         if progress is not None and not todo:
@@ -121,11 +109,6 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def _failures_folder(destination: Path, part: int, parts: int) -> Path:
-    """Where tracebacks go: parts that go on at the same time do not touch each other's."""
-    return destination if parts == 1 else destination / f"failures-{part}-of-{parts}"
-
-
 @dataclass(frozen=True)
 class _Shard:
     name: str
@@ -134,6 +117,9 @@ class _Shard:
 
     def __str__(self) -> str:
         return self.name
+
+    def __len__(self) -> int:
+        return self.end - self.begin
 
 
 @dataclass(frozen=True)
@@ -144,22 +130,23 @@ class _ShardJob:
     destination: Path
     manifest: bytes
 
-    def open(self, device: torch.device | None) -> Callable[[_Shard, Tell], None]:  # noqa: ARG002  # the stream has one
+    def open(self, device: torch.device | None) -> Callable[[_Shard, Tell], int]:  # noqa: ARG002  # the stream has one
         try:
             same = (self.destination / MANIFEST).read_bytes() == self.manifest
         except OSError:
             same = False
         if not same:
             raise InputError(f"{self.destination}: a worker does not see this folder; expected one that machines share")
-        return self._write
+        return lambda shard, _: self._write(shard)
 
-    def _write(self, shard: _Shard, tell: Tell) -> None:  # noqa: ARG002
-        _write_shard(self.stream, self.destination / shard.name, shard.begin, shard.end)
-
-
-def _share(length: int, shard_images: int, part: int, parts: int) -> int:
-    shards = range(part, -(-length // shard_images), parts)
-    return sum(min(length, (number + 1) * shard_images) - number * shard_images for number in shards)
+    def _write(self, shard: _Shard) -> int:
+        stream, final = self.stream, self.destination / shard.name
+        with part_file(final, destination=final.parent) as part:
+            with tarfile.open(fileobj=part.stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+                for first in range(shard.begin, shard.end, stream.batch):
+                    _add_batch(archive, stream, first, min(stream.batch, shard.end - first), shard.begin)
+            part.finish()
+        return len(shard)
 
 
 def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
@@ -168,14 +155,6 @@ def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
     if not path.exists() and any(destination.glob("serial_*.tar")):
         raise InputError(f"{destination}: holds shards of unknown origin (no {MANIFEST}); choose another folder")
     keep_settings(path, settings, holds="another stream")
-
-
-def _write_shard(stream: Stream, final: Path, begin: int, end: int) -> None:
-    with part_file(final, destination=final.parent) as part:
-        with tarfile.open(fileobj=part.stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-            for first in range(begin, end, stream.batch):
-                _add_batch(archive, stream, first, min(stream.batch, end - first), begin)
-        part.finish()
 
 
 def _add_batch(archive: tarfile.TarFile, stream: Stream, first: int, count: int, begin: int) -> None:
