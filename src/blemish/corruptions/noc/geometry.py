@@ -63,7 +63,7 @@ def _shear(images: Tensor, params: Params, draw: Signs) -> Tensor:
     """Every row moves by whole pixels, the nearest number to its share."""
     height, width = images.shape[-2:]
     slope = torch.tan(torch.deg2rad(params["degrees"])) * draw.signs[:, 0]
-    moves = (slope[:, None] * (torch.arange(height) - (height - 1) / 2) + 0.5).floor()
+    moves = (slope[:, None] * (torch.arange(height, dtype=torch.float64) - (height - 1) / 2) + 0.5).floor()
     # Further than its width, a row is gone.
     moves = to_device(moves.clamp(-width, width), images.device, torch.int64)[:, None, :, None]
     source = torch.arange(width, device=images.device) + moves
