@@ -101,12 +101,16 @@ def _from_correctness(
             raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
     if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
         raise InputError(f"{source}: models and settings; expected a row of names each")
-    correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
-    if names := listed(corruptions):
-        places = [settings.index(name) for name in [clean, *names] if name in settings]
-        correct, settings = correct[:, places], [settings[place] for place in places]
     return overlap_intervals(
-        correct, models, settings, level=level, resamples=resamples, seed=seed, clean=clean, least_gain=least_gain
+        arrays["correct"],
+        arrays["models"].tolist(),
+        arrays["settings"].tolist(),
+        corruptions=listed(corruptions) or None,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        clean=clean,
+        least_gain=least_gain,
     )
 
 
