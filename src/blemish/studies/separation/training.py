@@ -95,6 +95,7 @@ def train_net(
         fused=device.type == "cuda",
     )
     net.train()
+    step = net if forward is None else forward
     losses = []
     for epoch in range(descent.epochs):
         total, count = torch.zeros((), device=device), 0
@@ -102,7 +103,7 @@ def train_net(
             for group in optimiser.param_groups:
                 group["lr"] = descent.rate_at(epoch, done)
             with mixed_precision(device, descent.mixed):
-                loss = F.cross_entropy((forward or net)(values), targets)
+                loss = F.cross_entropy(step(values), targets)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
