@@ -24,6 +24,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.dist = "loadfile"
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that ask for a GPU by the fixture `device`."""
+    for item in items:
+        if "device" in getattr(item, "fixturenames", ()) and "device" not in _parameters(item):
+            item.add_marker(pytest.mark.gpu)
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    call = getattr(item, "callspec", None)
+    return {} if call is None else dict(call.params)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked with `gpu` where there is none."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use here")
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -38,9 +57,7 @@ def golden() -> Path:
 
 @pytest.fixture(scope="session")
 def device() -> torch.device:
-    """A GPU, for tests that compare it with the CPU."""
-    if not torch.cuda.is_available():
-        pytest.skip("no GPU on this machine")
+    """A GPU; a test that asks for it is marked with `gpu`, and skipped where there is none."""
     return torch.device("cuda")
 
 

@@ -99,6 +99,7 @@ class TestNetworks:
         assert demo_model("plain").weights != demo_model("noisy").weights
 
 
+@pytest.mark.slow
 def test_pretrained_network_on_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """EfficientNet-Lite0 gets about 86 % of these photographs right; a wrong preprocessing costs many points."""
     pytest.importorskip("efficientnet_lite_pytorch")

@@ -16,7 +16,7 @@ BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
 
 
 def browse(page: Path, folder: Path, *options: str, fragment: str = "") -> subprocess.CompletedProcess[str]:

@@ -48,6 +48,7 @@ def test_what_a_worker_says(tmp_path: Path) -> None:
     assert messages.index(outcomes[1]) < messages.index(Queued(3)) < messages.index(outcomes[3])
 
 
+@pytest.mark.ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
 def test_a_cluster_that_is_not_there(address: str) -> None:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")

@@ -238,7 +238,7 @@ def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest
     assert compile_seconds(model) > 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use here")
+@pytest.mark.gpu
 @pytest.mark.parametrize("count", [1, 2])
 def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
     """One process per GPU is the same code as several on one, which is what a machine with one GPU can test."""

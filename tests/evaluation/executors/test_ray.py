@@ -26,7 +26,7 @@ from execution_checks import KILL, check_calibration, check_corrupted_copies, ch
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # warnings of Ray's own
 
 
 @pytest.fixture(scope="module")
