@@ -29,6 +29,7 @@ __all__ = [
     "folder_source",
     "in_class_order",
     "picture_source",
+    "subfolders",
     "table_source",
 ]
 
@@ -132,11 +133,23 @@ def folder_entries(folder: Path) -> list[os.DirEntry[str]]:
         raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
 
 
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder, by name; a link that leads to itself is none."""
+
+    def is_dir(entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir()
+        except OSError:
+            return False
+
+    return [folder / entry.name for entry in folder_entries(folder) if is_dir(entry)]
+
+
 def class_folders(root: Path) -> list[str]:
     """The class folders in class order; empty ones count, too."""
     if not is_folder(root):
         raise InputError(f"{root}: no such folder")
-    names = [entry.name for entry in folder_entries(root) if entry.is_dir()]
+    names = [path.name for path in subfolders(root)]
     if not names:
         raise InputError(f"{root}: no folders in it; expected one per class, or pictures with a {LABELS_FILE}")
     return in_class_order(names)

@@ -201,7 +201,18 @@ def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
         path = tmp_path / "src" / "a" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         demo_picture(224).save(path)
-    command = ["corrupt", str(tmp_path / "src"), str(tmp_path / "out"), "-c", "fog,snow", "--ray", "local", "-j", "1"]
+    command = [
+        "corrupt",
+        str(tmp_path / "src"),
+        "-o",
+        str(tmp_path / "out"),
+        "-c",
+        "fog,snow",
+        "--ray",
+        "local",
+        "-j",
+        "1",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "blemish.cli.main", *command],
         stdout=subprocess.DEVNULL,
