@@ -48,11 +48,17 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """The folder with the reference's own pixels and draws, kept beside the checkout and not part of it."""
+    """The folder with all of the reference's own pixels and draws, kept beside the checkout and not part of it."""
     folder = SHARED / "golden"
     if not folder.is_dir():
         pytest.skip("the reference recordings (../shared/golden) are not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder with all of the recordings, or else with the small part of them that is committed."""
+    return SHARED / "golden" if (SHARED / "golden").is_dir() else Path(__file__).parent / "golden"
 
 
 @pytest.fixture(scope="session")
