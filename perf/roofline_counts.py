@@ -119,7 +119,7 @@ _NOC = {
     "obstruction": Count(1 / 3 + 1, 0, "row and column, select"),
     "border": Count(1 / 3 + 1, 0, "row and column, select"),
     "translation": Count((ADDRESS + 1) / 3 + 1, 0, "address, row and column; select"),
-    "shear": Count((2 + ADDRESS) / 3 + MIX + LEVELS, 0, "two bounds, address; one mix, whose share depends on the row"),
+    "shear": Count((2 + ADDRESS) / 3 + 1, 0, "two bounds, address; select"),
     "elastic": Count(ADDRESS / 3 + MIX + LEVELS, 0, "address; one mix, along one axis"),
     "rotation": Count((AFFINE + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "backlight": Count(1 / 3 + 1 + LEVELS, 0, "select by row or column, add"),
@@ -173,7 +173,10 @@ _SYN2NAT = {
     "multiplicative_noise": Count((HASH + 4) / 3 + 1 + LEVELS, 0, "one plane: hash, scale; multiply"),
     "optical_distortion": Count((5 + 4 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "perspective": Count(
-        (6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates and a division, bilinear sampling"
+        0.75 * ((6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR) + ADDRESS / 3 + 2 * MIX + LEVELS,
+        0,
+        "of 0.75 of the pixels, the part that is shown: coordinates and a division, bilinear sampling; address, a mix "
+        "per axis",
     ),
     "posterize": Count(3, 0, "scale, round, scale"),
     "random_brightness": Count(1 + LEVELS, 0, "add"),

@@ -22,7 +22,14 @@ PUBLISHED = {
     "imagenet-noc": (8, 8, "imagenet"),
     "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
+    "imagenet-syn2nat": (18, 18, "imagenet"),
 }
+
+# The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
+SYN2NAT = """
+solarize random_sun_flare random_shadow affine perspective cutout sharpen random_rain emboss
+random_contrast random_brightness random_gamma iso_noise downscale posterize color_jitter channel_dropout to_sepia
+"""
 
 MINE = """
 name = "mine"
@@ -68,6 +75,12 @@ def test_published_benchmarks_have_their_sizes(name: str) -> None:
     assert len(benchmark.conditions) == conditions + 1
     assert len(benchmark.groups) == groups
     assert benchmark.protocol.preset == preset
+
+
+def test_imagenet_syn2nat_is_the_released_list() -> None:
+    benchmark = load_benchmark("imagenet-syn2nat")
+    assert benchmark.groups == tuple(f"syn2nat:{name}" for name in SYN2NAT.split())
+    assert all(condition.severity == 5 for condition in benchmark.conditions[1:])
 
 
 def test_catalogues_are_complete() -> None:

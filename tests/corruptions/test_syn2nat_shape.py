@@ -98,6 +98,13 @@ def test_statistics_are_the_originals(
     assert not wrong
 
 
+def test_perspective_is_as_sharp_as_the_original(recorded: dict[str, Any], clean: dict[str, Tensor]) -> None:
+    """Median gradients of 300 draws: warped in one step they were 7 % above the recorded ones, known to about 4 %."""
+    for image, before in clean.items():
+        ours = statistics(UNITS["perspective"](before.expand(300, -1, -1, -1), severity=5), before)["grad_x"]
+        assert float(ours.median()) == pytest.approx(recorded["Perspective"][image]["grad_x"][3], rel=0.04)
+
+
 @pytest.mark.parametrize("name", ["border", "downscale"])
 def test_what_is_not_random_is_the_original_to_the_last_recorded_digit(
     name: str, recorded: dict[str, Any], clean: dict[str, Tensor]

@@ -16,6 +16,7 @@ from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_stored
 from blemish.data.source import Source
+from blemish.data.subsets import chosen_classes, only_classes
 from blemish.evaluation.run import RunProgress, evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
@@ -25,7 +26,7 @@ from blemish.reports.score_tables import summary_table
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Frost, Only, Plugins, check_frost, chosen_catalog, chosen_conditions
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.terminal.images import ImageOptions, Limit
+from blemish.terminal.images import Classes, ImageOptions, Limit
 from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
@@ -53,6 +54,7 @@ def run_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the results; each model gets a folder of its own in it.")
     ],
+    classes: Classes = None,
     limit: Limit = None,
     until: Annotated[
         float | None,
@@ -126,6 +128,9 @@ def run_command(
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
     source = images.open()
+    if classes is not None:
+        # Class folders are numbered when the model is there; all other labels stay what they mean to it.
+        source = only_classes(source, chosen_classes(source, classes), renumber=source.labelling == "order")
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))

@@ -29,7 +29,7 @@ class Baseline:
     """A model's errors, flip probabilities and top-5 distances by condition, as rates.
 
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
-    numbers of each kind come from.
+    numbers of each kind come from, and of single corruptions in what they differ.
     """
 
     name: str
@@ -74,10 +74,12 @@ class Baseline:
         return known[str(condition)]
 
     def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:
-        """Where the numbers that apply to these conditions come from."""
+        """Where the numbers that apply to these conditions come from, and of which corruptions they are others."""
         used = set()
         for condition in conditions:
             text = str(condition)
+            if text in self.errors:
+                used.add(condition.group)
             if condition == CLEAN:
                 used.add("clean")
             elif text in self.flips:

@@ -122,6 +122,7 @@ def overlap_intervals(
     models: Sequence[str],
     settings: Sequence[str],
     *,
+    corruptions: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -132,7 +133,7 @@ def overlap_intervals(
 
     ``correct[m, s, i]`` says whether model m classified image i correctly under setting s; all models and settings saw
     the same images, which are drawn again with replacement, jointly for all of them. Models and settings are named as
-    in `overlap_matrix`.
+    in `overlap_matrix`; by default all settings are corruptions to compare.
     """
     correct = np.asarray(correct)
     _check_correct(correct, models, settings)
@@ -140,8 +141,8 @@ def overlap_intervals(
     if resamples < 2:
         raise InputError(f"{resamples} resamples; expected at least 2, better 1000")
     table = AccuracyTable(tuple(models), tuple(settings), correct.mean(axis=2))
-    names = _names(table, None, clean)
-    matrix = overlap_matrix(table, clean=clean, least_gain=least_gain)
+    names = _names(table, corruptions, clean)
+    matrix = overlap_matrix(table, corruptions=names, clean=clean, least_gain=least_gain)
     rows = [table.row(name) for name in (STANDARD, *names)]
     columns = [table.column(name) for name in (clean, *names)]
     used = correct[np.ix_(rows, columns)]
