@@ -21,13 +21,13 @@ STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
 
 METRICS = {
-    "error": "mean error over all conditions",
+    "error": "mean error over all conditions, relative to no baseline",
     "mce": "mean corruption error: errors relative to a baseline's",
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
     "residual": "mean residual robustness: clean accuracy less accuracy",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
-    "flips": "mean flip probability over perturbation sequences",
+    "flips": "mean flip probability over perturbation sequences, relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
