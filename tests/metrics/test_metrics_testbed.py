@@ -45,7 +45,7 @@ class TestLines:
         assert (line.slope, line.intercept) == pytest.approx((expected.slope, expected.intercept))
         residuals = logit(corrupted) - expected.intercept - expected.slope * logit(clean)
         assert line.spread == pytest.approx(math.sqrt((residuals**2).sum() / 38))
-        # The standard error of the intercept is the line's own uncertainty at an accuracy of one half, whose logit is 0.
+        # At an accuracy of one half, whose logit is 0, the line is as uncertain as its intercept.
         assert line.uncertainty(0.5) == pytest.approx(stats.t.ppf(0.975, 38) * expected.intercept_stderr)
         assert line.band(0.5) == pytest.approx(math.hypot(line.uncertainty(0.5), stats.t.ppf(0.975, 38) * line.spread))
 

@@ -48,7 +48,7 @@ def why_no_line(run: Run) -> str | None:
         return f"{run.info.benchmark.name} has other conditions than ImageNet-C"
     if protocol.preset not in ("imagenet", None) or protocol.crop != _SIDE:
         made = f"preset {protocol.preset or 'by size'}, crop {protocol.crop or 'none'}"
-        return f"its images are not those of ImageNet-C ({made}; expected imagenet and {_SIDE})"
+        return f"the images are not those of ImageNet-C ({made}; expected imagenet and {_SIDE})"
     if protocol.storage not in _STORAGES:
         return "raw pixels, where ImageNet-C was stored as JPEG of quality 85 (--storage jpeg85)"
     if protocol.frost not in (None, "reference"):
