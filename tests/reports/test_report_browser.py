@@ -56,8 +56,8 @@ def test_charts_are_drawn_without_errors(page: Path, tmp_path: Path, fragment: s
     assert opening is not None
     assert f'data-theme="{theme}"' in opening[0]
     assert 'data-errors=""' in opening[0]
-    # Three severity curves, the families, and a reliability diagram for each model.
-    assert 'data-charts="6"' in opening[0]
+    # Two of models beside each other, three severity curves, families, and a reliability diagram for each model.
+    assert 'data-charts="8"' in opening[0]
     console = [line for line in result.stderr.splitlines() if "CONSOLE" in line]
     assert not console, console
     assert "<title>Robustness report: A synthetic benchmark</title>" in result.stdout
@@ -82,7 +82,7 @@ def test_a_broken_chart_would_be_reported(page: Path, tmp_path: Path) -> None:
     opening = re.search(r"<html[^>]*>", browse(broken, tmp_path, "--dump-dom").stdout)
     assert opening is not None
     assert 'data-errors="curve-0' in opening[0]
-    assert 'data-charts="5"' in opening[0]
+    assert 'data-charts="7"' in opening[0]
 
 
 def test_it_prints(page: Path, tmp_path: Path) -> None:

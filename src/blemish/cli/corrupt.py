@@ -11,6 +11,7 @@ import typer
 
 from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
 from blemish.core.errors import InputError
+from blemish.core.types import Square
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
@@ -31,7 +32,7 @@ from blemish.terminal.corruptions import (
     preset_choice,
 )
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
-from blemish.terminal.images import Crop, Labels, Resize
+from blemish.terminal.images import Centre, Crop, Labels, Resize, SquareSide, chosen_view
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
@@ -69,6 +70,8 @@ def corrupt_command(
     ray: Ray = None,
     resize: Resize = None,
     crop: Crop = None,
+    square: SquareSide = None,
+    centre: Centre = None,
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
@@ -118,6 +121,7 @@ def corrupt_command(
       blemish corrupt imagenet/val -o imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
     executor = chosen_executor(jobs, ray=ray)
+    view = chosen_view(crop, square, centre)
     if sequence is not None:
         if corruptions or severities or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
@@ -130,7 +134,7 @@ def corrupt_command(
             preset=preset,
             file_format=None if file_format is None else file_format.value,
             resize=resize,
-            crop=crop,
+            crop=view,
             executor=executor,
             quick=quick,
             prune=prune,
@@ -145,7 +149,7 @@ def corrupt_command(
         preset=preset,
         file_format=(file_format or Format.jpeg).value,
         resize=resize,
-        crop=crop,
+        crop=view,
         catalog=catalog,
     )
     if not source.exists():
@@ -179,7 +183,7 @@ def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
     """The shorter side of all images to be corrupted, if it is the same for all."""
     if is_array:
         return int(min(read_arrays(source).images.shape[1:3]))
-    side = recipe.crop or recipe.resize
+    side = recipe.crop.side if isinstance(recipe.crop, Square) else recipe.crop or recipe.resize
     return min(read_picture(source).size) if side is None and source.is_file() else side
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -88,6 +88,10 @@ def run_command(
     crop: Annotated[
         int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
     ] = None,
+    square: Annotated[
+        int | None,
+        typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for images as they are."),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
@@ -123,7 +127,7 @@ def run_command(
     sets = _natural_sets(natural or [])
     catalog = chosen_catalog(plugins, frost)
     chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
-    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
+    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop, square=square)
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
@@ -211,8 +215,10 @@ def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: list[str]
 
 
 def _with_protocol(benchmark: Benchmark, **settings: int | str | None) -> Benchmark:
-    given = {key: value for key, value in settings.items() if value is not None}
-    for key in ("resize", "crop"):
+    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    for key in ("resize", "crop", "square"):
         if given.get(key) == 0:
-            given[key] = None  # type: ignore[assignment]
-    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark  # type: ignore[arg-type]
+            given[key] = None
+    if given.get("square", 0) is None:
+        given["centre"] = None
+    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark

@@ -10,6 +10,7 @@ import torch
 from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.transform import content_id
@@ -91,7 +92,7 @@ def corrupt_sequence(
     preset: str | None = None,
     file_format: str | None = None,
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
@@ -114,7 +115,9 @@ def corrupt_sequence(
     if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
         raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
     check_names_a_folder(destination, "frames go to a folder; blemish show --sequence makes an animation")
-    side = resize if resize is not None or source.is_dir() else min(read_picture(source).size)
+    side = crop.side if isinstance(crop, Square) else resize
+    if side is None and source.is_file():
+        side = min(read_picture(source).size)
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 
     def work(report: Progress) -> Outcome:

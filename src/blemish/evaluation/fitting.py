@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from blemish.core.errors import notify
+from blemish.core.types import Square
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -24,7 +25,7 @@ class Fitted(NamedTuple):
     outputs: int
 
 
-def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | None = None) -> Fitted:
+def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | Square | None = None) -> Fitted:
     """Give images the labels that the model means, and say what was assumed of labels and of the model's input.
 
     For that the model is shown the first image, brought to size. Everything that shows labelled images to a model

@@ -55,7 +55,10 @@ def protocol_info(
 ) -> ProtocolInfo:
     """What a run file says of a protocol; ``stored`` are fingerprints of images that were not made here."""
     protocol, steps = benchmark.protocol, _steps(benchmark)
-    shared = ProtocolInfo(protocol.seed, protocol.preset, resize=protocol.resize, crop=protocol.crop, labels=labels)
+    sizes = ("resize", "crop", "square", "centre")
+    shared = ProtocolInfo(
+        protocol.seed, protocol.preset, labels=labels, **{name: getattr(protocol, name) for name in sizes}
+    )
     if stored is not None:
         return replace(shared, storage="as stored", pixels="stored", stored=stored)
     return replace(

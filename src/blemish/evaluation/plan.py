@@ -15,6 +15,7 @@ import torch
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
@@ -52,7 +53,7 @@ class Reopened:
 
     reopen: Callable[[], Source]
     resize: int | None
-    crop: int | None
+    crop: int | Square | None
 
     def read(self, images: Images, rows: Sequence[int]) -> Images:
         """Some of the images, decoded here."""
@@ -109,7 +110,7 @@ class Plan:
     images: Mapping[str, ImageSet]
     protocol: Protocol
     batch_size: int
-    crop: int | None = None
+    crop: int | Square | None = None
     zipf: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
@@ -145,7 +146,7 @@ def plan_for(
     *,
     protocol: Protocol | None = None,
     batch_size: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
 ) -> Plan:
     """The plan of a study: some images under some conditions, in this process."""
     return Plan(

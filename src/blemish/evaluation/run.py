@@ -22,6 +22,7 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError, notify
 from blemish.core.folders import held_folder
 from blemish.core.links import check_no_link
+from blemish.core.types import Square
 from blemish.data.cache import Progress, load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
@@ -179,7 +180,7 @@ class _Evaluation:
         """Make the labels the model's class numbers."""
         protocol = self.benchmark.protocol
         try:
-            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.crop)
+            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.view)
         except InputError as error:
             if error.__cause__ is not None:  # what the model raised may be wanted
                 raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
@@ -211,7 +212,7 @@ class _Evaluation:
             self._measure_stage(run, number, source, stages[-1], others)
             if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
                 break
-        save_pictures(run, stages)
+        save_pictures(run, stages, crop=self._late_crop)
         return run
 
     def _images_present(self, present: RunInfo | None, limit: int | None, doubling: bool) -> list[int]:
@@ -232,8 +233,13 @@ class _Evaluation:
     def _load(self, source: Source, *, crop: bool = True) -> Images:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
-        side = protocol.crop if crop else None
-        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
+        view = protocol.view if crop else None
+        return load(source, resize=protocol.resize, crop=view, folder=self.cache, progress=self.reading)
+
+    @property
+    def _late_crop(self) -> int | Square | None:
+        """What is still to be cut from the loaded images: sequences are made of whole ones."""
+        return self.benchmark.protocol.view if self.benchmark.has_sequences else None
 
     def _info(
         self,
@@ -303,7 +309,7 @@ class _Evaluation:
                 ),
                 protocol=self.benchmark.protocol,
                 batch_size=self.batch_size or fitting_batch_size(images, device),
-                crop=self.benchmark.protocol.crop if self.benchmark.has_sequences else None,
+                crop=self._late_crop,
                 zipf=self.zipf,
                 stored=self.stored if in_process else reopening(self.stored),
                 header={
@@ -320,7 +326,7 @@ class _Evaluation:
                 self.model,
                 self.executor,
                 self.report,
-                earlier=sum(len(images) * frames_of(condition) for condition in finished),
+                earlier=sum(len(images) * frames_of(condition, self.benchmark.protocol) for condition in finished),
                 after_clean=lambda: self._check_chance(run, stage),
             ).work()
 
@@ -341,8 +347,8 @@ class _Evaluation:
         before = run.part(CLEAN, stage)
         rows = list(range(min(_AGAIN, len(images))))
         protocol = self.benchmark.protocol
-        crop = protocol.crop if self.benchmark.has_sequences else None
-        plan = plan_for(self.model, images.take(rows), protocol=protocol, batch_size=self.batch_size, crop=crop)
+        taken = images.take(rows)
+        plan = plan_for(self.model, taken, protocol=protocol, batch_size=self.batch_size, crop=self._late_crop)
         ((_, now),) = measure(plan)
         difference = np.abs(now.label_confidence - before.label_confidence[rows])
         if (difference > _CONFIDENCE).any():

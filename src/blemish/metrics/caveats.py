@@ -46,4 +46,6 @@ def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
         return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
+    if metric.name.startswith("effective"):
+        return "the clean accuracy is 0 or 100 %"
     return "the clean accuracy is 0"

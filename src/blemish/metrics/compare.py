@@ -27,7 +27,10 @@ from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
 _FIELDS = {
-    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
+    "protocol": (
+        *("seed", "preset", "storage", "resize", "crop", "square", "centre"),
+        *("pixels", "stored", "corruptions", "frost", "labels"),
+    ),
     "data": ("fingerprint", "selection", "others"),
     "benchmark": ("conditions",),
 }
