@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from blemish.core.errors import InputError
-from blemish.data.arrays import read_members
 from blemish.studies.construction.commands.common import (
     Figure,
     Percent,
@@ -21,6 +20,7 @@ from blemish.studies.construction.commands.common import (
 )
 from blemish.studies.construction.compare import compare_matrices
 from blemish.studies.construction.figures import agreement_figure, overlap_figure
+from blemish.studies.construction.gather import read_correct
 from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, write_matrix
 from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
 from blemish.studies.construction.published import PUBLISHED, published_table
@@ -33,8 +33,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.results import Level
 
 __all__ = ["compare_command", "overlap_scores_command", "table_command", "write_intervals"]
-
-_ARRAYS = ("correct", "models", "settings")
 
 
 @exit_on_input_error
@@ -117,13 +115,8 @@ def overlap_scores_command(
 def _from_correctness(
     source: Path, corruptions: list[str] | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
 ) -> OverlapIntervals:
-    arrays = read_members(source, _ARRAYS)
-    for name in _ARRAYS:
-        if name not in arrays:
-            raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
-    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
-        raise InputError(f"{source}: models and settings; expected a row of names each")
-    correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
+    found = read_correct(source)
+    correct, models, settings = found.correct, list(found.models), list(found.settings)
     if names := listed(corruptions):
         places = [settings.index(name) for name in [clean, *names] if name in settings]
         correct, settings = correct[:, places], [settings[place] for place in places]
