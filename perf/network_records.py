@@ -29,7 +29,7 @@ from blemish.data.cache import load
 
 PROTOCOL, FACTS, SETS = "protocol", "facts", "sets"
 
-MEASURED = 2000
+MEASURED = 2500
 """Images that a network sees at once when it is measured."""
 
 
@@ -62,22 +62,35 @@ class Records:
     def write(self, path: Path) -> None:
         """One file, complete or not there."""
         arrays: dict[str, Any] = {f"{n}/{key}": rows for n, part in self.correct.items() for key, rows in part.items()}
+        own = {name: facts for name, facts in self.facts.items() if name in self.correct}
         buffer = io.BytesIO()
-        texts = {PROTOCOL: json.dumps(self.protocol), FACTS: json.dumps(self.facts)}
+        texts = {PROTOCOL: json.dumps(self.protocol), FACTS: json.dumps(own)}
         np.savez_compressed(buffer, **{key: np.array(text) for key, text in texts.items()}, **arrays)
         write_bytes(path, buffer.getvalue())
 
+    def write_index(self, path: Path) -> None:
+        """What there is, without the answers: a small file, from which another call knows what is done."""
+        write_bytes(path, json.dumps({PROTOCOL: self.protocol, FACTS: self.facts}).encode())
+
+    @classmethod
+    def _one(cls, path: Path) -> Records:
+        if path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return cls(content[PROTOCOL], content[FACTS])
+        with np.load(path, allow_pickle=False) as file:
+            found = cls(json.loads(str(file[PROTOCOL])), json.loads(str(file[FACTS])))
+            for key in file.files:
+                name, slash, conditions = key.rpartition("/")
+                if slash:
+                    found.correct.setdefault(name, {})[conditions] = file[key]
+        return found
+
     @classmethod
     def read(cls, *paths: Path) -> Records:
-        """The networks of several files that were made with the same settings."""
+        """The networks of several files that were made with the same settings; of a .json, only what they are."""
         whole: Records | None = None
         for path in paths:
-            with np.load(path, allow_pickle=False) as file:
-                found = cls(json.loads(str(file[PROTOCOL])), json.loads(str(file[FACTS])))
-                for key in file.files:
-                    name, slash, conditions = key.rpartition("/")
-                    if slash:
-                        found.correct.setdefault(name, {})[conditions] = file[key]
+            found = cls._one(path)
             whole = found if whole is None else whole
             whole.check(found.protocol, path)
             whole.facts |= found.facts
@@ -137,9 +150,15 @@ def right_answers(
 
 
 def compiled(
-    net: nn.Module, shape: Sequence[int], batch: int, device: torch.device, *, wanted: bool = True
+    net: nn.Module,
+    shape: Sequence[int],
+    batch: int,
+    device: torch.device,
+    *,
+    wanted: bool = True,
+    layout: torch.memory_format = torch.channels_last,
 ) -> nn.Module:
-    """The net, compiled for batches of training and of measuring, where that is wanted and works.
+    """The net, compiled for batches of training (of this layout) and of measuring, where that is wanted and works.
 
     It is tried out, so its weights are to be replaced afterwards. Reuse it for further networks by loading theirs.
     """
@@ -148,13 +167,12 @@ def compiled(
     try:
         quick: nn.Module = torch.compile(net, dynamic=False)
 
-        def images(count: int) -> Tensor:
-            return torch.rand(count, *shape, device=device).contiguous(memory_format=torch.channels_last)
-
         with torch.autocast(device.type, dtype=torch.bfloat16):
-            quick.train()(images(batch)).sum().backward()
+            images = torch.rand(batch, *shape, device=device).contiguous(memory_format=layout)
+            quick.train()(images).sum().backward()
             with torch.inference_mode():
-                quick.eval()(images(MEASURED))
+                images = torch.rand(MEASURED, *shape, device=device)
+                quick.eval()(images.contiguous(memory_format=torch.channels_last))
     except Exception as error:  # whatever a compiler lacks, the plain net remains
         print(f"not compiled: {type(error).__name__}: {str(error).splitlines()[:1]}", flush=True)
         return net
