@@ -10,6 +10,7 @@ import torch
 from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.transform import content_id
@@ -17,7 +18,7 @@ from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import PICTURE_SUFFIXES, read_picture
 from blemish.evaluation.executors.base import Executor
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
@@ -95,7 +96,7 @@ def corrupt_sequence(
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
-) -> Callable[[Progress], Outcome]:
+) -> Callable[[ProgressReport], Outcome]:
     """Check everything, and return the work: a call with a progress report that writes the frames.
 
     Frames are PNG unless another format is named: JPEG would add its own changes from frame to frame.
@@ -117,7 +118,7 @@ def corrupt_sequence(
     side = resize if resize is not None or source.is_dir() else min(read_picture(source).size)
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 
-    def work(report: Progress) -> Outcome:
+    def work(report: ProgressReport) -> Outcome:
         return corrupt_sequences(
             source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
         )

@@ -22,19 +22,17 @@ from PIL import Image
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile
+from blemish.core.progress import READING, ProgressReport, tell_nobody
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 
-__all__ = ["MEMORY_LIMIT", "Images", "Progress", "load"]
+__all__ = ["MEMORY_LIMIT", "Images", "load"]
 
 MEMORY_LIMIT = 2 * 2**30
 """Bytes of pixels that are kept in memory; more of them go to a file."""
 
 Result = TypeVar("Result")
-
-Progress = Callable[[int, int], None]
-"""Told how many images are decoded, of how many."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ def load(
     workers: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     limit: int = MEMORY_LIMIT,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
 ) -> Images:
     """All images of a source, decoded by ``workers`` threads and brought to size as `resize_and_crop` does.
 
@@ -67,8 +65,7 @@ def load(
         _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
     else:
         _log.info("using the decoded images in %s", kept)
-        if progress is not None:
-            progress(len(source), len(source))
+        progress(len(source), len(source), READING)
     sizes = decoded.shapes.prod(axis=1)
     return Images(
         name=source.name,
@@ -105,7 +102,7 @@ def _kept_file(
 
 
 def _decode(
-    source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: Progress | None
+    source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: ProgressReport
 ) -> _Pixels:
     shapes = np.empty((len(source), 3), dtype=np.int64)
     digests = np.empty((len(source), DIGEST_BYTES), dtype=np.uint8)
@@ -123,8 +120,7 @@ def _decode(
             shapes[row] = levels.shape
             digests[row] = np.frombuffer(digest, dtype=np.uint8)
             sink.append(levels)
-            if progress is not None:
-                progress(row + 1, len(source))
+            progress(row + 1, len(source), READING)
         return sink.finish(shapes, digests)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.progress import ProgressReport
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.measure import Compiled, Measurer, Outputs, PlanJob
@@ -20,19 +21,7 @@ from blemish.evaluation.runs import Run, record_path
 from blemish.models.base import Classifier
 from blemish.models.speed import note_compiling
 
-__all__ = ["Recording", "Report", "RunProgress"]
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """Where a run stands: ``done`` of ``total`` classifications, at present those of ``condition``."""
-
-    condition: str
-    done: int
-    total: int
-
-
-Report = Callable[[RunProgress], None]
+__all__ = ["Recording"]
 
 
 @dataclass
@@ -48,7 +37,7 @@ class Recording:
     stage: int
     model: Classifier
     executor: Executor
-    report: Report
+    report: ProgressReport
     earlier: int = 0
     after_clean: Callable[[], None] = lambda: None
     _outputs: int | None = None
@@ -99,7 +88,7 @@ class Recording:
     def _count(self, part: Part, count: int) -> None:
         self._done += count - self._told.get(part, 0)
         self._told[part] = count
-        self.report(RunProgress(part.condition, self._done, self._total))
+        self.report(self._done, self._total, part.condition)
 
     def _keep(self, part: Part, content: bytes) -> None:
         self._count(part, self._part_size(part))  # as counted beforehand, where sequences turned out shorter

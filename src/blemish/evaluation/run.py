@@ -22,7 +22,8 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError, notify
 from blemish.core.folders import held_folder
 from blemish.core.links import check_no_link
-from blemish.data.cache import Progress, load
+from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
@@ -47,7 +48,7 @@ from blemish.evaluation.measure import measure
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
-from blemish.evaluation.recording import Recording, Report, RunProgress, frames_of
+from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import join, read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.stages import FIRST_STAGE, data_entries, stage_rows
@@ -57,7 +58,7 @@ from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
 
-__all__ = ["FIRST_STAGE", "RunProgress", "evaluate"]
+__all__ = ["FIRST_STAGE", "evaluate"]
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
@@ -67,10 +68,6 @@ _AGAIN = 8
 _CONFIDENCE = 0.02
 
 StopWhen = Callable[[Run, int], bool]
-
-
-def _silent(step: RunProgress) -> None:
-    """Report to nobody."""
 
 
 def evaluate(
@@ -86,8 +83,7 @@ def evaluate(
     batch_size: int | None = None,
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
-    report: Report = _silent,
-    reading: Progress | None = None,
+    report: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     allow_chance: bool = False,
 ) -> Run:
@@ -106,7 +102,7 @@ def evaluate(
 
     ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is a folder for decoded
     images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default suits the device.
-    ``report`` is told where the run stands, and ``reading`` how many images are decoded, of how many; nothing is
+    ``report`` is told how many images are decoded or classified, of how many, and under which condition; nothing is
     printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
     """
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
@@ -127,7 +123,6 @@ def evaluate(
         cache=cache,
         batch_size=batch_size,
         report=report,
-        reading=reading,
         executor=executor or InProcess(),
         allow_chance=allow_chance,
     )
@@ -151,8 +146,7 @@ class _Evaluation:
     zipf: bool
     cache: str | os.PathLike[str] | None
     batch_size: int | None
-    report: Report
-    reading: Progress | None
+    report: ProgressReport
     executor: Executor
     allow_chance: bool
     outputs: int | None = None
@@ -233,7 +227,7 @@ class _Evaluation:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
         side = protocol.crop if crop else None
-        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
+        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.report)
 
     def _info(
         self,

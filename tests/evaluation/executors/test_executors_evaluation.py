@@ -24,13 +24,13 @@ from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.evaluation.measure import Outputs
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.records import read_records
-from blemish.evaluation.run import RunProgress
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.models.torch_module import from_module
 from execution_jobs import Net, benchmark, evaluate, pictures, records_of
+from told_steps import Steps
 
 CONDITIONS = ("gaussian_noise@3", "fog@1-5", "p:gaussian_noise@1", "p:translate@2", "brightness@5")
 TWO: Executor = Processes(2, threads=1)
@@ -46,11 +46,11 @@ def _one_thread() -> object:
 
 @pytest.mark.usefixtures("spawned_workers")
 def test_processes_write_the_same_files(tmp_path: Path) -> None:
-    steps: list[RunProgress] = []
+    steps = Steps()
     evaluate(Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
     run = evaluate(
         Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=TWO,
-        report=steps.append,
+        report=steps,
     )  # fmt: skip
     assert len(records_of(tmp_path / "one")) == 1 + len(CONDITIONS)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
@@ -140,9 +140,9 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     parts = list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet"))
     assert parts
     measured = sum(len(read_records(path)) for path in parts)
-    steps: list[RunProgress] = []
+    steps = Steps()
     wanted = benchmark("fog@2", "snow@1")
-    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps.append)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps)
     assert steps[0].done >= measured, "parts are not measured again"
     evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=1)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
