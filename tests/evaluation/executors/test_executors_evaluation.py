@@ -18,11 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
+from blemish.data.cache import load
 from blemish.data.open import open_source, open_stored
 from blemish.evaluation.executors import Executor, InProcess, Processes
 from blemish.evaluation.executors.failures import FAILURES_FILE
-from blemish.evaluation.measure import Outputs
+from blemish.evaluation.header import made_with
+from blemish.evaluation.measure import PlanJob
 from blemish.evaluation.parts import UNFINISHED, spans_left
+from blemish.evaluation.plan import plan_for
+from blemish.evaluation.recording import Outputs
 from blemish.evaluation.records import read_records
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
@@ -249,3 +253,10 @@ def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
         model, pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=executor
     )
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
+
+
+def test_workers_with_other_libraries_are_refused() -> None:
+    plan = plan_for(from_module(Net()), load(pictures()))
+    job = PlanJob(plan, lambda *_: None, versions={**made_with(), "torch": "0.1"})
+    with pytest.raises(InputError, match=r'differs from the coordinator: torch was "0\.1", now'):
+        job.open(None)
