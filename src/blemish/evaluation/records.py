@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, first_line
 from blemish.core.reading import parse_json, read_bytes
 
 __all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
@@ -177,7 +177,7 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
     try:
         metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise InputError(f"{name}: not a readable file of records ({_first_line(error)})") from error
+        raise InputError(f"{name}: not a readable file of records ({first_line(error)})") from error
     try:
         header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
@@ -237,7 +237,7 @@ def _columns(name: str, content: bytes, wanted: Sequence[str], *, optional: Sequ
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+        raise InputError(f"{name}: damaged records ({first_line(error)})") from error
     if not columns:
         raise InputError(f"{name}: records of no images; expected at least one")
     for column, values in columns.items():
@@ -261,7 +261,3 @@ def _check_column(where: str, column: str, values: Any) -> None:
         raise InputError(f"{where} is empty in {empty} of {len(values)} records; expected one for every image")
     if column == "label" and int(np.asarray(values).min()) < 0:
         raise InputError(f"{where} is negative in records; expected the number of a class")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

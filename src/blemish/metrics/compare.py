@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,7 +10,9 @@ import numpy as np
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
+from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.settings import differing
 from blemish.core.statistics import Estimate, check_level
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
@@ -29,7 +30,6 @@ __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 _FIELDS = {
     "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
     "data": ("fingerprint", "selection", "others"),
-    "benchmark": ("conditions",),
 }
 
 
@@ -185,34 +185,14 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
     lines = []
     for part, fields in _FIELDS.items():
         for field in fields:
-            here, there = (getattr(getattr(run.info, part), field) for run in (first, second))
-            if here == there:
-                continue
-            if isinstance(here, dict) and isinstance(there, dict):
-                names = [name for name in dict.fromkeys([*here, *there]) if here.get(name) != there.get(name)]
-                lines += [
-                    f"{part}.{field}.{name} is {_shown(here.get(name))} and {_shown(there.get(name))}" for name in names
-                ]
-            elif field == "conditions":
-                lines.append(_condition_difference(here or [], there or []))
-            else:
-                lines.append(f"{part}.{field} is {_shown(here)} and {_shown(there)}")
-    return [line for line in lines if line]
-
-
-def _condition_difference(here: Sequence[str], there: Sequence[str]) -> str:
-    only = [[text for text in a if text not in b] for a, b in ((here, set(there)), (there, set(here)))]
-    if not any(only):
-        return ""  # another order changes nothing
-    shown = [
-        ", ".join(part[:5]) + (f" and {len(part) - 5} more" if len(part) > 5 else "") or "nothing" for part in only
-    ]
-    return f"benchmark.conditions: {shown[0]} in the first alone, {shown[1]} in the second alone"
-
-
-def _shown(value: Any) -> str:
-    text = "not set" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+            before, after = (getattr(getattr(run.info, part), field) for run in (first, second))
+            lines += [f"{name} is {a} and {b}" for name, a, b in differing(before, after, f"{part}.{field}")]
+    one, other = (run.info.benchmark.conditions for run in (first, second))
+    only = [[text for text in a if text not in b] for a, b in ((one, other), (other, one))]
+    if any(only):  # another order changes nothing
+        alone = [first_few(texts, 5) or "nothing" for texts in only]
+        lines.append(f"benchmark.conditions: {alone[0]} in the first alone, {alone[1]} in the second alone")
+    return lines
 
 
 def _aligned(
