@@ -188,9 +188,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _summarise(outcome: Outcome, destination: Path) -> None:
-    there = f", {outcome.skipped} were there already" if outcome.skipped else ""
+    kept = f", {outcome.skipped} were there already" if outcome.skipped else ""
     again = f" ({outcome.again} of them again: damaged, or of pictures that have changed)" if outcome.again else ""
-    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{there}")
+    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{kept}")
     if outcome.removed:
         say(f"removed {outcome.removed} copies of pictures that are gone")
     for note in outcome.notes:

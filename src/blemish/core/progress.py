@@ -18,4 +18,4 @@ class ProgressReport(Protocol):
 
 
 def tell_nobody(done: int, total: int | None, what: str = "") -> None:
-    """A `ProgressReport` that goes unheard."""
+    """Ignore what is reported."""

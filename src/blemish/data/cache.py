@@ -171,7 +171,7 @@ class _Sink:
 
     def append(self, levels: NDArray[np.uint8]) -> None:
         self._size += levels.size
-        with self._errors_told():
+        with self._storage_errors():
             if isinstance(self._stream, io.BytesIO) and self._size > self._limit:
                 self._spill(self._stream)
             self._stream.write(levels.data)
@@ -179,7 +179,7 @@ class _Sink:
     def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
         if isinstance(self._stream, io.BytesIO):
             return _Pixels(np.frombuffer(self._stream.getbuffer(), dtype=np.uint8), shapes, digests)
-        with self._errors_told():
+        with self._storage_errors():
             if self._part is not None:
                 self._stream.write(_footer(shapes, digests))
                 self._part.rename()  # its digests tell whether all of it has reached the disk
@@ -204,7 +204,7 @@ class _Sink:
         return self._folder or tempfile.gettempdir()
 
     @contextlib.contextmanager
-    def _errors_told(self) -> Iterator[None]:
+    def _storage_errors(self) -> Iterator[None]:
         try:
             yield
         except StorageError:

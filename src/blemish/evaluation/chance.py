@@ -69,17 +69,19 @@ def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None
     >>> against_chance([0, 1] * 50, [0] * 100).near, against_chance([0, 1] * 50, [0, 1] * 50).near
     (True, False)
     """
-    truth, said = np.asarray(labels), np.asarray(answers)
-    if truth.shape != said.shape or truth.ndim != 1 or not len(truth):
-        raise InputError(f"labels of shape {truth.shape}, answers of shape {said.shape}; expected as many, one or more")
+    truth, given = np.asarray(labels), np.asarray(answers)
+    if truth.shape != given.shape or truth.ndim != 1 or not len(truth):
+        raise InputError(
+            f"labels of shape {truth.shape}, answers of shape {given.shape}; expected as many, one or more"
+        )
     classes, counts = np.unique(truth, return_counts=True)
     if len(classes) > 1:
-        answered = dict(zip(*(part.tolist() for part in np.unique(said, return_counts=True)), strict=True))
+        answered = dict(zip(*(part.tolist() for part in np.unique(given, return_counts=True)), strict=True))
         pairs = sum(n * answered.get(k, 0) for k, n in zip(classes.tolist(), counts.tolist(), strict=True))
         chance = pairs / len(truth) ** 2
     else:
         chance = 1 / outputs if outputs else 0.0
-    right = int((truth == said).sum())
+    right = int((truth == given).sum())
     interval = wilson_interval(right, len(truth), level=_LEVEL)
     low, high = interval.low, interval.high
     undecided = high >= chance + _HALF_WAY * (1 - chance)

@@ -246,8 +246,8 @@ class Measurer:
         protocol = self.plan.protocol
         ids = torch.from_numpy(images.ids[rows])
 
-        def apply(what: Condition, images: Tensor) -> Tensor:
-            return what.apply(images, seed=protocol.seed, ids=ids, preset=protocol.preset)
+        def apply(steps: Condition, images: Tensor) -> Tensor:
+            return steps.apply(images, seed=protocol.seed, ids=ids, preset=protocol.preset)
 
         return as_stored(self._prefixes.applied(condition, rows, apply, pixels), protocol.storage)
 

@@ -156,7 +156,7 @@ class Recording:
         if self.plan.set_of(condition) == STORED:
             return [Part(name)]
         count = len(self._rows(condition))
-        finished = self._files[name].there()
+        finished = self._files[name].measured()
         shares = min(count, self.executor.workers)
         if shares == 1 and not finished:
             return [self._with_fingerprint(Part(name))]

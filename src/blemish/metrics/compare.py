@@ -129,8 +129,8 @@ def compare(
             f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
             "compare them anyway only if this does not matter"
         )
-    there = set(finished(second))
-    both = [condition for condition in finished(first) if condition in there]
+    of_second = set(finished(second))
+    both = [condition for condition in finished(first) if condition in of_second]
     if not both:
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
     read = [read_tables(run, both, report=report) for run in (first, second)]
@@ -200,19 +200,19 @@ def _aligned(
 ) -> tuple[list[Table], list[Table]]:
     """Tables of both runs with the same images and columns."""
     pairs = []
-    for here, there in zip(one, other, strict=True):  # of the same conditions, so of the same sets
-        images = shared_images(here, there)
+    for table, partner in zip(one, other, strict=True):  # of the same conditions, so of the same sets
+        images = shared_images(table, partner)
         if not allow_mismatch:
-            for run, table, absent in ((second, here, first), (first, there, second)):
-                missing = np.setdiff1d(table.images, images, assume_unique=True)
+            for run, own, absent in ((second, table, first), (first, partner, second)):
+                missing = np.setdiff1d(own.images, images, assume_unique=True)
                 if len(missing):
                     raise InputError(f"image {missing[0]} of {absent.name} has no records in {run.folder}")
         if not len(images):
             raise InputError(
-                f"{first.name} and {second.name} have no images in common{f' in {here.name}' if here.name else ''}"
+                f"{first.name} and {second.name} have no images in common{f' in {table.name}' if table.name else ''}"
             )
-        keys = [key for key in here.columns if key in there.columns]
-        pairs.append((here.take(keys, images), there.take(keys, images)))
+        keys = [key for key in table.columns if key in partner.columns]
+        pairs.append((table.take(keys, images), partner.take(keys, images)))
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
@@ -228,8 +228,8 @@ class _Samples:
             resampled(tables, replicates=replicates, seed=seed, report=report) for tables in self.tables
         )
         swapped: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
-        for here, there in zip(one, other, strict=True):
-            parts = swapped_means(here, there, replicates=replicates, seed=seed, tables=one, report=report)
+        for table, partner in zip(one, other, strict=True):
+            parts = swapped_means(table, partner, replicates=replicates, seed=seed, tables=one, report=report)
             for whole, part in zip(swapped, parts, strict=True):
                 whole.update(part)
         self.swapped = swapped

@@ -102,11 +102,11 @@ class Scores:
         for row in self.rows:
             if (row.name, row.of) == (name, of):
                 return row
-        what = f"{name} of {of}" if of else name
+        metric = f"{name} of {of}" if of else name
         for item in self.missing:
             if name in item.names and item.of == of:
-                raise InputError(f"{self.model}: {what} cannot be computed: {item.why}")
-        raise InputError(f"{self.model}: {what} does not apply to {self.benchmark}")
+                raise InputError(f"{self.model}: {metric} cannot be computed: {item.why}")
+        raise InputError(f"{self.model}: {metric} does not apply to {self.benchmark}")
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain lists, dictionaries, texts and numbers."""

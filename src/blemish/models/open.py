@@ -137,7 +137,7 @@ def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: tor
 
 
 def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
-    """The model with what was said about it in place of what it says itself."""
+    """The model with the settings that were given, in place of its own."""
     changes = {key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings}
     own = model.training
     try:

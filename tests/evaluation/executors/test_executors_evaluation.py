@@ -220,17 +220,17 @@ def test_a_model_that_cannot_travel(tmp_path: Path) -> None:
 
 @given(
     count=st.integers(1, 40),
-    places=st.integers(1, 12),
+    shares=st.integers(1, 12),
     cuts=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6),
 )
-def test_spans_cover_what_is_missing_once(count: int, places: int, cuts: list[tuple[int, int]]) -> None:
-    there = [(min(a, b, count), min(max(a, b), count)) for a, b in cuts]
-    left = spans_left(count, there, places)
+def test_spans_cover_what_is_missing_once(count: int, shares: int, cuts: list[tuple[int, int]]) -> None:
+    measured = [(min(a, b, count), min(max(a, b), count)) for a, b in cuts]
+    left = spans_left(count, measured, shares)
     covered = [batch for _, (first, last) in left for batch in range(first, last)]
-    known = {batch for first, last in there for batch in range(first, last)}
+    known = {batch for first, last in measured for batch in range(first, last)}
     assert sorted(covered) == [batch for batch in range(count) if batch not in known]
-    for place, (first, last) in left:
-        assert place * count // places <= first < last <= (place + 1) * count // places
+    for share, (first, last) in left:
+        assert share * count // shares <= first < last <= (share + 1) * count // shares
 
 
 def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
