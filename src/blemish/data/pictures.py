@@ -1,4 +1,4 @@
-"""Reading pictures: one file, a tree of class folders, and the usual resize and centre crop before a classifier."""
+"""Picture files: reading one or a tree of class folders, the usual resize and centre crop, and writing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from blemish.data.png import check_whole
 
 __all__ = [
     "MAX_PIXELS",
+    "ORIENTATION",
     "PICTURE_SUFFIXES",
     "decode_picture",
+    "encode_picture",
     "list_pictures",
     "picture_id",
     "read_picture",
@@ -36,6 +38,9 @@ MAX_PIXELS = 178_956_970
 
 A file of a few kilobytes can claim billions of pixels; decoding it would exhaust the memory.
 """
+
+ORIENTATION = 0x0112
+"""The EXIF tag that says how a picture is to be turned for viewing."""
 
 # Formats with plain decoders only. Pillow knows others by their content, whatever the suffix says, and hands some of
 # them (PostScript) to a program that runs what it finds in them.
@@ -160,3 +165,17 @@ def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: in
         raise InputError(f"{width}×{height} pixels are too few for a centre crop of {crop}×{crop}")
     left, top = round((width - crop) / 2), round((height - crop) / 2)
     return picture.crop((left, top, left + crop, top + crop))
+
+
+def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:
+    """A picture as the bytes of a file: JPEG of quality 85, as ImageNet-C was published, or PNG."""
+    # Pixels are corrupted as stored, so the copy has to be turned for viewing just like the original.
+    exif = Image.Exif()
+    if orientation is not None:
+        exif[ORIENTATION] = orientation
+    buffer = io.BytesIO()
+    if file_format == "jpeg":
+        picture.save(buffer, "JPEG", quality=85, exif=exif)
+    else:
+        picture.save(buffer, "PNG", compress_level=4, exif=exif)
+    return buffer.getvalue()

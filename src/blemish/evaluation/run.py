@@ -19,8 +19,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
-from blemish.core.folders import held_folder
-from blemish.core.links import check_no_link
+from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.cache import load

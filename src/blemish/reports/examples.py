@@ -15,7 +15,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import own_code_digest
 from blemish.corruptions.severity import severity_text
-from blemish.data.encoding import encode_picture
+from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 

@@ -12,7 +12,7 @@ from blemish.core.errors import InputError
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.executors.ray_cluster import RayExecutor
-from blemish.terminal.signals import stop_on_sigterm
+from blemish.terminal.startup import stop_on_sigterm
 
 __all__ = ["Gpus", "Jobs", "Ray", "chosen_executor", "own_device"]
 

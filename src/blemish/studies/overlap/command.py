@@ -14,7 +14,7 @@ import typer
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, StorageError
-from blemish.core.links import check_links
+from blemish.core.folders import check_links
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.cache import load
 from blemish.data.open import open_source

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from blemish.core.errors import InputError, notify
-from blemish.core.folders import check_folder
-from blemish.core.links import check_links
+from blemish.core.folders import check_folder, check_links
 from blemish.core.marks import MADE_WITH
 from blemish.core.statistics import MeanEstimate
 from blemish.data.folders import class_folders, folder_indices
