@@ -127,7 +127,7 @@ def compare(
     if differences and not allow_mismatch:
         raise InputError(
             f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
-            "compare them anyway only if this does not matter"
+            "--anyway, or allow_mismatch=True, compares them all the same"
         )
     of_second = set(finished(second))
     both = [condition for condition in finished(first) if condition in of_second]

@@ -21,7 +21,6 @@ __all__ = [
     "Reading",
     "baseline_note",
     "benchmark_title",
-    "check_level",
     "column_of",
     "differences",
     "labels",
