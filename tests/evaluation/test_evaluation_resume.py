@@ -15,8 +15,8 @@ import pytest
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.records import read_records
-from blemish.evaluation.run import RunProgress
 from blemish.evaluation.runs import find_runs, record_path
+from told_steps import Step, Steps
 from toy_runs import benchmark, evaluate, forward, model, source
 from until import until
 
@@ -28,11 +28,11 @@ def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
     missing = record_path(run.folder, parse_condition("fog@2"))
     content = missing.read_bytes()
     missing.unlink()
-    steps: list[RunProgress] = []
-    again = evaluate(model(), source(), wanted, out=tmp_path, report=steps.append)
+    steps = Steps()
+    again = evaluate(model(), source(), wanted, out=tmp_path, report=steps)
     assert {step.condition for step in steps} == {"fog@2"}
     assert steps[0].done == 40
-    assert steps[-1] == RunProgress("fog@2", 60, 60)
+    assert steps[-1] == Step(60, 60, "fog@2")
     assert missing.read_bytes() == content
     assert {path: path.stat().st_mtime_ns for path in again.folder.rglob("*.parquet") if path != missing} == {
         path: stamp for path, stamp in before.items() if path != missing
@@ -85,7 +85,7 @@ def test_a_model_that_changed_is_not_continued_with(tmp_path: Path) -> None:
     run = evaluate(model(), source(), wanted, out=tmp_path)
     record_path(run.folder, parse_condition("fog@2")).unlink()
     other = replace(model(), forward=lambda values: forward(values).flip(1))
-    with pytest.raises(InputError, match="no longer says what it said"):
+    with pytest.raises(InputError, match="gives other scores for"):
         evaluate(other, source(), wanted, out=tmp_path)
 
 
@@ -93,8 +93,8 @@ def test_zipf_distances_can_be_asked_for_later(tmp_path: Path) -> None:
     wanted = benchmark("p:translate@1", "fog@1")
     condition = parse_condition("p:translate@1")
     assert evaluate(model(), source(4), wanted, out=tmp_path).records(condition).zipf is None
-    steps: list[RunProgress] = []
-    run = evaluate(model(), source(4), wanted, out=tmp_path, zipf=True, report=steps.append)
+    steps = Steps()
+    run = evaluate(model(), source(4), wanted, out=tmp_path, zipf=True, report=steps)
     assert {step.condition for step in steps} == {"p:translate@1"}
     assert run.records(condition).zipf is not None
     # Having them does no harm to those who do not ask.
@@ -146,7 +146,7 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
-    def second(step: RunProgress) -> None:
+    def second(done: int, total: int | None, what: str = "") -> None:
         with pytest.raises(StorageError, match="another run is writing"):
             evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
 

@@ -12,12 +12,13 @@ import typer
 from blemish.benchmarks.benchmark import Benchmark, only
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
+from blemish.core.progress import READING, ProgressReport
 from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_stored
 from blemish.data.source import Source
 from blemish.data.subsets import chosen_classes, only_classes
-from blemish.evaluation.run import RunProgress, evaluate
+from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
 from blemish.models.speed import compile_seconds
@@ -30,18 +31,13 @@ from blemish.terminal.images import Classes, ImageOptions, Limit
 from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
-from blemish.terminal.progress import Report, with_progress
+from blemish.terminal.progress import with_progress
 from blemish.terminal.results import deliver
 
 __all__ = ["run_command", "run_with_progress"]
 
 _IMAGES = "Images"
 _PROTOCOL = "Protocol"
-
-_READING = "reading images"
-
-Tell = Callable[[RunProgress], None]
-Reading = Callable[[int, int], None]
 
 
 @exit_on_input_error
@@ -140,7 +136,7 @@ def run_command(
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
     stop_when = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
-    def work(tell: Tell, reading: Reading) -> Run:
+    def work(report: ProgressReport) -> Run:
         return evaluate(
             classifier,
             source,
@@ -153,8 +149,7 @@ def run_command(
             batch_size=batch_size,
             zipf=zipf,
             cache=cache,
-            report=tell,
-            reading=reading,
+            report=report,
             executor=executor,
             allow_chance=anyway,
         )
@@ -179,17 +174,10 @@ def _say_if_wide(run: Run, wanted: float) -> None:
         say(f"all {images} images are used; the interval is {width:.2g} wide, asked for {wanted:g}", style="yellow")
 
 
-def run_with_progress(title: str, work: Callable[[Tell, Reading], Run]) -> Run:
-    """Evaluate while the progress is shown; the work is given what `evaluate` tells its steps and its reading."""
-
-    def evaluated(report: Report) -> Run:
-        return work(
-            lambda step: report(step.done, step.total, step.condition),
-            lambda done, total: report(done, total, _READING),
-        )
-
+def run_with_progress(title: str, work: Callable[[ProgressReport], Run]) -> Run:
+    """Evaluate while the progress is shown; finished conditions are kept."""
     kept = "finished conditions are kept. Run the same command again to continue."
-    return with_progress(title, evaluated, first=_READING, kept=kept)
+    return with_progress(title, work, first=READING, kept=kept)
 
 
 def _natural_sets(texts: list[str]) -> dict[str, Source]:

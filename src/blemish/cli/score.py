@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from blemish.core.errors import InputError
+from blemish.core.reading import is_folder
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.metrics.published import PublishedModel, published_models
@@ -70,10 +71,8 @@ def chosen_published(names: list[str] | None) -> list[PublishedModel]:
 
 def _baseline(text: str | None) -> Run | str | None:
     """A published baseline by name, or a run by its folder."""
-    if text is None or text in published_baselines():
+    if text is None or text in published_baselines() or not is_folder(text):
         return text
-    if not Path(text).is_dir():
-        raise InputError(f"baseline {text!r}; expected {' or '.join(published_baselines())}, or a folder with a run")
     return open_run(text)
 
 

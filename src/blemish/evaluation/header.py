@@ -21,6 +21,9 @@ from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.plugins import code_digest
+from blemish.data.cache import load
+from blemish.data.images import Images
+from blemish.data.stored import StoredSet
 from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeBenchmark
 from blemish.evaluation.runs import RUN_FILE
 from blemish.version import VERSION
@@ -33,6 +36,7 @@ __all__ = [
     "protocol_info",
     "read_info",
     "save_info",
+    "stored_fingerprints",
 ]
 
 
@@ -67,6 +71,12 @@ def protocol_info(
         corruptions={step.name: _version(step) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
+
+
+def stored_fingerprints(stored: StoredSet, benchmark: Benchmark, images: Images) -> dict[str, str]:
+    """What tells a stored set from others: the pixels of the first image under every condition."""
+    first, texts = images.take([0]), [str(condition) for condition in benchmark.conditions if condition.steps]
+    return {text: load(stored.source(text, like=first)).fingerprint for text in texts}
 
 
 def _steps(benchmark: Benchmark) -> list[Step]:

@@ -71,8 +71,8 @@ class Baseline:
         """The flip probability or top-5 distance of a sequence."""
         known = self.flips if kind == "flip" else self.top5
         if str(condition) not in known:
-            what = "flip probability" if kind == "flip" else "top-5 distance"
-            raise InputError(f"baseline {self.name} has no {what} of {condition}")
+            quantity = "flip probability" if kind == "flip" else "top-5 distance"
+            raise InputError(f"baseline {self.name} has no {quantity} of {condition}")
         return known[str(condition)]
 
     def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:

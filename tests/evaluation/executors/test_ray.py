@@ -19,10 +19,10 @@ from blemish.core.errors import InputError, WorkerError
 from blemish.data.demo import demo_picture
 from blemish.data.open import open_source
 from blemish.evaluation.executors import Done, Failed, RayExecutor, pool, ray_cluster
-from blemish.evaluation.run import RunProgress
 from blemish.models.torch_module import from_module
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of
+from told_steps import Steps
 from until import PATIENCE, until
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
@@ -101,7 +101,7 @@ def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: 
     wanted = benchmark("gaussian_noise@3", "p:gaussian_noise@1", "fog@1-5")
     evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=4, zipf=True)
     killer = from_module(Net(kill=tmp_path / "killed"), name="Net")
-    steps: list[RunProgress] = []
+    steps = Steps()
     evaluate(
         killer,
         pictures(),
@@ -110,7 +110,7 @@ def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: 
         batch_size=4,
         zipf=True,
         executor=executor,
-        report=steps.append,
+        report=steps,
     )
     assert (tmp_path / "killed").exists(), "no worker was killed"
     assert records_of(tmp_path / "one") == records_of(tmp_path / "ray")

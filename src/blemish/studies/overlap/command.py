@@ -15,9 +15,10 @@ import typer
 from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError, StorageError
-from blemish.core.links import check_links
+from blemish.core.folders import check_links
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import Catalog
-from blemish.data.cache import Progress, load
+from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
 from blemish.data.subsets import chosen_classes, only_classes
@@ -183,7 +184,7 @@ def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
 
 
 def training_images(
-    source: Source, resize: int | None, crop: int | None, progress: Progress | None = None
+    source: Source, resize: int | None, crop: int | None, progress: ProgressReport = tell_nobody
 ) -> torch.Tensor:
     """All images of a source as one uint8 batch (N, 3, H, W)."""
     images = load(source, resize=resize, crop=crop, progress=progress)
@@ -234,7 +235,7 @@ def _worked(
                 executor=executor,
                 resize=resize,
                 crop=crop,
-                report=lambda name, step: report(step.done, step.total, f"measuring {name}: {step.condition}"),
+                report=report,
             )
 
     kept = "finished epochs are kept. Run the same command again to continue."
