@@ -22,6 +22,8 @@ PUBLISHED = {
     "imagenet-noc": (8, 8, "imagenet"),
     "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
+    "imagenet-c-bar": (50, 10, "imagenet"),
+    "cifar10-c-bar": (50, 10, "cifar"),
 }
 
 MINE = """
@@ -76,6 +78,8 @@ def test_catalogues_are_complete() -> None:
     assert {*load_benchmark("noc-candidates").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
+    both = {*load_benchmark("imagenet-c-bar").groups, *load_benchmark("cifar10-c-bar").groups}
+    assert both == {name for name in blemish.catalog if name.startswith("cbar:")}
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
 
 

@@ -7,6 +7,7 @@ import os
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.by_name import ByName, hint
+from blemish.corruptions.cbar import CBAR
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
 from blemish.corruptions.lp import LP
@@ -64,4 +65,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -11,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.cache import cached
+from blemish.ops.fourier import fast_size, transformed
 from blemish.ops.fused import kernels_for
-from blemish.ops.groups import in_groups
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import to_device
@@ -25,10 +24,6 @@ Border = Literal["replicate", "reflect", "reflect101"]
 
 # Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
 _NEAR = 16
-
-# Planes that a GPU transforms at once; of large ones fewer, so that one image does not need the memory of many.
-_PLANES = 48
-_PLANE_VALUES = 2**24
 
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
@@ -127,21 +122,6 @@ def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, 
     return (band / band.sum(-1, keepdim=True)) @ to_device(fold, device)
 
 
-def _fast_size(size: int) -> int:
-    """The next multiple of 16 whose only prime factors are 2, 3 and 5; other transforms take up to twice as long."""
-    size = -(-size // 16) * 16
-    while not _is_smooth(size):
-        size += 16
-    return size
-
-
-def _is_smooth(number: int) -> bool:
-    for prime in (2, 3, 5):
-        while number % prime == 0:
-            number //= prime
-    return number == 1
-
-
 def convolve(
     images: Tensor, kernels: Tensor, anchor: tuple[int, int], border: Border, *, which: Tensor | None = None
 ) -> Tensor:
@@ -152,29 +132,19 @@ def convolve(
     """
     height, width = images.shape[-2:]
     tall, wide = kernels.shape[-2:]
-    size = (_fast_size(height + tall - 1), _fast_size(width + wide - 1))
+    size = (fast_size(height + tall - 1), fast_size(width + wide - 1))
     top, left = anchor
     padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
-    # Threads share out transforms that a core does several at a time, and those left over are rounded otherwise.
     with one_thread(images.device):
-        spectrum = _transformed(padded, torch.fft.rfft2)
+        spectrum = transformed(padded, torch.fft.rfft2)
         # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
         flipped = to_device(kernels.flip(-2, -1), images.device)
-        mirrored = _transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
+        mirrored = transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
         if which is not None and len(kernels) > 1:
             mirrored = mirrored.index_select(0, to_device(which, images.device))
         spectrum *= mirrored
-        result = _transformed(spectrum, partial(torch.fft.irfft2, s=size))
+        result = transformed(spectrum, partial(torch.fft.irfft2, s=size))
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
-
-
-def _transformed(values: Tensor, transform: Callable[[Tensor], Tensor]) -> Tensor:
-    """A transform of each plane of (…, H, W). A GPU's rounding depends on how many it does at once."""
-    if values.device.type == "cpu":
-        return transform(values)
-    planes = values.reshape(-1, *values.shape[-2:])
-    result = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
-    return result.view(*values.shape[:-2], *result.shape[-2:])
 
 
 def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:
