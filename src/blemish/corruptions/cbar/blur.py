@@ -89,7 +89,7 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
         inside = (row >= 0) & (row <= height - 1) & (place >= 0) & (place <= width - 1)
         top, left = row.floor().clamp_(0, height - 1), place.floor().clamp_(0, width - 1)
         first = (top * stride + left).to(torch.int64).flatten()
-        share_here = inside * (share / sum(shares))
+        share_here = inside.to(torch.float64).mul_(share / sum(shares))
         row_weights = [w.flatten() for w in spline_weights(row - top)]
         weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(place - left)]
         for i, row_weight in enumerate(row_weights):
