@@ -288,6 +288,14 @@ _CBAR = {
     "transverse_chromatic_abberation": Count(4 * 4 + LEVELS, 0, "separable filter of 4 taps"),
 }
 
+_LENS = Count(2 * FFT + 3 + LEVELS, 0, "a kernel of 25 × 25 by FFT (625 taps would be more)")
+_ABERRATIONS = (
+    *("defocus", "vertical_astigmatism", "oblique_astigmatism", "horizontal_coma", "vertical_coma"),
+    *("primary_spherical", "oblique_trefoil", "vertical_trefoil"),
+)
+_PAIRS = ("defocus_spherical", "astigmatism", "coma", "trefoil")
+_OPTICS = dict.fromkeys((*_ABERRATIONS, *_PAIRS, *(f"{name}_rg" for name in _ABERRATIONS)), _LENS)
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -295,6 +303,7 @@ COUNTS: dict[str, Count] = {
     **{f"syn2nat:{name}": count for name, count in _SYN2NAT.items()},
     **{f"lp:{name}": count for name, count in _LP.items()},
     **{f"cbar:{name}": count for name, count in _CBAR.items()},
+    **{f"optics:{name}": count for name, count in _OPTICS.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

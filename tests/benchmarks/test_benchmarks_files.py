@@ -24,6 +24,7 @@ PUBLISHED = {
     "syn2nat-candidates": (40, 40, "imagenet"),
     "imagenet-c-bar": (50, 10, "imagenet"),
     "cifar10-c-bar": (50, 10, "cifar"),
+    "opticsbench": (20, 4, "imagenet"),
 }
 
 MINE = """

@@ -12,6 +12,7 @@ from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
+from blemish.corruptions.optics import OPTICS
 from blemish.corruptions.syn2nat import SYN2NAT
 
 __all__ = ["Catalog", "catalog", "hint"]
@@ -65,4 +66,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *OPTICS)
