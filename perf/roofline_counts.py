@@ -296,6 +296,28 @@ _ABERRATIONS = (
 _PAIRS = ("defocus_spherical", "astigmatism", "coma", "trefoil")
 _OPTICS = dict.fromkeys((*_ABERRATIONS, *_PAIRS, *(f"{name}_rg" for name in _ABERRATIONS)), _LENS)
 
+_HUMAN = {
+    "colour": Count(GRAY / 3 + MIX + LEVELS, 0, "luminance, mix"),
+    "contrast": Count((GRAY + 2) / 3 + LEVELS, 0, "one plane: luminance, scale"),
+    "uniform_noise": Count((GRAY + 2 + HASH + 4) / 3 + LEVELS, 0, "one plane: luminance, scale, hash, add"),
+    "low_pass": Count((GRAY + 4 * 41) / 3 + LEVELS, 0, "one plane: luminance, Gaussian of 41 taps"),
+    "high_pass": Count(
+        (GRAY + 4 * 9 + 3) / 3 + LEVELS, 1, "one plane: luminance, Gaussian of 9 taps, difference; mean (second read)"
+    ),
+    "phase_noise": Count(
+        (GRAY + 2 * FFT + (HASH + 2 + 2 * SPECIAL + 6) / 2) / 3 + LEVELS,
+        0,
+        "one plane: luminance, FFT and back; hash, sine, cosine and product for half of it",
+    ),
+    "power_equalisation": Count(
+        (GRAY + 2 * FFT + (3 + 2 * SPECIAL + 3) / 2) / 3 + MIX + LEVELS,
+        0,
+        "one plane: luminance, FFT and back; amplitude and ratio for half of it; mix",
+    ),
+    "rotation": Count((GRAY + ADDRESS) / 3 + LEVELS, 0, "one plane: luminance, address"),
+    "false_colour": Count(1 + 5 + 1 + 2 + 8, 0, "look-up, 3 × 3 matrix, clip, search in 256 values"),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -304,6 +326,7 @@ COUNTS: dict[str, Count] = {
     **{f"lp:{name}": count for name, count in _LP.items()},
     **{f"cbar:{name}": count for name, count in _CBAR.items()},
     **{f"optics:{name}": count for name, count in _OPTICS.items()},
+    **{f"human:{name}": count for name, count in _HUMAN.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

@@ -21,6 +21,12 @@ __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
 
+GaussianBorder = Border | Literal["zeros"]
+"""Also zeros outside."""
+
+
+# The borders that sums over neighbours on a GPU know.
+_FUSED = ("replicate", "reflect")
 
 # Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
 _NEAR = 16
@@ -49,14 +55,16 @@ def pad(images: Tensor, top: int, bottom: int, left: int, right: int, border: Bo
     return images.index_select(-2, rows).index_select(-1, columns)
 
 
-def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, border: Border = "replicate") -> Tensor:
+def gaussian_blur(
+    images: Tensor, sigma: Tensor, *, truncate: float = 4.0, border: GaussianBorder = "replicate"
+) -> Tensor:
     """Separable Gaussian filter of standard deviation sigma[b], cut at radius int(truncate · sigma + ½).
 
     SciPy's kernel: sampled, cut and normalised. A radius of 0 leaves the image as it is.
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border != "reflect101":
+    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border in _FUSED:
         # Which way an image takes depends on its own radius alone.
         near = truncate * sigma + 0.5 < min(_NEAR + 1, *images.shape[-2:])
         if bool(near.all()):
@@ -82,7 +90,7 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
     return out
 
 
-def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
+def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: GaussianBorder) -> Tensor:
     sigma = sigma.clamp(min=1e-6)[:, None]
     radii = (truncate * sigma + 0.5).floor()
     steps = torch.arange(_NEAR + 1, dtype=torch.float64)
@@ -97,19 +105,19 @@ def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> 
 
 @cached()
 def _gaussian_map(
-    size: int, sigma: float, truncate: float, border: Border, device: torch.device, dtype: torch.dtype
+    size: int, sigma: float, truncate: float, border: GaussianBorder, device: torch.device, dtype: torch.dtype
 ) -> LinearMap:
     """The filter along a side of this size."""
     matrix = _gaussian_matrix(size, torch.tensor([sigma], dtype=torch.float64), truncate, border, torch.device("cpu"))
     return LinearMap.of(matrix, device, dtype)
 
 
-def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: Border, images: Tensor) -> LinearMap:
+def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, images: Tensor) -> LinearMap:
     """A filter for each image, made on their device: on the host it would take longer than filtering."""
     return LinearMap.of(_gaussian_matrix(size, sigma, truncate, border, images.device), images.device, images.dtype)
 
 
-def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, device: torch.device) -> Tensor:
+def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, device: torch.device) -> Tensor:
     """Matrices (B, 1, size, size), what lies beyond the border folded in; each kernel has its own radius."""
     sigma = sigma.clamp(min=1e-6)
     reach = (truncate * sigma + 0.5).floor()
@@ -118,7 +126,10 @@ def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, 
     steps = torch.arange(size + 2 * radius, dtype=torch.float64, device=device) - radius
     distance = (steps - torch.arange(size, dtype=torch.float64, device=device)[:, None]).abs()
     band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
-    fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
+    if border == "zeros":
+        fold = F.pad(torch.eye(size, dtype=torch.float64), (0, 0, radius, radius))
+    else:
+        fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
     return (band / band.sum(-1, keepdim=True)) @ to_device(fold, device)
 
 
