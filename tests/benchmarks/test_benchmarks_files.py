@@ -29,6 +29,9 @@ PUBLISHED = {
     "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
     "imagenet-syn2nat": (18, 18, "imagenet"),
+    "imagenet-c-bar": (50, 10, "imagenet"),
+    "cifar10-c-bar": (50, 10, "cifar"),
+    "opticsbench": (20, 4, "imagenet"),
 }
 
 # The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
@@ -95,6 +98,8 @@ def test_catalogues_are_complete() -> None:
     assert {*load_benchmark("noc-candidates").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
+    both = {*load_benchmark("imagenet-c-bar").groups, *load_benchmark("cifar10-c-bar").groups}
+    assert both == {name for name in blemish.catalog if name.startswith("cbar:")}
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
 
 

@@ -7,10 +7,13 @@ import os
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.by_name import ByName, hint
+from blemish.corruptions.cbar import CBAR
+from blemish.corruptions.human import HUMAN
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
+from blemish.corruptions.optics import OPTICS
 from blemish.corruptions.syn2nat import SYN2NAT
 
 __all__ = ["Catalog", "catalog", "hint"]
@@ -64,4 +67,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *OPTICS, *HUMAN)
