@@ -32,6 +32,8 @@ class Recorded:
     def at(self, side: int, device: torch.device) -> Tensor:
         return torch.from_numpy(self.arrays[f"bank|{side}"]).permute(0, 3, 1, 2).contiguous().to(device)
 
+    common = at
+
 
 @pytest.fixture(scope="module")
 def recorded(golden: Path) -> dict[str, np.ndarray]:

@@ -24,7 +24,8 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
@@ -72,6 +73,7 @@ def corrupt_command(
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +139,7 @@ def corrupt_command(
         )
         _summarise(_watched(work), out)
         return
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         chosen_severities(severities) or DEFAULT_SEVERITIES,
@@ -158,7 +160,7 @@ def corrupt_command(
     else:
         check_replaceable(out, overwrite=overwrite)
     say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
-    check_frost(recipe.corruptions)
+    check_files(recipe.corruptions)
 
     def work_on_copies(report: Report) -> Outcome:
         if source.is_dir():

@@ -13,7 +13,7 @@ from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Plugins, chosen_catalog
+from blemish.terminal.corruptions import Frost, Plugins, Tiles, chosen_catalog
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
@@ -29,6 +29,7 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
@@ -47,7 +48,7 @@ def report_command(
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost)
+    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost, tiles)
     work = partial(
         write_report, runs, out, catalog=catalog, extra=[separation_sections(runs, folders)], **how.settings()
     )

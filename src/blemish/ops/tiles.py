@@ -25,12 +25,14 @@ from blemish.ops.resample import enlarged
 
 __all__ = ["DRAWN_DIGEST", "TileBank"]
 
-DRAWN_DIGEST = "ddf138f33f8dcbf9"
+DRAWN_DIGEST = "2a88ae7d82ab50d1"
 
 _SIDE = 32
 # The mean colours of drawn tiles stand on a grid with this many steps of red, green and blue.
 _STEPS = 16
 _COUNT = _STEPS**3
+# How far apart the channels of a nearly gray colour may be, in levels.
+_MUTED = 32
 
 _SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 # Shorter sides of the crops that tiles are made of, in pixels.
@@ -58,6 +60,11 @@ class TileBank:
         """What protocols call it: ``drawn``, or ``custom-`` and the digest."""
         return "drawn" if self.folder is None else f"custom-{self.digest}"
 
+    @property
+    def note(self) -> str:
+        """The published tiles were never distributed, so that no bank gives published numbers."""
+        return f"{self.kind} tiles, LAION-C-like: not comparable with published numbers"
+
     def check(self) -> None:
         """Raise if the pictures in the folder are not those that the bank was made of."""
         self._tiles()
@@ -65,6 +72,11 @@ class TileBank:
     def at(self, side: int, device: torch.device) -> Tensor:
         """All tiles at a side in pixels, uint8 (N, 3, side, side)."""
         return _at(self, side, str(device))
+
+    def common(self, side: int, device: torch.device) -> Tensor:
+        """Tiles in the colours of photographs: of the drawn ones, those that are nearly gray."""
+        tiles = self.at(side, device)
+        return tiles if self.folder is not None else tiles[: _means()[1]]
 
     def _tiles(self) -> Tensor:
         if self.folder is None:
@@ -86,10 +98,18 @@ def _digest(tiles: Tensor) -> str:
 
 
 @lru_cache(maxsize=1)
-def _drawn() -> Tensor:
-    """Tiles with mean colours on a grid, so that every colour has one near it, and soft gray textures."""
+def _means() -> tuple[Tensor, int]:
+    """Mean colours on a grid, (N, 3), so that every colour has one near it; nearly gray ones first, and how many."""
     level = (torch.arange(_STEPS, dtype=torch.float32) + 0.5) * (256 / _STEPS)
-    means = torch.stack(torch.meshgrid(level, level, level, indexing="ij"), -1).view(-1, 3, 1, 1)
+    means = torch.cartesian_prod(level, level, level)
+    muted = means.amax(1) - means.amin(1) <= _MUTED
+    return torch.cat([means[muted], means[~muted]]), int(muted.sum())
+
+
+@lru_cache(maxsize=1)
+def _drawn() -> Tensor:
+    """Tiles of one colour each, with soft gray textures."""
+    means = _means()[0].view(-1, 3, 1, 1)
     rng = CounterRng(0, as_ids(range(_COUNT)), "tiles")
     texture = torch.zeros(_COUNT, 1, _SIDE, _SIDE)
     for side, weight in ((2, 1.0), (5, 0.7), (12, 0.4)):

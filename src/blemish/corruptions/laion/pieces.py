@@ -128,7 +128,7 @@ class _DrawStickers(_Tiled):
         side = max(1, round(16 * side_scale(shape.height, shape.width)))
         # The last row and column are never covered, as in the reference.
         return Places(
-            rng.integers("tile", _MOST_STICKERS, high=len(self.bank.at(side, rng.device))),
+            rng.integers("tile", _MOST_STICKERS, high=len(self.bank.common(side, rng.device))),
             rng.integers("y", _MOST_STICKERS, high=shape.height - side),
             rng.integers("x", _MOST_STICKERS, high=shape.width - side),
         )
@@ -139,7 +139,7 @@ class _Stickers(_Tiled):
         source, draw = as_colour(images), Places(*_first(draw, params["count"]))
         height, width = source.shape[-2:]
         side = pixels(16, images)
-        tiles = self.bank.at(side, source.device)
+        tiles = self.bank.common(side, source.device)
         offset = torch.arange(side * side, device=source.device)
         down, right = torch.div(offset, side, rounding_mode="floor"), offset % side
         index = _positions(draw.y, draw.x, down, right, params["count"], source)

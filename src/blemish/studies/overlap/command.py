@@ -40,7 +40,8 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
 )
@@ -95,6 +96,7 @@ def train_overlap_command(
     device: Device = "auto",
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -111,9 +113,9 @@ def train_overlap_command(
       blemish train-overlap -c noc -d imagenet100/train -t imagenet100/val --resize 256 --crop 224 --fine-tune 4 -o noc
     """
     schedule = Schedule(epochs, batch_size, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     names = tuple(chosen_names(corruptions, catalog))
-    check_frost(catalog[name] for name in names)
+    check_files(catalog[name] for name in names)
     training, testing = _same_classes(open_source(data), open_source(test))
     if Path(data).resolve() == Path(test).resolve():
         say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")
