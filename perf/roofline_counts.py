@@ -221,12 +221,28 @@ _LP = {
     "gaussian": Count(NOISE, 0, "hash, table, add"),
 }
 
+_LAION = {
+    "mosaic": Count(
+        2 * 34 + 28 * 28 * 4096 * 3 * 2 / VALUES + ADDRESS,
+        0,
+        "bicubic shrinking to 28 × 28, each beside 4,096 mean colours; look-up",
+    ),
+    "glitched": Count(ADDRESS, 0, "address"),
+    "vertical_lines": Count(
+        2 + 112 * 56 * 8 * SHAPE / VALUES + 1, 0, "means of cells; 112 lines of 56 pieces, 8 pixels each; look-up"
+    ),
+    "geometric_shapes": Count(600 * 13 * 13 * SHAPE / VALUES + 1, 0, "600 boxes of 13 × 13; look-up"),
+    "stickers": Count(400 * 16 * 16 * SHAPE / VALUES + ADDRESS, 0, "400 squares of 16 × 16; look-up"),
+    "luminance_checkerboard": Count(2 + LEVELS, 0, "look-up, add"),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
     **{f"noc:{name}": count for name, count in _NOC.items()},
     **{f"syn2nat:{name}": count for name, count in _SYN2NAT.items()},
     **{f"lp:{name}": count for name, count in _LP.items()},
+    **{f"laion:{name}": count for name, count in _LAION.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)
