@@ -321,6 +321,21 @@ _HUMAN = {
     "false_colour": Count(1 + 5 + 1 + 2 + 8, 0, "look-up, 3 × 3 matrix, clip, search in 256 values"),
 }
 
+_LAION = {
+    "mosaic": Count(
+        2 * 34 + 28 * 28 * 4096 * 3 * 2 / VALUES + ADDRESS,
+        0,
+        "bicubic shrinking to 28 × 28, each beside 4,096 mean colours; look-up",
+    ),
+    "glitched": Count(ADDRESS, 0, "address"),
+    "vertical_lines": Count(
+        2 + 112 * 56 * 8 * SHAPE / VALUES + 1, 0, "means of cells; 112 lines of 56 pieces, 8 pixels each; look-up"
+    ),
+    "geometric_shapes": Count(600 * 13 * 13 * SHAPE / VALUES + 1, 0, "600 boxes of 13 × 13; look-up"),
+    "stickers": Count(400 * 16 * 16 * SHAPE / VALUES + ADDRESS, 0, "400 squares of 16 × 16; look-up"),
+    "luminance_checkerboard": Count(2 + LEVELS, 0, "look-up, add"),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -330,6 +345,7 @@ COUNTS: dict[str, Count] = {
     **{f"cbar:{name}": count for name, count in _CBAR.items()},
     **{f"optics:{name}": count for name, count in _OPTICS.items()},
     **{f"human:{name}": count for name, count in _HUMAN.items()},
+    **{f"laion:{name}": count for name, count in _LAION.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

@@ -25,7 +25,8 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
@@ -75,6 +76,7 @@ def corrupt_command(
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +143,7 @@ def corrupt_command(
         )
         _summarise(_watched(work), out)
         return
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         chosen_severities(severities) or DEFAULT_SEVERITIES,
@@ -162,7 +164,7 @@ def corrupt_command(
     else:
         check_replaceable(out, overwrite=overwrite)
     say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
-    check_frost(recipe.corruptions)
+    check_files(recipe.corruptions)
 
     def work_on_copies(report: ProgressReport) -> Outcome:
         if source.is_dir():

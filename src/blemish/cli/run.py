@@ -25,7 +25,7 @@ from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Only, Plugins, check_frost, chosen_catalog, chosen_conditions
+from blemish.terminal.corruptions import Frost, Only, Plugins, Tiles, check_files, chosen_catalog, chosen_conditions
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Classes, ImageOptions, Limit
 from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
@@ -94,6 +94,7 @@ def run_command(
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -121,12 +122,12 @@ def run_command(
         raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
     executor = chosen_executor(jobs, gpus, ray, model.device)
     sets = _natural_sets(natural or [])
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
     chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop, square=square)
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
-        check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
+        check_files(unit for unit in units.values() if isinstance(unit, Corruption))
     source = images.open()
     if classes is not None:
         # Class folders are numbered when the model is there; all other labels stay what they mean to it.

@@ -13,7 +13,7 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import own_code_digest
+from blemish.corruptions.plugins import stated_version
 from blemish.corruptions.severity import severity_text
 from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
@@ -113,11 +113,11 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
     for name in condition.names():
         if name not in catalog:
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
-        version, code = catalog[name].version, own_code_digest(catalog[name])
-        measured = protocol.corruptions.get(name)
-        if measured != (version if code is None else {"version": version, "code": code}):
+        version, measured = catalog[name].version, protocol.corruptions.get(name)
+        if measured != stated_version(catalog[name]):
             before = measured.get("version") if isinstance(measured, dict) else measured
-            other = "with other code" if before == version else f"in version {before}; this is version {version}"
+            same = "with other code or files"
+            other = same if before == version else f"in version {before}; this is version {version}"
             return f"{name} was measured {other}"
     if "frost" in condition.names():
         if protocol.frost != catalog.frost_kind:

@@ -47,7 +47,8 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
 )
@@ -112,6 +113,7 @@ def train_overlap_command(
     device: Device = "auto",
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -132,9 +134,9 @@ def train_overlap_command(
       blemish train-overlap -c imagenet-c --with-all --under imagenet-noc -d train.npz -t test.npz -o coverage
     """
     schedule = Schedule(epochs, batch_size, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     names, further = (tuple(_named(texts, catalog)) if texts else () for texts in (corruptions, under))
-    check_frost(catalog[name] for name in (*names, *further))
+    check_files(catalog[name] for name in (*names, *further))
     training, testing = _same_classes(open_source(data), open_source(test))
     if chosen is not None:
         members = chosen_classes(training, chosen)

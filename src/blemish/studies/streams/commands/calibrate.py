@@ -25,7 +25,7 @@ from blemish.studies.streams.commands.options import (
 from blemish.studies.streams.levels import SETS
 from blemish.studies.streams.surface import Surface, monotonicity
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, check_frost, chosen_catalog
+from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, check_files, chosen_catalog
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.models import ModelOptions, SpeedOptions
@@ -76,7 +76,7 @@ def calibrate_command(
     """
     catalog = chosen_catalog(plugins, frost)
     names = chosen_corruptions(corruptions, published, catalog) or SETS["ccc-50k"].corruptions
-    check_frost(catalog[name] for name in names)
+    check_files(catalog[name] for name in names)
     executor = chosen_executor(jobs, gpus, ray, model.device)
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
     source = chosen_images(images, limit=limit, model=classifier, resize=resize, crop=crop)

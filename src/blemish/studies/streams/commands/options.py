@@ -18,7 +18,7 @@ from blemish.reports.figure_files import check_figure_name
 from blemish.studies.streams.levels import SETS, find_set
 from blemish.studies.streams.paths import OBJECTIVES, Objective
 from blemish.studies.streams.walks import Walk, read_walk
-from blemish.terminal.corruptions import check_frost, chosen_names
+from blemish.terminal.corruptions import check_files, chosen_names
 from blemish.terminal.images import ImageOptions
 from blemish.terminal.lists import numbers
 from blemish.terminal.printing import say
@@ -72,7 +72,7 @@ def chosen_corruptions(texts: list[str] | None, published: str | None, catalog: 
 def read_chosen_walk(path: Path, catalog: Catalog) -> Walk:
     """A walk whose corruptions are at hand, with their files; other photographs than calibrated with are noted."""
     walk = read_walk(path, catalog=catalog)
-    check_frost(catalog[name] for name in walk.corruptions)
+    check_files(catalog[name] for name in walk.corruptions)
     before = (walk.protocol.get("calibration") or {}).get("frost")
     if "frost" in walk.corruptions and before not in (None, catalog.frost_kind):
         say(f"the walk was calibrated with {before} photographs of frost; these are {catalog.frost_kind}", "yellow")
