@@ -275,9 +275,9 @@ class Measurer:
     ) -> Tensor:
         if crop is not None:
             pixels = centre(pixels, crop)
-        if not condition.steps:
-            return pixels
         protocol = self.plan.protocol
+        if not condition.steps:
+            return as_stored(pixels, protocol.storage) if self.plan.store_clean else pixels
         ids = torch.from_numpy(images.ids[rows])
 
         def apply(what: Condition, images: Tensor) -> Tensor:

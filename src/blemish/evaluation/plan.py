@@ -100,7 +100,8 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``header`` is what the headers of all records share, and
+    after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
+    the published benchmarks only corrupted ones are. ``header`` is what the headers of all records share, and
     ``info`` the run file from which they take what concerns a condition in a ``stage``.
     """
 
@@ -111,6 +112,7 @@ class Plan:
     batch_size: int
     crop: int | None = None
     zipf: bool = False
+    store_clean: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
     info: RunInfo | None = None
