@@ -242,9 +242,9 @@ class Measurer:
     ) -> Tensor:
         if crop is not None:
             pixels = centre(pixels, crop)
-        if not condition.steps:
-            return pixels
         protocol = self.plan.protocol
+        if not condition.steps:
+            return as_stored(pixels, protocol.storage) if self.plan.store_clean else pixels
         ids = torch.from_numpy(images.ids[rows])
 
         def apply(steps: Condition, images: Tensor) -> Tensor:

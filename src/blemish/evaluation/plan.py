@@ -101,8 +101,9 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``info`` is the run file, from which the headers of records take what
-    concerns their condition in a ``stage``.
+    after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
+    the published benchmarks only corrupted ones are. ``info`` is the run file, from which the headers of records take
+    what concerns their condition in a ``stage``.
     """
 
     model: Classifier | Portable
@@ -112,6 +113,7 @@ class Plan:
     batch_size: int
     crop: int | Square | None = None
     zipf: bool = False
+    store_clean: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
     info: RunInfo | None = None
     stage: int = 0
