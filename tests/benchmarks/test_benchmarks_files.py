@@ -18,11 +18,20 @@ PUBLISHED = {
     "imagenet-c-extra": (20, 4, "imagenet"),
     "cifar10-c": (75, 15, "cifar"),
     "tiny-imagenet-c": (75, 15, "imagenet64"),
+    "cifar100-c": (75, 15, "cifar"),
+    "imagenet64-c": (75, 15, "imagenet64"),
+    "imagenet-c-299": (75, 15, "inception"),
     "imagenet-p": (10, 10, "imagenet"),
+    "imagenet-p-299": (10, 10, "inception"),
+    "tiny-imagenet-p": (10, 10, "imagenet64"),
+    "cifar10-p": (10, 10, "cifar"),
     "imagenet-noc": (8, 8, "imagenet"),
     "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
     "imagenet-syn2nat": (18, 18, "imagenet"),
+    "imagenet-c-bar": (50, 10, "imagenet"),
+    "cifar10-c-bar": (50, 10, "cifar"),
+    "opticsbench": (20, 4, "imagenet"),
 }
 
 # The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
@@ -89,6 +98,8 @@ def test_catalogues_are_complete() -> None:
     assert {*load_benchmark("noc-candidates").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
+    both = {*load_benchmark("imagenet-c-bar").groups, *load_benchmark("cifar10-c-bar").groups}
+    assert both == {name for name in blemish.catalog if name.startswith("cbar:")}
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
 
 

@@ -15,9 +15,10 @@ import typer
 from blemish.benchmarks.condition import CLEAN
 from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError, StorageError
-from blemish.core.links import check_links
+from blemish.core.folders import check_links
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import Catalog
-from blemish.data.cache import Progress, load
+from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
 from blemish.data.subsets import chosen_classes, only_classes
@@ -46,7 +47,8 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
 )
@@ -111,6 +113,7 @@ def train_overlap_command(
     device: Device = "auto",
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -131,9 +134,9 @@ def train_overlap_command(
       blemish train-overlap -c imagenet-c --with-all --under imagenet-noc -d train.npz -t test.npz -o coverage
     """
     schedule = Schedule(epochs, batch_size, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     names, further = (tuple(_named(texts, catalog)) if texts else () for texts in (corruptions, under))
-    check_frost(catalog[name] for name in (*names, *further))
+    check_files(catalog[name] for name in (*names, *further))
     training, testing = _same_classes(open_source(data), open_source(test))
     if chosen is not None:
         members = chosen_classes(training, chosen)
@@ -183,7 +186,7 @@ def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
 
 
 def training_images(
-    source: Source, resize: int | None, crop: int | None, progress: Progress | None = None
+    source: Source, resize: int | None, crop: int | None, progress: ProgressReport = tell_nobody
 ) -> torch.Tensor:
     """All images of a source as one uint8 batch (N, 3, H, W)."""
     images = load(source, resize=resize, crop=crop, progress=progress)
@@ -234,7 +237,7 @@ def _worked(
                 executor=executor,
                 resize=resize,
                 crop=crop,
-                report=lambda name, step: report(step.done, step.total, f"measuring {name}: {step.condition}"),
+                report=report,
             )
 
     kept = "finished epochs are kept. Run the same command again to continue."

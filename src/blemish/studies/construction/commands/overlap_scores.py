@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from blemish.core.errors import InputError
-from blemish.data.arrays import read_members
 from blemish.studies.construction.commands.common import (
     Figure,
     Percent,
@@ -21,6 +20,7 @@ from blemish.studies.construction.commands.common import (
 )
 from blemish.studies.construction.compare import compare_matrices
 from blemish.studies.construction.figures import agreement_figure, overlap_figure
+from blemish.studies.construction.gather import read_correct
 from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, write_matrix
 from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
 from blemish.studies.construction.tables import read_table
@@ -32,8 +32,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.results import Level
 
 __all__ = ["compare_command", "overlap_scores_command", "write_intervals"]
-
-_ARRAYS = ("correct", "models", "settings")
 
 
 @exit_on_input_error
@@ -95,16 +93,11 @@ def overlap_scores_command(
 def _from_correctness(
     source: Path, corruptions: list[str] | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
 ) -> OverlapIntervals:
-    arrays = read_members(source, _ARRAYS)
-    for name in _ARRAYS:
-        if name not in arrays:
-            raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
-    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
-        raise InputError(f"{source}: models and settings; expected a row of names each")
+    known = read_correct(source)
     return overlap_intervals(
-        arrays["correct"],
-        arrays["models"].tolist(),
-        arrays["settings"].tolist(),
+        known.correct,
+        known.models,
+        known.settings,
         corruptions=listed(corruptions) or None,
         level=level,
         resamples=resamples,

@@ -20,6 +20,7 @@ from blemish.studies.construction.commands.common import (
     Figure,
     MatrixFile,
     Percent,
+    Steps,
     TableCorruptions,
     check_output,
     draw,
@@ -45,8 +46,6 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
 __all__ = ["balance_command", "coverage_command", "gained_rows", "select_command", "sweep_command"]
-
-Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
 
 
 @exit_on_input_error
