@@ -11,12 +11,13 @@ import pytest
 
 from blemish.reports.html import write_report
 from report_runs import HOSTILE, pictured_run
+from until import PATIENCE
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
 
 
 def browse(page: Path, folder: Path, *options: str, fragment: str = "") -> subprocess.CompletedProcess[str]:
@@ -34,7 +35,7 @@ def browse(page: Path, folder: Path, *options: str, fragment: str = "") -> subpr
         *options,
         f"{page.as_uri()}{fragment}",
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
 @pytest.fixture(scope="module")

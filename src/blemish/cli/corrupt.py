@@ -11,11 +11,11 @@ import typer
 
 from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport
 from blemish.core.types import Square
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
-from blemish.export import Progress as Report
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
@@ -25,7 +25,8 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
@@ -75,6 +76,7 @@ def corrupt_command(
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +143,7 @@ def corrupt_command(
         )
         _summarise(_watched(work), out)
         return
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         chosen_severities(severities) or DEFAULT_SEVERITIES,
@@ -162,9 +164,9 @@ def corrupt_command(
     else:
         check_replaceable(out, overwrite=overwrite)
     say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
-    check_frost(recipe.corruptions)
+    check_files(recipe.corruptions)
 
-    def work_on_copies(report: Report) -> Outcome:
+    def work_on_copies(report: ProgressReport) -> Outcome:
         if source.is_dir():
             return corrupt_tree(source, out, recipe, executor=executor, progress=report, quick=quick, prune=prune)
         if is_array:
@@ -174,7 +176,7 @@ def corrupt_command(
     _summarise(_watched(work_on_copies), out)
 
 
-def _watched(work: Callable[[Report], Outcome]) -> Outcome:
+def _watched(work: Callable[[ProgressReport], Outcome]) -> Outcome:
     kept = "finished files are kept. Run the same command again to continue."
     return with_progress("corrupt", work, first="corrupting", kept=kept)
 
@@ -192,9 +194,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _summarise(outcome: Outcome, destination: Path) -> None:
-    there = f", {outcome.skipped} were there already" if outcome.skipped else ""
+    kept = f", {outcome.skipped} were there already" if outcome.skipped else ""
     again = f" ({outcome.again} of them again: damaged, or of pictures that have changed)" if outcome.again else ""
-    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{there}")
+    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{kept}")
     if outcome.removed:
         say(f"removed {outcome.removed} copies of pictures that are gone")
     for note in outcome.notes:

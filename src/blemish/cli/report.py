@@ -13,7 +13,7 @@ from blemish.evaluation.runs import find_runs
 from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, counted_models, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Plugins, chosen_catalog
+from blemish.terminal.corruptions import Frost, Plugins, Tiles, chosen_catalog
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
@@ -30,6 +30,7 @@ def report_command(
     published: Published = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
@@ -50,7 +51,7 @@ def report_command(
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost)
+    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost, tiles)
     work = partial(
         write_report,
         runs,

@@ -65,7 +65,7 @@ def odd_kind(values: Tensor) -> str | None:
     return f"a quantised tensor ({values.dtype})" if values.is_quantized else None
 
 
-def check_dense(values: Tensor, what: str) -> None:
-    """Refuse a tensor that is not an ordinary one."""
+def check_dense(values: Tensor, name: str) -> None:
+    """Refuse a tensor that is not an ordinary one; ``name`` is what the message calls it."""
     if odd := odd_kind(values):
-        raise InputError(f"{what} in {odd}; expected an ordinary one")
+        raise InputError(f"{name} in {odd}; expected an ordinary one")

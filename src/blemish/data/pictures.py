@@ -1,4 +1,4 @@
-"""Reading pictures: one file, a tree of class folders, and the usual resize and centre crop before a classifier."""
+"""Picture files: reading one or a tree of class folders, the usual resize and centre crop, and writing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from blemish.ops.resample import squared
 
 __all__ = [
     "MAX_PIXELS",
+    "ORIENTATION",
     "PICTURE_SUFFIXES",
     "decode_picture",
+    "encode_picture",
     "list_pictures",
     "picture_id",
     "read_picture",
@@ -39,6 +41,9 @@ MAX_PIXELS = 178_956_970
 
 A file of a few kilobytes can claim billions of pixels; decoding it would exhaust the memory.
 """
+
+ORIENTATION = 0x0112
+"""The EXIF tag that says how a picture is to be turned for viewing."""
 
 # Formats with plain decoders only. Pillow knows others by their content, whatever the suffix says, and hands some of
 # them (PostScript) to a program that runs what it finds in them.
@@ -180,3 +185,17 @@ def _squared(picture: Image.Image, square: Square) -> Image.Image:
     levels = torch.from_numpy(np.array(picture)).view(height, width, -1).permute(2, 0, 1)
     made = squared(levels, square).permute(1, 2, 0).numpy()
     return Image.fromarray(made[..., 0] if made.shape[-1] == 1 else np.ascontiguousarray(made))
+
+
+def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:
+    """A picture as the bytes of a file: JPEG of quality 85, as ImageNet-C was published, or PNG."""
+    # Pixels are corrupted as stored, so the copy has to be turned for viewing just like the original.
+    exif = Image.Exif()
+    if orientation is not None:
+        exif[ORIENTATION] = orientation
+    buffer = io.BytesIO()
+    if file_format == "jpeg":
+        picture.save(buffer, "JPEG", quality=85, exif=exif)
+    else:
+        picture.save(buffer, "PNG", compress_level=4, exif=exif)
+    return buffer.getvalue()

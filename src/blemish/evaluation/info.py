@@ -123,6 +123,8 @@ class RunInfo:
     def header(self, stage: int, condition: Condition) -> dict[str, Any]:
         """What the records of a condition say of how they were made."""
         return {
+            "benchmark": (self.benchmark.part_of or self.benchmark).name,
+            "made_with": self.made_with,
             "protocol": asdict(self.protocol.of(condition)),
             "model": asdict(self.model),
             "data": asdict(self.stages[stage]),

@@ -6,7 +6,7 @@ Batches are those of a run without workers, in its order, so that records are th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,9 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``header`` is what the headers of all records share, and
-    ``info`` the run file from which they take what concerns a condition in a ``stage``.
+    after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
+    the published benchmarks only corrupted ones are. ``info`` is the run file, from which the headers of records take
+    what concerns their condition in a ``stage``.
     """
 
     model: Classifier | Portable
@@ -112,8 +113,8 @@ class Plan:
     batch_size: int
     crop: int | Square | None = None
     zipf: bool = False
+    store_clean: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
-    header: Mapping[str, Any] = field(default_factory=dict)
     info: RunInfo | None = None
     stage: int = 0
 
@@ -136,7 +137,7 @@ class Plan:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
         made = {} if self.info is None else self.info.header(self.stage, condition)
-        return {**self.header, **made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
+        return {**made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
 
 
 def plan_for(

@@ -12,13 +12,14 @@ from typing import Any
 from torch import Tensor
 
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
 from blemish.data.pictures import list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.export.manifest import folder_mark
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, PictureRecipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, write_set
 from blemish.export.workers import executor_for
@@ -78,7 +79,7 @@ def corrupt_sequences(
     recipe: SequenceRecipe,
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
@@ -100,9 +101,8 @@ def corrupt_sequences(
     frames = sum(recipe.longest(sequence) for sequence in recipe.sequences)
 
     def advance(outcome: Outcome, left: int) -> None:
-        if progress is not None:
-            done = outcome.written + outcome.skipped
-            progress(done, done + left * frames)
+        done = outcome.written + outcome.skipped
+        progress(done, done + left * frames)
 
     work = _SequenceWork(root, target, recipe, quick)
     return write_set(work, names, executor=executor_for(jobs, executor), whole=whole, prune=prune, advance=advance)

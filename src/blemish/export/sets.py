@@ -23,8 +23,7 @@ from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
 from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
-from blemish.data.encoding import ORIENTATION, encode_picture
-from blemish.data.pictures import decode_picture, resize_and_crop
+from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal

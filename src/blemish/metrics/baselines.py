@@ -29,7 +29,8 @@ class Baseline:
     """A model's errors, flip probabilities and top-5 distances by condition, as rates.
 
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
-    numbers of each kind come from. ``unfit`` is why a run cannot be compared with it.
+    numbers of each kind come from, and of single corruptions in what they differ. ``unfit`` is why a run cannot be
+    compared with it.
     """
 
     name: str
@@ -70,15 +71,17 @@ class Baseline:
         """The flip probability or top-5 distance of a sequence."""
         known = self.flips if kind == "flip" else self.top5
         if str(condition) not in known:
-            what = "flip probability" if kind == "flip" else "top-5 distance"
-            raise InputError(f"baseline {self.name} has no {what} of {condition}")
+            quantity = "flip probability" if kind == "flip" else "top-5 distance"
+            raise InputError(f"baseline {self.name} has no {quantity} of {condition}")
         return known[str(condition)]
 
     def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:
-        """Where the numbers that apply to these conditions come from."""
+        """Where the numbers that apply to these conditions come from, and of which corruptions they are others."""
         used = set()
         for condition in conditions:
             text = str(condition)
+            if text in self.errors:
+                used.add(condition.group)
             if condition == CLEAN:
                 used.add("clean")
             elif text in self.flips:

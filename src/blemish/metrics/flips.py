@@ -42,8 +42,8 @@ def top5_distance(before: ArrayLike, after: ArrayLike) -> Array:
     """
     first, second = np.asarray(before), np.asarray(after)
     same = first[..., :, None] == second[..., None, :]
-    place = np.where(same.any(-1), same.argmax(-1), TOP)
-    moved = np.abs(place - np.arange(TOP))
+    rank = np.where(same.any(-1), same.argmax(-1), TOP)
+    moved = np.abs(rank - np.arange(TOP))
     return np.asarray(np.where(first >= 0, moved, 0).sum(-1))
 
 

@@ -18,12 +18,11 @@ from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
 from blemish.metrics.calibration import Reliability, reliability
-from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, undefined_where
+from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
 from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
-from blemish.metrics.remarks import remarks_on
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
 
@@ -104,23 +103,17 @@ class Scores:
         for row in self.rows:
             if (row.name, row.of) == (name, of):
                 return row
-        what = f"{name} of {of}" if of else name
+        metric = f"{name} of {of}" if of else name
         for item in self.missing:
             if name in item.names and item.of == of:
-                raise InputError(f"{self.model}: {what} cannot be computed: {item.why}")
-        raise InputError(f"{self.model}: {what} does not apply to {self.benchmark}")
+                raise InputError(f"{self.model}: {metric} cannot be computed: {item.why}")
+        raise InputError(f"{self.model}: {metric} does not apply to {self.benchmark}")
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain lists, dictionaries, texts and numbers."""
         rows = [
-            {
-                "name": r.name,
-                "scope": r.scope,
-                "of": r.of,
-                **asdict(r.estimate),
-                "unit": r.unit,
-                "trained_on": r.trained_on,
-            }
+            {"name": r.name, "scope": r.scope, "of": r.of, **asdict(r.estimate)}
+            | {"unit": r.unit, "trained_on": r.trained_on}
             for r in self.rows
         ]
         whole = [row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)]
@@ -190,7 +183,7 @@ def score(
         missing=merged(missing),
         reliability=_reliability(tables),
         baseline=base.name if base and base.unfit is None else None,
-        remarks=tuple(remarks_on(run, base, chance)),
+        remarks=tuple(remarks(run, base, chance)),
         images=len(tables[0].images),
         level=level,
         replicates=replicates,

@@ -46,16 +46,16 @@ def chart_text(text: str) -> str:
     return html.escape(visible(text), quote=False)
 
 
-def _line(name: str, place: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
-    colour = f"$series-{place % 8}"
+def _line(name: str, series: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
+    colour = f"$series-{series % 8}"
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": chart_text(name),
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour, "width": 2, "dash": _DASHES[place % 8]},
-        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[place % 8]},
+        "line": {"color": colour, "width": 2, "dash": _DASHES[series % 8]},
+        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[series % 8]},
         **more,
     }
 
@@ -78,13 +78,13 @@ def curve(
 ) -> Chart:
     """Error against severity, one line per model; severity 0 is the clean images."""
     data = []
-    for name, place, points in lines:
+    for name, series, points in lines:
         x = sorted(points)
         estimates = [points[level] for level in x]
         values = [estimate.value for estimate in estimates]
         hover = "%{fullData.name}: %{y:.1f} % at severity %{x}<extra></extra>"
         data.append(
-            _line(name, place, x, values, error_y=_errors(estimates, f"$series-{place % 8}"), hovertemplate=hover)
+            _line(name, series, x, values, error_y=_errors(estimates, f"$series-{series % 8}"), hovertemplate=hover)
         )
     words = "; ".join(
         f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
@@ -100,11 +100,11 @@ def curve(
 def bars(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
     """Groups of horizontal bars with intervals, one bar per model in each group."""
     data = []
-    for place, (name, estimates) in enumerate(models.items()):
+    for series, (name, estimates) in enumerate(models.items()):
         present = [
             (chart_text(group), value) for group, value in zip(groups, estimates, strict=True) if value is not None
         ]
-        colour = f"$series-{place % 8}"
+        colour = f"$series-{series % 8}"
         data.append(
             {
                 "type": "bar",
@@ -139,12 +139,12 @@ def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int,
         "hoverinfo": "skip",
     }
     data: list[dict[str, Any]] = [diagonal]
-    for name, place, bins in lines:
+    for name, series, bins in lines:
         full = bins.counts > 0
         sizes = 4 + 7 * np.sqrt(bins.counts[full] / bins.counts.max())
         line = _line(
             name,
-            place,
+            series,
             (100 * bins.confidence[full]).tolist(),
             (100 * bins.accuracy[full]).tolist(),
             customdata=bins.counts[full].tolist(),

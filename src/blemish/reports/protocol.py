@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blemish.core.printable import first_few
 from blemish.evaluation.chance import LOOK_AT
 from blemish.reports.reading import Reading, differences, firsts
 
@@ -121,8 +122,8 @@ def _own_warnings(reading: Reading) -> list[str]:
         )
     open_ones = [str(condition) for condition in run.conditions if not run.finished(condition)]
     if open_ones:
-        named = ", ".join(open_ones[:6]) + (f" and {len(open_ones) - 6} more" if len(open_ones) > 6 else "")
-        warnings.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
+        names = first_few(open_ones, 6)
+        warnings.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {names}.")
     kind = run.info.protocol.frost
     if kind not in (None, "reference"):
         warnings.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")

@@ -21,7 +21,6 @@ __all__ = [
     "Reading",
     "baseline_note",
     "benchmark_title",
-    "check_level",
     "column_of",
     "differences",
     "firsts",
@@ -37,12 +36,12 @@ _UNNORMALISED = ("error", "flips")
 
 @dataclass(frozen=True)
 class Reading:
-    """A run and its scores, under a label that no other run beside it has; ``place`` is its number among them."""
+    """A run and its scores, under a label that no other run beside it has; ``number`` counts them from 0."""
 
     label: str
     run: Run
     scores: Scores
-    place: int
+    number: int
 
     @property
     def name(self) -> str:
@@ -75,7 +74,7 @@ class Reading:
     @property
     def series(self) -> str:
         """The style class that gives the model its colour on a page."""
-        return f"s{self.place % 8}"
+        return f"s{self.number % 8}"
 
     @cached_property
     def seen(self) -> tuple[str, ...]:
@@ -179,8 +178,8 @@ def read_all(
         if (metric := run.info.benchmark.metric) not in TITLES:
             raise InputError(f"{run.folder}: its benchmark's metric is {metric!r}; expected one of {', '.join(TITLES)}")
     return [
-        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), place)
-        for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
+        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), number)
+        for number, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
     ]
 
 

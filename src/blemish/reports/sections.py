@@ -92,10 +92,10 @@ def score_sections(
 
 
 def _curves(readings: Sequence[Reading]) -> Iterator[Chart]:
-    for place, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
-        lines = [(r.name, r.place, points) for r in readings if len(points := _points(r, group)) > 2]
+    for index, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
+        lines = [(r.name, r.number, points) for r in readings if len(points := _points(r, group)) > 2]
         if lines:
-            yield curve(f"curve-{place}", group.replace("_", " "), lines)
+            yield curve(f"curve-{index}", group.replace("_", " "), lines)
 
 
 def _points(reading: Reading, group: str) -> dict[float, Estimate]:
@@ -143,18 +143,18 @@ def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
 
 
 def _reliability(reading: Reading) -> Chart:
-    lines = [(what, place, bins) for place, (what, bins) in enumerate(_pools(reading))]
-    return reliability_chart(f"reliability-{reading.place}", reading.name, lines)
+    lines = [(pool, series, bins) for series, (pool, bins) in enumerate(_pools(reading))]
+    return reliability_chart(f"reliability-{reading.number}", reading.name, lines)
 
 
 def _bins_table(readings: Sequence[Reading]) -> Table:
     rows = []
     for reading in readings:
-        for what, bins in _pools(reading):
-            for place in np.flatnonzero(bins.counts).tolist():
-                edges = f"{number(100 * bins.edges[place], 0)}–{number(100 * bins.edges[place + 1], 0)}"
-                rates = (number(100 * bins.confidence[place]), number(100 * bins.accuracy[place]))
-                texts = (reading.name, what, edges, *rates, f"{bins.counts[place]:,}")
+        for pool, bins in _pools(reading):
+            for index in np.flatnonzero(bins.counts).tolist():
+                edges = f"{number(100 * bins.edges[index], 0)}–{number(100 * bins.edges[index + 1], 0)}"
+                rates = (number(100 * bins.confidence[index]), number(100 * bins.accuracy[index]))
+                texts = (reading.name, pool, edges, *rates, f"{bins.counts[index]:,}")
                 rows.append(tuple(Cell(text) for text in texts))
     columns = ("model", "images", "confidence bin, %", "mean confidence, %", "accuracy, %", "answers")
     return Table("Reliability by confidence", columns, tuple(rows), text_columns=3)
@@ -165,11 +165,11 @@ def picture_sections(
 ) -> Iterator[Section]:
     """Some images as the models were given them, and those that they lost most often."""
     subjects = []
-    for place, reading in enumerate(readings):
-        report(place, len(readings), "gathering answers")
+    for done, reading in enumerate(readings):
+        report(done, len(readings), "gathering answers")
         if (answers := gather(reading.run)) is not None:
             pictures = read_pictures(reading.run)
-            subjects.append(Subject(reading.name, reading.run, answers, pictures, reading.place, catalog))
+            subjects.append(Subject(reading.name, reading.run, answers, pictures, reading.number, catalog))
     report(0, 1 + len(subjects), "making pictures")
     if shown := examples(subjects):
         reasons_by_condition = (
@@ -179,8 +179,8 @@ def picture_sections(
         names = [subject.name for subject in subjects]
         yield _section("examples", "Examples", names=names, gaps=gaps, examples=shown)
     worst = []
-    for place, subject in enumerate(subjects, start=1):
-        report(place, 1 + len(subjects), "making pictures")
+    for done, subject in enumerate(subjects, start=1):
+        report(done, 1 + len(subjects), "making pictures")
         if hits := worst_images(subject):
             worst.append((subject.name if len(subjects) > 1 else "", hits))
     if worst:

@@ -88,7 +88,7 @@ def _standing(reading: Reading, sequences: Sequence[Reading]) -> Standing:
             numbers.setdefault("clean_error", clean)
     # Two runs of one model have their folders in their names; here they are one.
     name = marked(reading.run.name, reading.scores.near_chance) if sequences else reading.name
-    return Standing(name, reading.place, numbers, reading)
+    return Standing(name, reading.number, numbers, reading)
 
 
 def normalised(models: Sequence[Standing]) -> bool:

@@ -16,6 +16,7 @@ from blemish.data.source import Source, stratified_order
 
 __all__ = [
     "Centre",
+    "Classes",
     "Crop",
     "ImageOptions",
     "Labels",
@@ -39,6 +40,15 @@ Mapping = Annotated[
         rich_help_panel=_PANEL,
         help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
         "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        rich_help_panel=_PANEL,
+        help="Only some classes: every:10 for every tenth (of ImageNet: ImageNet-100), names separated by commas, or a "
+        "file with a name per line.",
     ),
 ]
 Limit = Annotated[
