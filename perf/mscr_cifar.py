@@ -31,15 +31,8 @@ from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.published import published_matrix
 from blemish.studies.separation.scores import mscr_of
-from blemish.studies.separation.training import Descent, mixed_precision, train_net
-from network_records import (
-    Deadline,
-    Records,
-    compiled,
-    corrupted_sets,
-    read_images,
-    right_answers,
-)
+from blemish.studies.separation.training import Descent, train_net
+from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
 
 PUBLISHED = published_matrix("cifar10")
 
@@ -134,6 +127,7 @@ class Experiment:
             "epsilon_min": {"copy": COPY, "published": {"linf": PUBLISHED.epsilon_min}},
             "sets": {"noise": noise, "corrupted": [str(condition) for condition in self.conditions]},
             "corruption_seed": 0,
+            "measured_in": "float16" if self.device.type == "cuda" else "float32",
             "k": 1,
             "clip": False,
         }
@@ -195,7 +189,7 @@ class Experiment:
     def _predict(self, images: Tensor) -> Tensor:
         values = images.float() / 255 if images.dtype == torch.uint8 else images
         values = values.contiguous(memory_format=torch.channels_last)
-        with mixed_precision(self.device, self.descent.mixed):
+        with measuring(self.device):
             return self.forward(values).argmax(1)  # type: ignore[no-any-return]
 
     def _scores(self, answers: Tensor, corrupted: Tensor) -> dict[str, float]:
