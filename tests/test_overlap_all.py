@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,19 +17,7 @@ from blemish.studies.construction.gather import read_correct
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.overlap import overlap_matrix
 from blemish.studies.construction.tables import read_table
-
-PERF = Path(__file__).resolve().parents[1] / "perf"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def perf_on_path() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(PERF))
-        yield
-
-
-def module(name: str) -> ModuleType:
-    return __import__(name)
+from perf_scripts import module
 
 
 def test_every_corruption_is_there_at_its_published_severities() -> None:
