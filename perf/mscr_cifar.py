@@ -5,8 +5,9 @@
 Trains WRN-16-4 with uniform noise of each radius, several runs each, and measures every network at all test radii of
 both norms (one noisy point per image, as in the paper) and under the fifteen corruptions of CIFAR-10-C at five
 severities. Runs go round by round over all radii, so that whatever is finished is balanced. Which images each network
-got right is kept in one file that is written after every network; networks are not kept. No network is begun that
-would not end within --seconds; another call goes on from the file, or from --earlier ones.
+got right is kept in one file that is written after every network, beside a small list of what is done (.json); networks
+are not kept. No network is begun that would not end within --seconds. Another call goes on from the file, or from
+--earlier ones; of those that were only listed (.json), it does not hold the answers.
 
 `perf/mscr_cifar_tables.py` prints what came of it, `perf/mscr_predicts_mce.py` compares MSCR with corruption errors.
 """
@@ -182,6 +183,7 @@ class Experiment:
         }
         self.records.add(str(cell), facts, noise=answers, corrupted=corrupted)
         self.records.write(self.options.out)
+        self.records.write_index(self.options.out.with_suffix(".json"))
         shown = {key: round(facts[key], 4) for key in ("clean", "mscr", "mscr_l2", "mean_corruption_error")}
         print(f"{cell}: {shown}, {facts['train_seconds']} + {facts['test_seconds']} s", flush=True)
         return ended - start
@@ -213,7 +215,9 @@ def main() -> None:
     parser.add_argument("train", help="training images, .npz")
     parser.add_argument("test", help="test images, .npz")
     parser.add_argument("out", type=Path, help="the file of records, .npz; continued where it is there")
-    parser.add_argument("--earlier", type=Path, nargs="*", default=[], help="records of earlier calls, to go on from")
+    parser.add_argument(
+        "--earlier", type=Path, nargs="*", default=[], help="records (.npz) or lists (.json) to go on from"
+    )
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=20)

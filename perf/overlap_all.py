@@ -182,7 +182,8 @@ class Study:
         self.records.write(self.file)
         self.records.write_index(self.index)
         clean, mean = corrupted[0].double().mean(), corrupted[1:].double().mean()
-        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {trained - start:.1f} + {ended - trained:.1f} s")
+        spent = f"{trained - start:.1f} + {ended - trained:.1f} s"
+        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {spent}", flush=True)
         return ended - start
 
     def _keep_standard(self) -> None:
