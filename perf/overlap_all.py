@@ -32,9 +32,8 @@ from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.studies.overlap.plan import STANDARD, build_net
 from blemish.studies.overlap.training import MEAN, STD, Corruptor, Schedule, Trainer
-from blemish.studies.separation.training import mixed_precision
 from mscr_cifar import COPY, PUBLISHED, noisy_sets
-from network_records import Deadline, Records, compiled, corrupted_sets, read_images, right_answers
+from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
 
 NOISE = {"linf": (COPY["linf"], PUBLISHED.epsilon_min), "l2": (COPY["l2"],)}
 CATALOGUES = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
@@ -106,6 +105,7 @@ class Study:
             "test_images": len(self.test),
             "data": list(digests),
             "preset": PRESET,
+            "measured_in": "float16" if self.device.type == "cuda" else "float32",
             "trained": self.trained,
             "sets": {"noise": noise, "corrupted": ["clean", *(str(c) for c in self.measured.values())]},
         }
@@ -159,8 +159,7 @@ class Study:
         corruptor = Corruptor(preset=PRESET)
         if name != STANDARD:
             step = self.measured[name].steps[0]
-            unit = catalog[name] if step.unit is None else step.unit
-            corruptor = Corruptor((unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
+            corruptor = Corruptor((step.unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
         seed = self.options.seed
         trainer = Trainer(self.forward, [corruptor], self.images, self.labels, schedule, self.device, seed=seed)
         losses = [trainer.run_epoch() for _ in range(schedule.epochs)]
@@ -183,7 +182,8 @@ class Study:
         self.records.write(self.file)
         self.records.write_index(self.index)
         clean, mean = corrupted[0].double().mean(), corrupted[1:].double().mean()
-        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {trained - start:.1f} + {ended - trained:.1f} s")
+        spent = f"{trained - start:.1f} + {ended - trained:.1f} s"
+        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {spent}", flush=True)
         return ended - start
 
     def _keep_standard(self) -> None:
@@ -203,7 +203,7 @@ class Study:
         values = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, std = (torch.tensor(three, device=self.device).view(1, 3, 1, 1) for three in (MEAN, STD))
         values = ((values - mean) / std).contiguous(memory_format=torch.channels_last)
-        with mixed_precision(self.device, self.device.type == "cuda"):
+        with measuring(self.device):
             return self.forward(values).argmax(1)  # type: ignore[no-any-return]
 
 
