@@ -119,7 +119,7 @@ _NOC = {
     "obstruction": Count(1 / 3 + 1, 0, "row and column, select"),
     "border": Count(1 / 3 + 1, 0, "row and column, select"),
     "translation": Count((ADDRESS + 1) / 3 + 1, 0, "address, row and column; select"),
-    "shear": Count((2 + ADDRESS) / 3 + MIX + LEVELS, 0, "two bounds, address; one mix, whose share depends on the row"),
+    "shear": Count((2 + ADDRESS) / 3 + 1, 0, "two bounds, address; select"),
     "elastic": Count(ADDRESS / 3 + MIX + LEVELS, 0, "address; one mix, along one axis"),
     "rotation": Count((AFFINE + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "backlight": Count(1 / 3 + 1 + LEVELS, 0, "select by row or column, add"),
@@ -173,7 +173,10 @@ _SYN2NAT = {
     "multiplicative_noise": Count((HASH + 4) / 3 + 1 + LEVELS, 0, "one plane: hash, scale; multiply"),
     "optical_distortion": Count((5 + 4 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "perspective": Count(
-        (6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates and a division, bilinear sampling"
+        0.75 * ((6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR) + ADDRESS / 3 + 2 * MIX + LEVELS,
+        0,
+        "of 0.75 of the pixels, the part that is shown: coordinates and a division, bilinear sampling; address, a mix "
+        "per axis",
     ),
     "posterize": Count(3, 0, "scale, round, scale"),
     "random_brightness": Count(1 + LEVELS, 0, "add"),
@@ -363,6 +366,21 @@ _HUMAN = {
     "false_colour": Count(1 + 5 + 1 + 2 + 8, 0, "look-up, 3 × 3 matrix, clip, search in 256 values"),
 }
 
+_LAION = {
+    "mosaic": Count(
+        2 * 34 + 28 * 28 * 4096 * 3 * 2 / VALUES + ADDRESS,
+        0,
+        "bicubic shrinking to 28 × 28, each beside 4,096 mean colours; look-up",
+    ),
+    "glitched": Count(ADDRESS, 0, "address"),
+    "vertical_lines": Count(
+        2 + 112 * 56 * 8 * SHAPE / VALUES + 1, 0, "means of cells; 112 lines of 56 pieces, 8 pixels each; look-up"
+    ),
+    "geometric_shapes": Count(600 * 13 * 13 * SHAPE / VALUES + 1, 0, "600 boxes of 13 × 13; look-up"),
+    "stickers": Count(400 * 16 * 16 * SHAPE / VALUES + ADDRESS, 0, "400 squares of 16 × 16; look-up"),
+    "luminance_checkerboard": Count(2 + LEVELS, 0, "look-up, add"),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -372,6 +390,7 @@ COUNTS: dict[str, Count] = {
     **{f"cbar:{name}": count for name, count in _CBAR.items()},
     **{f"optics:{name}": count for name, count in _OPTICS.items()},
     **{f"human:{name}": count for name, count in _HUMAN.items()},
+    **{f"laion:{name}": count for name, count in _LAION.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

@@ -12,6 +12,7 @@ from blemish.corruptions.cbar.candidates import CANDIDATES
 from blemish.corruptions.human import HUMAN
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
+from blemish.corruptions.laion import LAION_C, tiled_with
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.optics import OPTICS
@@ -57,6 +58,11 @@ class Catalog(ByName[Corruption]):
         self[mine.name]  # refused where there is none
         return Catalog(*(mine if corruption.name == mine.name else corruption for corruption in self.values()))
 
+    def with_tiles(self, folder: str | os.PathLike[str]) -> Catalog:
+        """A catalog whose mosaics and stickers are made of crops of the pictures in a folder: see `tiled_with`."""
+        mine = {corruption.name: corruption for corruption in tiled_with(folder)}
+        return Catalog(*(mine.get(name, corruption) for name, corruption in self.items()))
+
     @property
     def frost_kind(self) -> str | None:
         """Which photographs frost is made from, in the word of protocols; none of them is read for it."""
@@ -68,4 +74,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C)
