@@ -70,6 +70,11 @@ class WalkSet:
             changed.append(f"{len(made['corruptions'])} corruptions instead of its {len(self.corruptions)}")
         return changed
 
+    def marked(self, walk: Walk, *, others: Sequence[str] = ()) -> Walk:
+        """The walk with its set in its protocol, and in what it differs from it, ``others`` too."""
+        said = {"set": self.name, "subset": self.subset, "changed": [*self.changes(walk), *others]}
+        return replace(walk, protocol={**walk.protocol, **said})
+
 
 def _level(name: str, target: float, corruptions: Iterable[str]) -> WalkSet:
     return WalkSet(
