@@ -56,8 +56,8 @@ class WalkSet:
             "objective": (made["objective"], [self.objective]),
             "ends": (made["ends"], [self.ends]),
             "target": (made["target"], self.targets),
-            "speed": (made["speed"], self.speeds),
             "images": (made["images"], [self.images]),
+            "speed": (made["speed"], self.speeds),
             "closed": (walk.closed, [self.closed]),
             "seed": (made["seed"], self.seeds or [made["seed"]]),
         }

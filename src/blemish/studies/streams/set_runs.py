@@ -90,7 +90,7 @@ def planned_runs(
                         names=chosen.corruptions,
                         seed=seed,
                         closed=chosen.closed,
-                        protocol={"calibration": dict(calibration)},
+                        protocol={"repair": False, "calibration": dict(calibration)},
                     )
                     runs.append(SetRun(chosen, target, seed, speed, chosen.marked(walk)))
     return runs

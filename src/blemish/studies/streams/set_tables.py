@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from blemish.core.statistics import Estimate
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import Cell, Table, number, signed
 from blemish.studies.streams.set_scores import ColumnScores, MethodScores
 
 __all__ = ["INTERVALS", "accuracy_table", "gain_table", "run_table", "walk_table", "window_table"]
@@ -19,43 +19,37 @@ INTERVALS = (
 _NOTHING = Cell("–")
 
 
-def _percent(estimate: Estimate | None, *, signed: bool = False) -> Cell:
-    """A share in per cent with its interval, where it has one."""
+def _percent(estimate: Estimate | None, text: Callable[[float], str] = number) -> Cell:
+    """A share in per cent with its interval, where it has one; ``text`` writes a number."""
     if estimate is None:
         return _NOTHING
     scaled = estimate.scaled(100)
-    sign = "+" if signed and float(number(scaled.value)) > 0 else ""
-    ends = f"{number(scaled.low)}, {number(scaled.high)}" if math.isfinite(scaled.width) else ""
-    return Cell(sign + number(scaled.value), interval=ends)
+    ends = f"{text(scaled.low)}, {text(scaled.high)}" if math.isfinite(scaled.width) else ""
+    return Cell(text(scaled.value), interval=ends)
 
 
-def _names(columns: Sequence[ColumnScores]) -> list[str]:
-    return list(dict.fromkeys(name for column in columns for name in column.methods))
-
-
-def _by_set(columns: Sequence[ColumnScores], title: str, what: str, *, signed: bool = False, skip: str = "") -> Table:
-    """A row per method and a column per set."""
-
-    def cell(scores: MethodScores | None) -> Cell:
-        return _NOTHING if scores is None else _percent(getattr(scores, what), signed=signed)
-
-    rows = [
-        (Cell(name), *(cell(column.methods.get(name)) for column in columns))
-        for name in _names(columns)
-        if name != skip
+def _by_set(columns: Sequence[ColumnScores], title: str, cell: Callable[[MethodScores], Cell]) -> Table:
+    """A row per method and a column per set; rows without a number are left out."""
+    names = list(dict.fromkeys(name for column in columns for name in column.methods))
+    everything = [
+        (Cell(name), *(cell(column.methods[name]) if name in column.methods else _NOTHING for column in columns))
+        for name in names
     ]
+    rows = [row for row in everything if any(each != _NOTHING for each in row[1:])]
     return Table(title, ("method", *(column.column for column in columns)), tuple(rows))
 
 
 def accuracy_table(columns: Sequence[ColumnScores]) -> Table:
     """Accuracy over all images."""
     runs = max(len(column.runs) for column in columns)
-    return _by_set(columns, f"Accuracy over all images, mean of {runs} run{'s' if runs > 1 else ''}", "accuracy")
+    title = f"Accuracy over all images, mean of {runs} run{'s' if runs > 1 else ''}"
+    return _by_set(columns, title, lambda scores: _percent(scores.accuracy))
 
 
 def gain_table(columns: Sequence[ColumnScores]) -> Table:
     """What each method gains on the model that is not adapted, run by run."""
-    return _by_set(columns, "Gain on the model that is not adapted, in points", "gain", signed=True, skip="none")
+    title = "Gain on the model that is not adapted, in points"
+    return _by_set(columns, title, lambda scores: _percent(scores.gain, signed))
 
 
 def window_table(column: ColumnScores) -> Table:
