@@ -56,8 +56,8 @@ class WalkSet:
             "objective": (made["objective"], [self.objective]),
             "ends": (made["ends"], [self.ends]),
             "target": (made["target"], self.targets),
-            "speed": (made["speed"], self.speeds),
             "images": (made["images"], [self.images]),
+            "speed": (made["speed"], self.speeds),
             "closed": (walk.closed, [self.closed]),
             "seed": (made["seed"], self.seeds or [made["seed"]]),
         }
@@ -69,6 +69,11 @@ class WalkSet:
         if set(made["corruptions"]) != set(self.corruptions):
             changed.append(f"{len(made['corruptions'])} corruptions instead of its {len(self.corruptions)}")
         return changed
+
+    def marked(self, walk: Walk, *, others: Sequence[str] = ()) -> Walk:
+        """The walk with its set in its protocol, and in what it differs from it, ``others`` too."""
+        said = {"set": self.name, "subset": self.subset, "changed": [*self.changes(walk), *others]}
+        return replace(walk, protocol={**walk.protocol, **said})
 
 
 def _level(name: str, target: float, corruptions: Iterable[str]) -> WalkSet:

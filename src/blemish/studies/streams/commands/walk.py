@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import typer
@@ -19,9 +18,12 @@ from blemish.studies.streams.certainty import mean_interval
 from blemish.studies.streams.commands.options import (
     ObjectiveName,
     SetName,
+    Surfaces,
+    changes_text,
     check_figures,
     chosen_corruptions,
     path_rule,
+    warn,
 )
 from blemish.studies.streams.figures import surface_figure, walk_figure
 from blemish.studies.streams.levels import WalkSet, find_set
@@ -40,7 +42,7 @@ __all__ = ["walk_command"]
 
 @exit_on_input_error
 def walk_command(
-    calibration: Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")],
+    calibration: Surfaces,
     out: Annotated[Path, typer.Option("--out", "-o", help="The walk, a .json file.")],
     target: Annotated[float | None, typer.Option(help="Accuracy to hold, such as 0.4. Default: the set's.")] = None,
     set_name: SetName = None,
@@ -117,7 +119,9 @@ def walk_command(
         protocol={"repair": repair, "calibration": protocol},
     )
     if chosen is not None:
-        walk = _of_set(walk, chosen, others={"start": start, "end": end, "repair": repair})
+        others = {"--start": start, "--end": end, "--repair": repair}
+        walk = chosen.marked(walk, others=[f"with {option}" for option, value in others.items() if value])
+        warn(*changes_text([walk]))
     write_bytes(out, walk.to_json().encode())
     cells = _cells(known, walk)
     _describe(walk, out, None if repair else _walk_interval(cells))
@@ -146,15 +150,6 @@ def _chosen_ends(text: str | None, chosen: WalkSet | None, objective: str) -> En
         raise InputError(f"--ends {text} with --set {chosen.name}, whose paths have {chosen.ends} ends")
     usual = "independent" if objective == "reference" else "joint"
     return cast(Ends, text or (usual if chosen is None else chosen.ends))
-
-
-def _of_set(walk: Walk, chosen: WalkSet, *, others: Mapping[str, Any]) -> Walk:
-    """The walk with what it says of its set, and in what it differs from it; told."""
-    changed = [*chosen.changes(walk), *(f"with --{name}" for name, value in others.items() if value)]
-    if changed:
-        say(f"not a walk of {chosen.name} as it is defined: {'; '.join(changed)}", "yellow")
-    said = {"set": chosen.name, "subset": chosen.subset, "changed": changed}
-    return replace(walk, protocol={**walk.protocol, **said})
 
 
 def _cells(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> list[tuple[Surface, tuple[int, int]]]:
