@@ -22,9 +22,9 @@ import torch
 from numpy.typing import NDArray
 
 import blemish
+from blemish.core.progress import READING
 from blemish.data.array_source import array_source
 from blemish.evaluation.plan import fitting_batch_size
-from blemish.evaluation.run import RunProgress
 from blemish.models.resnet import resnet50
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
@@ -92,11 +92,11 @@ class Clock:
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
 
-    def __call__(self, step: RunProgress) -> None:
+    def __call__(self, _done: int, _total: int | None, what: str = "") -> None:
         """Be told where the run stands."""
-        if step.condition not in self.began:
-            self.began[step.condition] = time.perf_counter()
-            print(f"{step.condition} after {time.perf_counter() - min(self.began.values()):.1f} s", flush=True)
+        if what not in (READING, *self.began):
+            self.began[what] = time.perf_counter()
+            print(f"{what} after {time.perf_counter() - min(self.began.values()):.1f} s", flush=True)
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ class TestShow:
 class TestCorrupt:
     def test_frames(self, picture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         work = corrupt_sequence(picture, tmp_path / "dst", "p:scale,p:shear")
-        assert "preset: imagenet64 (nearest to the shorter side; here 48 px)" in capsys.readouterr().out
+        assert "preset: cifar (nearest to the shorter side; here 48 px)" in capsys.readouterr().out
         seen: list[tuple[int, int]] = []
         outcome = work(lambda *numbers: seen.append(numbers))
         assert outcome.written == 62

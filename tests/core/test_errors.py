@@ -17,6 +17,7 @@ from blemish.evaluation.executors.failures import FAILURES_FILE, completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.processes import Processes
 from blemish.terminal.commands import exit_on_input_error
+from execution_jobs import full_disk
 
 KINDS = {
     InputError: ValueError,
@@ -50,17 +51,11 @@ def test_a_file_that_cannot_be_written_is_named_once(tmp_path: Path) -> None:
     assert str(error.value) == f"cannot write {tmp_path / 'x'}: Is a directory"
 
 
-def full(unit: int) -> int:
-    if unit == 1:
-        raise StorageError("cannot write out.npy: No space left on device")
-    return unit
-
-
 @pytest.mark.parametrize("executor", [InProcess(), Processes(1)], ids=["here", "process"])
 def test_storage_that_fails_in_a_worker(tmp_path: Path, executor: InProcess | Processes) -> None:
     """It is not tried again, stays a StorageError, and needs no traceback."""
     with pytest.raises(StorageError, match=r"^cannot write out\.npy: No space left on device \(1\)$"):
-        list(completed(executor.run(Calls(full), range(3)), tmp_path))
+        list(completed(executor.run(Calls(full_disk), range(3)), tmp_path))
     assert not (tmp_path / FAILURES_FILE).exists()
 
 

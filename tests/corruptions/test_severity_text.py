@@ -93,4 +93,4 @@ def test_walks_and_plans() -> None:
     steps = [str(WalkStep("fog", severity, "snow", 0.0, 1, 0.5, 0)) for severity in NEAR]
     assert steps == [f"fog@{text}" for text in TEXTS]
     plan = Plan(("fog",), schedule=Schedule(severities=NEAR))
-    assert list(conditions(plan)) == ["fog@1.0000001-1.0000002"]
+    assert [str(condition) for condition in conditions(plan)] == ["fog@1.0000001-1.0000002"]

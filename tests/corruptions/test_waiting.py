@@ -66,9 +66,9 @@ def test_evaluation(condition: str, precision: Precision, device: torch.device) 
     plan = plan_for(model, images, [parse_condition(condition)], protocol=chosen.protocol, batch_size=16)
     measurer = Measurer(replace(plan, zipf=True))
     counts: list[int] = []
-    expected = measurer._queue(plan.conditions[0], images, {}, counts.append)()
+    expected = measurer.queue(plan.conditions[0], images, {}, counts.append)()
     with no_waiting():
-        records = measurer._queue(plan.conditions[0], images, {}, counts.append)
+        records = measurer.queue(plan.conditions[0], images, {}, counts.append)
     found = records()
     assert found.top5.tolist() == expected.top5.tolist()
     assert found.confidence.tolist() == expected.confidence.tolist()

@@ -139,7 +139,11 @@ class TestFiles:
             raise AssertionError("decoded again")
 
         told: list[tuple[int, int]] = []
-        again = load(replace(source, read=fail), folder=tmp_path / "cache", progress=lambda *at: told.append(at))
+        again = load(
+            replace(source, read=fail),
+            folder=tmp_path / "cache",
+            progress=lambda done, total, _: told.append((done, total)),
+        )
         assert same(again, images)
         assert told == [(4, 4)]
 
@@ -210,7 +214,7 @@ class TestFiles:
 
 def test_progress_and_workers(root: Path) -> None:
     told: list[tuple[int, int]] = []
-    load(folder_source(root), workers=2, progress=lambda *at: told.append(at))
+    load(folder_source(root), workers=2, progress=lambda done, total, _: told.append((done, total)))
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with pytest.raises(InputError, match="0 workers"):
         load(folder_source(root), workers=0)

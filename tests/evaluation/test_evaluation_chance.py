@@ -15,10 +15,11 @@ from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.core.errors import InputError
 from blemish.evaluation.chance import NearChanceError, against_chance
 from blemish.evaluation.executors import Processes
-from blemish.evaluation.run import RunProgress, evaluate
+from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run, open_run
 from execution_jobs import Net, pictures
 from execution_jobs import benchmark as for_workers
+from told_steps import Steps
 from toy_runs import CLASSES, benchmark, model, source
 
 
@@ -119,10 +120,10 @@ def conditions_of(folder: Path) -> list[str]:
 
 class TestRun:
     def test_it_stops_after_the_clean_images_and_says_what_to_look_at(self, tmp_path: Path) -> None:
-        steps: list[RunProgress] = []
+        steps = Steps()
         poor = replace(model(), forward=at_chance)
         with pytest.raises(NearChanceError, match=r"model toy: clean accuracy 14\.3 %") as caught:
-            evaluate(poor, source(70), WANTED, out=tmp_path, report=steps.append)
+            evaluate(poor, source(70), WANTED, out=tmp_path, report=steps)
         for word in ("labels", "normalisation", "channels", "order", "--anyway", "allow_chance=True"):
             assert word in str(caught.value)
         assert isinstance(caught.value, InputError)
@@ -136,8 +137,8 @@ class TestRun:
             with pytest.raises(NearChanceError):
                 evaluate(poor, source(70), WANTED, out=tmp_path)
         assert open_run(tmp_path / "toy").info.allow_chance is False
-        steps: list[RunProgress] = []
-        run = evaluate(poor, source(70), WANTED, out=tmp_path, allow_chance=True, report=steps.append)
+        steps = Steps()
+        run = evaluate(poor, source(70), WANTED, out=tmp_path, allow_chance=True, report=steps)
         assert {step.condition for step in steps} == {"fog@1", "fog@2"}
         assert run.info.allow_chance is True
         # What was allowed once is remembered, and a finished run is no run to be stopped.

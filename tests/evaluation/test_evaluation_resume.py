@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +15,10 @@ import pytest
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.records import read_records
-from blemish.evaluation.run import RunProgress
 from blemish.evaluation.runs import find_runs, record_path
+from told_steps import Step, Steps
 from toy_runs import benchmark, evaluate, forward, model, source
+from until import until
 
 
 def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
@@ -28,11 +28,11 @@ def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
     missing = record_path(run.folder, parse_condition("fog@2"))
     content = missing.read_bytes()
     missing.unlink()
-    steps: list[RunProgress] = []
-    again = evaluate(model(), source(), wanted, out=tmp_path, report=steps.append)
+    steps = Steps()
+    again = evaluate(model(), source(), wanted, out=tmp_path, report=steps)
     assert {step.condition for step in steps} == {"fog@2"}
     assert steps[0].done == 40
-    assert steps[-1] == RunProgress("fog@2", 60, 60)
+    assert steps[-1] == Step(60, 60, "fog@2")
     assert missing.read_bytes() == content
     assert {path: path.stat().st_mtime_ns for path in again.folder.rglob("*.parquet") if path != missing} == {
         path: stamp for path, stamp in before.items() if path != missing
@@ -85,7 +85,7 @@ def test_a_model_that_changed_is_not_continued_with(tmp_path: Path) -> None:
     run = evaluate(model(), source(), wanted, out=tmp_path)
     record_path(run.folder, parse_condition("fog@2")).unlink()
     other = replace(model(), forward=lambda values: forward(values).flip(1))
-    with pytest.raises(InputError, match="no longer says what it said"):
+    with pytest.raises(InputError, match="gives other scores for"):
         evaluate(other, source(), wanted, out=tmp_path)
 
 
@@ -93,8 +93,8 @@ def test_zipf_distances_can_be_asked_for_later(tmp_path: Path) -> None:
     wanted = benchmark("p:translate@1", "fog@1")
     condition = parse_condition("p:translate@1")
     assert evaluate(model(), source(4), wanted, out=tmp_path).records(condition).zipf is None
-    steps: list[RunProgress] = []
-    run = evaluate(model(), source(4), wanted, out=tmp_path, zipf=True, report=steps.append)
+    steps = Steps()
+    run = evaluate(model(), source(4), wanted, out=tmp_path, zipf=True, report=steps)
     assert {step.condition for step in steps} == {"p:translate@1"}
     assert run.records(condition).zipf is not None
     # Having them does no harm to those who do not ask.
@@ -109,17 +109,19 @@ def test_damaged_records_are_not_skipped(tmp_path: Path) -> None:
 
 
 CHILD = """
-import sys, time
+import sys, threading
 sys.path.insert(0, sys.argv[1])
-from toy_runs import benchmark, evaluate, forward, model, source
 from dataclasses import replace
+from pathlib import Path
+from toy_runs import benchmark, evaluate, forward, model, source
 
-def slow(values):
-    time.sleep(0.05)
+def stopping(values):  # for ever, once three conditions are finished
+    if len([*Path(sys.argv[2]).glob("*/records/*.parquet")]) >= 3:
+        threading.Event().wait()
     return forward(values)
 
 wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
-evaluate(replace(model(), forward=slow), source(), wanted, out=sys.argv[2], batch_size=4)
+evaluate(replace(model(), forward=stopping), source(), wanted, out=sys.argv[2], batch_size=4)
 """
 
 
@@ -127,13 +129,11 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
     arguments = [sys.executable, "-c", CHILD, str(Path(__file__).parents[1]), str(tmp_path / "killed")]
     child = subprocess.Popen(arguments, env={**os.environ, "OMP_NUM_THREADS": "1"})
     records = tmp_path / "killed" / "toy" / "records"
-    deadline = time.monotonic() + 60
-    while len([*records.glob("*.parquet")]) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len([*records.glob("*.parquet")]) >= 3, child)
     child.send_signal(signal.SIGKILL)
     child.wait()
     finished = {path.name: path.stat().st_mtime_ns for path in records.glob("*.parquet")}
-    assert 2 <= len(finished) < 6
+    assert 3 <= len(finished) < 6
     for path in records.glob("*.parquet"):
         assert len(read_records(path)) == 20
     wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
@@ -146,7 +146,7 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
-    def second(step: RunProgress) -> None:
+    def second(done: int, total: int | None, what: str = "") -> None:
         with pytest.raises(StorageError, match="another run is writing"):
             evaluate(model(), source(), benchmark("fog@1"), out=tmp_path)
 

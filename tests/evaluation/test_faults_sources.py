@@ -20,7 +20,6 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.data.cache import load
-from blemish.evaluation.run import RunProgress
 from blemish.export import Recipe, corrupt_arrays, corrupt_tree
 from blemish.export.sequences import SequenceRecipe, corrupt_sequences, make_sequence_recipe
 from stored_sets import contents
@@ -125,8 +124,8 @@ def test_an_array_that_changes_between_stages(array: Path, tmp_path: Path, chang
 
 
 def test_an_array_that_changes_between_a_run_and_its_continuation(array: Path, tmp_path: Path) -> None:
-    def stop(step: RunProgress) -> None:
-        if step.condition == "contrast@1":
+    def stop(done: int, total: int | None, what: str = "") -> None:
+        if what == "contrast@1":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -139,8 +138,8 @@ def test_an_array_that_changes_between_a_run_and_its_continuation(array: Path, t
 def test_images_in_memory_do_not_change(array: Path, tmp_path: Path) -> None:
     """During a run the images are those that were read at its start, whatever becomes of the file."""
 
-    def change(step: RunProgress) -> None:
-        if step.condition == "contrast@1":
+    def change(done: int, total: int | None, what: str = "") -> None:
+        if what == "contrast@1":
             _cut_off(array)
 
     disturbed = evaluate(model(), opened(array), benchmark(), out=tmp_path / "a", report=change)

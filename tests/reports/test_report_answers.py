@@ -84,7 +84,7 @@ class TestPictures:
         pictures = read_pictures(pictured_run(tmp_path, "m", classes=["a"] * 10))
         assert pictures is not None
         assert pictures.images.shape == (6, 32, 32, 3)
-        assert pictures.place("c2/000002.png") == 2
+        assert pictures.row("c2/000002.png") == 2
         assert pictures.classes == ("a",) * 10
 
     def test_none(self, tmp_path: Path) -> None:

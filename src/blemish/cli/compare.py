@@ -11,9 +11,9 @@ import typer
 from blemish.cli.score import ScoreOptions, read_with_progress
 from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run, find_runs
-from blemish.metrics.compare import compare, protocol_differences
+from blemish.metrics.compare import compare
 from blemish.reports.compare_tables import comparison_tables
-from blemish.reports.reading import check_level, labels, marked
+from blemish.reports.reading import labels, marked
 from blemish.reports.table_files import comparison_csv, comparison_json
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.option_groups import spread_options
@@ -53,18 +53,11 @@ def compare_command(
       blemish compare results/resnet50 other/resnet50 --anyway --json
     """
     results.check()
-    check_level(how.level)
     one, other = _single(first), _single(second)
-    differences = protocol_differences(one, other)
-    if differences and not anyway:
-        raise InputError(
-            f"{first} and {second} were not measured in the same way: {'; '.join(differences)}; "
-            "--anyway compares them all the same"
-        )
-    for line in differences:
-        complain(f"differs: {line}")
     work = partial(compare, one, other, allow_mismatch=anyway, **how.settings())
     comparison = read_with_progress("compare", work)
+    for line in comparison.protocol_differences:
+        complain(f"differs: {line}")
     names = [marked(*pair) for pair in zip(labels([one, other]), comparison.near_chance, strict=True)]
     results.deliver(
         json=lambda: comparison_json(comparison),

@@ -11,10 +11,11 @@ import typer
 
 from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport
+from blemish.core.types import Square
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
-from blemish.export import Progress as Report
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
@@ -24,14 +25,15 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
     preset_choice,
 )
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
-from blemish.terminal.images import Crop, Labels, Resize
+from blemish.terminal.images import Centre, Crop, Labels, Resize, SquareSide, chosen_view
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
@@ -69,9 +71,12 @@ def corrupt_command(
     ray: Ray = None,
     resize: Resize = None,
     crop: Crop = None,
+    square: SquareSide = None,
+    centre: Centre = None,
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -118,6 +123,7 @@ def corrupt_command(
       blemish corrupt imagenet/val -o imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
     executor = chosen_executor(jobs, ray=ray)
+    view = chosen_view(crop, square, centre)
     if sequence is not None:
         if corruptions or severities or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
@@ -130,14 +136,14 @@ def corrupt_command(
             preset=preset,
             file_format=None if file_format is None else file_format.value,
             resize=resize,
-            crop=crop,
+            crop=view,
             executor=executor,
             quick=quick,
             prune=prune,
         )
         _summarise(_watched(work), out)
         return
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     recipe = make_recipe(
         chosen_names(corruptions, catalog),
         chosen_severities(severities) or DEFAULT_SEVERITIES,
@@ -145,7 +151,7 @@ def corrupt_command(
         preset=preset,
         file_format=(file_format or Format.jpeg).value,
         resize=resize,
-        crop=crop,
+        crop=view,
         catalog=catalog,
     )
     if not source.exists():
@@ -158,9 +164,9 @@ def corrupt_command(
     else:
         check_replaceable(out, overwrite=overwrite)
     say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
-    check_frost(recipe.corruptions)
+    check_files(recipe.corruptions)
 
-    def work_on_copies(report: Report) -> Outcome:
+    def work_on_copies(report: ProgressReport) -> Outcome:
         if source.is_dir():
             return corrupt_tree(source, out, recipe, executor=executor, progress=report, quick=quick, prune=prune)
         if is_array:
@@ -170,7 +176,7 @@ def corrupt_command(
     _summarise(_watched(work_on_copies), out)
 
 
-def _watched(work: Callable[[Report], Outcome]) -> Outcome:
+def _watched(work: Callable[[ProgressReport], Outcome]) -> Outcome:
     kept = "finished files are kept. Run the same command again to continue."
     return with_progress("corrupt", work, first="corrupting", kept=kept)
 
@@ -179,7 +185,7 @@ def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
     """The shorter side of all images to be corrupted, if it is the same for all."""
     if is_array:
         return int(min(read_arrays(source).images.shape[1:3]))
-    side = recipe.crop or recipe.resize
+    side = recipe.crop.side if isinstance(recipe.crop, Square) else recipe.crop or recipe.resize
     return min(read_picture(source).size) if side is None and source.is_file() else side
 
 
@@ -188,9 +194,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _summarise(outcome: Outcome, destination: Path) -> None:
-    there = f", {outcome.skipped} were there already" if outcome.skipped else ""
+    kept = f", {outcome.skipped} were there already" if outcome.skipped else ""
     again = f" ({outcome.again} of them again: damaged, or of pictures that have changed)" if outcome.again else ""
-    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{there}")
+    say(f"wrote {_counted(outcome.written, 'image')} to {destination}{again}{kept}")
     if outcome.removed:
         say(f"removed {outcome.removed} copies of pictures that are gone")
     for note in outcome.notes:

@@ -14,6 +14,7 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.cli.run import run_with_progress
 from blemish.core.errors import InputError
 from blemish.core.marks import is_ours
+from blemish.core.progress import ProgressReport
 from blemish.data.digits import digits_source
 from blemish.evaluation.run import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
@@ -22,7 +23,7 @@ from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.printing import say
-from blemish.terminal.progress import Report, with_progress
+from blemish.terminal.progress import with_progress
 from blemish.terminal.results import deliver
 
 __all__ = ["demo_command"]
@@ -49,12 +50,10 @@ def demo_command(
     for which in DEMO_NETS:
         say(f"measuring the {which} network on {len(source)} digits, {len(benchmark.conditions)} conditions", "bold")
         work = partial(evaluate, demo_model(which), source, benchmark, out=out, zipf=True)
-        runs.append(
-            run_with_progress(which, lambda tell, reading, work=work: work(report=tell, reading=reading))  # type: ignore[misc]
-        )
+        runs.append(run_with_progress(which, lambda report, work=work: work(report=report)))  # type: ignore[misc]
     baseline = runs[0]
 
-    def conclude(report: Report) -> list[Reading]:
+    def conclude(report: ProgressReport) -> list[Reading]:
         readings_of_both = read_all(runs, baseline=baseline, report=report)
         write_report(runs, page, baseline=baseline, report=report)
         return readings_of_both

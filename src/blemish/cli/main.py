@@ -10,6 +10,7 @@ import typer
 from typer.main import get_command
 
 from blemish.terminal.printing import APP_SETTINGS, App, Group, unwrapped
+from blemish.terminal.startup import log_to_stderr, stop_on_sigterm
 from blemish.version import VERSION
 
 __all__ = ["COMMANDS", "app", "import_command"]
@@ -121,9 +122,9 @@ def main(
     Start with "blemish demo": it measures two small networks and writes a report. "blemish show" draws every corruption
     of a picture on one sheet.
     """
-    importlib.import_module("blemish.terminal.signals").stop_on_sigterm()
+    stop_on_sigterm()
     if verbose:
-        importlib.import_module("blemish.terminal.logs").log_to_stderr(verbose)
+        log_to_stderr(verbose)
 
 
 app.callback(help=unwrapped(main.__doc__))(main)

@@ -10,6 +10,8 @@ import torch
 from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.transform import content_id
@@ -17,7 +19,7 @@ from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import PICTURE_SUFFIXES, read_picture
 from blemish.evaluation.executors.base import Executor
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
@@ -25,7 +27,7 @@ from blemish.terminal.lists import listed
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say
 
-__all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "show_sequence"]
+__all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "picture_to_show", "show_sequence"]
 
 # The shorter side of the pictures that ImageNet-P's frames are cut from.
 _WORKING_SIDE = 256
@@ -70,15 +72,21 @@ def show_sequence(
     target = check_animation_path(output or f"{sequence.name.rpartition(':')[2]}.gif")
     check_replaceable(target, overwrite=overwrite)
     done = "replaced" if target.is_file() else "wrote"
-    # People look at the animation, so a photograph is turned as its camera says.
-    picture = demo_picture(_WORKING_SIDE) if image is None else ImageOps.exif_transpose(read_picture(image))
-    if min(picture.size) < MIN_SIDE:
-        raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
-    picture = reduced(picture, _WORKING_SIDE)
+    picture = picture_to_show(image, _WORKING_SIDE)
     say(_preset_choice(sequence, preset, min(picture.size)), style="dim")
     frames = _frames(picture, sequence, seed=seed, difficulty=difficulty, preset=preset)
     count = write_animation(frames, target)
     say(f"{done} {target} ({count} frames of {sequence.name})")
+
+
+def picture_to_show(image: Path | None, side: int) -> Image.Image:
+    """A picture to look at, turned as its camera says and with a shorter side of at most ``side``; or the demo's."""
+    if image is None:
+        return demo_picture(side)
+    picture = ImageOps.exif_transpose(read_picture(image))
+    if min(picture.size) < MIN_SIDE:
+        raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
+    return reduced(picture, side)
 
 
 def corrupt_sequence(
@@ -91,11 +99,11 @@ def corrupt_sequence(
     preset: str | None = None,
     file_format: str | None = None,
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
-) -> Callable[[Progress], Outcome]:
+) -> Callable[[ProgressReport], Outcome]:
     """Check everything, and return the work: a call with a progress report that writes the frames.
 
     Frames are PNG unless another format is named: JPEG would add its own changes from frame to frame.
@@ -114,10 +122,12 @@ def corrupt_sequence(
     if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
         raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
     check_names_a_folder(destination, "frames go to a folder; blemish show --sequence makes an animation")
-    side = resize if resize is not None or source.is_dir() else min(read_picture(source).size)
+    side = crop.side if isinstance(crop, Square) else resize
+    if side is None and source.is_file():
+        side = min(read_picture(source).size)
     say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
 
-    def work(report: Progress) -> Outcome:
+    def work(report: ProgressReport) -> Outcome:
         return corrupt_sequences(
             source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
         )

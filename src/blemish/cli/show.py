@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from PIL import Image, ImageOps
+from PIL import Image
 
-from blemish.cli.sequence import show_sequence
+from blemish.cli.sequence import picture_to_show, show_sequence
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import mark_settings
-from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import check_severity
-from blemish.data.demo import demo_picture
-from blemish.data.pictures import read_picture
 from blemish.ops.photographs import MissingFrostError
-from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet, reduced
+from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
@@ -29,7 +27,8 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
@@ -56,6 +55,7 @@ def show_command(
     preset: Preset = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option("--sequence", help="Instead of a sheet, animate an ImageNet-P sequence such as p:tilt."),
@@ -84,7 +84,7 @@ def show_command(
         show_sequence(image, out, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
         return
     out = out or Path("sheet.png")
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
     levels = [check_severity(level) for level in chosen_severities(severities) or DEFAULT_SEVERITIES]
     for corruption in chosen:
@@ -95,11 +95,7 @@ def show_command(
         raise InputError(f"{out.absolute().parent}: no such folder")
     check_replaceable(out, overwrite=overwrite)
     done = "replaced" if out.is_file() else "wrote"
-    # People look at the sheet, so a photograph is turned as its camera says.
-    picture = demo_picture() if image is None else ImageOps.exif_transpose(read_picture(image))
-    if min(picture.size) < MIN_SIDE:
-        raise InputError(f"{image}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
-    picture = reduced(picture, WORKING_SIDE)
+    picture = picture_to_show(image, WORKING_SIDE)
     chosen = _makeable(chosen, catalog, by_default=not corruptions)
     say(preset_choice(chosen, preset, min(picture.size)), style="dim")
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
@@ -116,7 +112,7 @@ def show_command(
 def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:
     """The corruptions, refused where files are missing; where nobody asked for frost by name, it may be drawn."""
     try:
-        check_frost(chosen)
+        check_files(chosen)
     except MissingFrostError as error:
         if not by_default:
             raise

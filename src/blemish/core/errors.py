@@ -1,4 +1,4 @@
-"""What goes wrong, by whose doing: the caller's, the disk's or a lost worker's; and what was assumed for the user."""
+"""Errors by their cause: the caller's input, the disk, a lost worker; and notices of what was assumed for the user."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ __all__ = [
     "UnknownNameError",
     "WorkerError",
     "brief",
+    "first_line",
+    "last_line",
     "notify",
 ]
 
@@ -21,7 +23,7 @@ _HERE = str(Path(__file__).parents[1])
 
 
 class BlemishError(Exception):
-    """What every error of this package is, whatever else it is."""
+    """The base of all errors of this package."""
 
 
 class InputError(BlemishError, ValueError):
@@ -66,3 +68,17 @@ def brief(value: object) -> str:
     except ValueError:  # Python writes no whole numbers of more than a few thousand digits
         return f"<{type(value).__name__}, too long to write>"
     return text if len(text) <= 80 else f"{text[:10]}…{text[-10:]} ({len(text)} characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type where it has none."""
+    return _lines(error)[0]
+
+
+def last_line(error: BaseException) -> str:
+    """The last line of an error's message; its type where it has none."""
+    return _lines(error)[-1]
+
+
+def _lines(error: BaseException) -> list[str]:
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]

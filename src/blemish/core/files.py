@@ -95,7 +95,7 @@ def file_digest(path: Path) -> Digest | None:
 
 
 def unwritable(path: Path, error: OSError) -> StorageError:
-    """What is said of a file that cannot be written; of a full disk, which one it is."""
+    """The error for a file that cannot be written; it names a disk that is full."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         reason += _free_space(path)
@@ -118,7 +118,7 @@ class PartFile:
     def __init__(self, final: Path, *, destination: Path | None = None) -> None:
         self.final = final
         _of_this_process.add(self)
-        with _told(final):
+        with _storage_errors(final):
             if destination is None:
                 final.parent.mkdir(parents=True, exist_ok=True)
                 remove_abandoned(part_files(final.parent, _prefix(final)))
@@ -133,18 +133,18 @@ class PartFile:
 
     def write(self, content: bytes | bytearray | memoryview) -> None:
         """Append to it."""
-        with _told(self.final):
+        with _storage_errors(self.final):
             self.stream.write(content)
 
     def sync(self) -> None:
         """Send the content to the disk; a rename may otherwise arrive there before it."""
-        with _told(self.final):
+        with _storage_errors(self.final):
             self.stream.flush()
             os.fsync(self.stream.fileno())
 
     def rename(self) -> None:
         """Give it its final name, making the folder if need be."""
-        with _told(self.final):
+        with _storage_errors(self.final):
             self.stream.flush()
             if _WINDOWS:  # which renames no open files
                 self.stream.close()
@@ -159,7 +159,7 @@ class PartFile:
         """Make it stand under its final name, complete, even if the machine stops at once."""
         self.sync()
         self.rename()
-        with _told(self.final):
+        with _storage_errors(self.final):
             sync_folder(self.final.parent)
 
     def discard(self) -> None:
@@ -182,13 +182,13 @@ def discard_own(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _told(final: Path) -> Iterator[None]:
+def _storage_errors(final: Path) -> Iterator[None]:
     try:
         yield
     except StorageError:
         raise
     except OSError as error:
-        raise unwritable(final, error) from None  # which says it all: nobody needs to look at tracebacks
+        raise unwritable(final, error) from None  # the message says it all
 
 
 def sync_folder(folder: Path) -> None:
@@ -204,9 +204,9 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def staging_path(destination: Path, what: str) -> Path:
+def staging_path(destination: Path, name: str) -> Path:
     """A name for a file of one's own in the staging folder of a destination, which is removed with it."""
-    return destination / STAGING / f"{what}-{secrets.token_hex(_TOKEN_BYTES)}"
+    return destination / STAGING / f"{name}-{secrets.token_hex(_TOKEN_BYTES)}"
 
 
 def _prefix(final: Path) -> str:
@@ -243,7 +243,7 @@ def part_file(final: Path, *, destination: Path | None = None) -> Iterator[PartF
     """
     part = PartFile(final, destination=destination)
     try:
-        with _told(final):
+        with _storage_errors(final):
             yield part
     finally:
         part.discard()

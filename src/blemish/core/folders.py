@@ -1,7 +1,8 @@
 """Folders of results: one run at a time writes to them, and what killed ones left is removed.
 
 Unfinished files stand in a staging folder inside the folder of results. The lock that keeps other runs out stands there
-too, so that nothing is left at the end.
+too, so that nothing is left at the end. Links out of a folder of results are refused: following one, a program that
+tidies up would delete a user's own files.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from pathlib import Path
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import FOLDER_LOCK, STAGING, discard_own, part_files, remove_abandoned
-from blemish.core.links import check_links
 from blemish.core.locks import locked
-from blemish.core.reading import is_folder, is_there
+from blemish.core.reading import is_folder, is_link, is_there
 
-__all__ = ["check_folder", "held_folder", "part_folder", "temporary_folder"]
+__all__ = ["check_folder", "check_links", "check_no_link", "held_folder", "part_folder", "temporary_folder"]
 
 _log = logging.getLogger(__name__)
 
@@ -114,3 +114,48 @@ def _in_use(folder: Path) -> Iterator[None]:
             yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_links(folder: Path, names: Iterable[str] | None = None) -> None:
+    """Refuse a folder of results with a link in it that leads out of it, or to another folder.
+
+    ``names`` are the entries that belong to the results, by default all. The folder itself may be a link.
+    """
+    if not is_folder(folder):
+        return
+    inside = Path(os.path.realpath(folder))
+    for link in _links(folder, None if names is None else {*names}):
+        target = Path(os.path.realpath(link))
+        if inside not in target.parents or target.is_dir():
+            raise InputError(
+                f"{link} is a link to {target}; expected results without links to other places: "
+                "remove it, or choose another folder"
+            )
+
+
+def check_no_link(folder: Path, within: Path) -> None:
+    """Refuse a folder of results that is itself a link in the folder that was named for them."""
+    if is_link(folder):
+        raise InputError(
+            f"{folder} is a link to {os.path.realpath(folder)}; expected a folder in {within}: "
+            "remove it, or choose another folder"
+        )
+
+
+def _links(folder: Path, names: set[str] | None) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            below = []
+            for entry in entries:
+                if names is not None and entry.name not in names:
+                    continue
+                if entry.is_symlink():
+                    yield Path(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(Path(entry.path))
+    except FileNotFoundError:
+        return  # another share of the work has just finished with it
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
+    for path in below:
+        yield from _links(path, None)

@@ -23,5 +23,5 @@ def optional_import(module: str) -> Any:
         if error.name is None or error.name.split(".")[0] != library:
             raise
         name = _DISTRIBUTIONS.get(library, library.replace("_", "-"))
-        what = name if library in _OWN else f"'blemish[{_EXTRAS.get(library, 'full')}]'"
-        raise InputError(f"this needs {name}; install it with: pip install {what}") from error
+        package = name if library in _OWN else f"'blemish[{_EXTRAS.get(library, 'full')}]'"
+        raise InputError(f"this needs {name}; install it with: pip install {package}") from error

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
-__all__ = ["ProgressReport", "tell_nobody"]
+__all__ = ["READING", "ProgressReport", "tell_nobody"]
 
-ProgressReport = Callable[[int, int, str], None]
-"""Told how much of some long work is done, of how much, and what is being done."""
+READING = "reading images"
+"""What is being done while images are decoded."""
 
 
-def tell_nobody(done: int, total: int, what: str) -> None:
-    """A `ProgressReport` that goes unheard."""
+class ProgressReport(Protocol):
+    """Told how much of some long work is done, of how much (None where nobody knows), and what is being done."""
+
+    def __call__(self, done: int, total: int | None, what: str = "") -> None:
+        """Take it in; it may be said often."""
+
+
+def tell_nobody(done: int, total: int | None, what: str = "") -> None:
+    """Ignore what is reported."""

@@ -129,8 +129,8 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     shape = (keys.shape[1], 4, quarter)
     fused = kernels_for(device)
     if fused is not None:
-        found: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
-        return found[:, :count]
+        words: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
+        return words[:, :count]
     store: Any
     k: Any
     multiply: Any = np.multiply if device.type == "cpu" else torch.mul

@@ -11,7 +11,7 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
 
-__all__ = ["differences", "keep_settings", "listed"]
+__all__ = ["differences", "differing", "keep_settings", "listed"]
 
 _SHOWN = 80
 _LISTED = 3
@@ -23,19 +23,23 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
     >>> differences({"seed": 0, "crop": 224}, {"seed": 1, "crop": 224})
     ['seed was 0, now 1']
     """
+    return [f"{field} was {was}, now {now}" for field, was, now in differing(before, after, name)]
+
+
+def differing(before: Any, after: Any, name: str = "") -> list[tuple[str, str, str]]:
+    """The fields in which two settings differ, with both values as texts."""
     if isinstance(before, dict) and isinstance(after, dict):
         fields = dict.fromkeys([*before, *after])
         return [
-            line
+            entry
             for field in fields
-            for line in differences(before.get(field), after.get(field), f"{name}.{field}" if name else str(field))
+            for entry in differing(before.get(field), after.get(field), f"{name}.{field}" if name else str(field))
         ]
     if before == after:
         return []
     texts = ["not set" if value is None else json.dumps(value, ensure_ascii=False) for value in (before, after)]
     same = next((i for i, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), min(map(len, texts)))
-    was, now = (_excerpt(text, same) for text in texts)
-    return [f"{name} was {was}, now {now}"]
+    return [(name, _excerpt(texts[0], same), _excerpt(texts[1], same))]
 
 
 def listed(lines: Sequence[str]) -> str:

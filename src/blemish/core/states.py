@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.reading import read_bytes
 from blemish.core.torch_archive import torch_kind
 
@@ -53,8 +53,7 @@ def read_state(path: Path, keys: Sequence[str], *, sealed: bool = True) -> dict[
     except MemoryError:
         raise
     except Exception as error:  # damage can make a reader of archives and pickles fail in any way
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DamagedFileError(f"{path}: damaged ({reason})") from error
+        raise DamagedFileError(f"{path}: damaged ({first_line(error)})") from error
     if changed is not None:
         raise DamagedFileError(f"{path}: damaged (the checksum of {changed} does not fit)")
     missing = [key for key in (*keys, *([_SEAL] if sealed else [])) if not isinstance(state, dict) or key not in state]

@@ -140,8 +140,8 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 def estimate_mean(values: ArrayLike, *, level: float = 0.95) -> MeanEstimate:
     """The mean of independent values with Student's interval and their deviation, which a single value does not have.
 
-    >>> found = estimate_mean([1.0, 2.0, 3.0])
-    >>> found.value, round(found.half_width, 6)
+    >>> mean = estimate_mean([1.0, 2.0, 3.0])
+    >>> mean.value, round(mean.half_width, 6)
     (2.0, 2.484138)
     """
     check_level(level)
@@ -159,8 +159,8 @@ def estimate_mean(values: ArrayLike, *, level: float = 0.95) -> MeanEstimate:
 def wilson_interval(correct: float, images: int, *, level: float = 0.95) -> Estimate:
     """Wilson's score interval (1927) of the share of images that are correct.
 
-    >>> found = wilson_interval(8, 10)
-    >>> round(found.low, 4), round(found.high, 4)
+    >>> share = wilson_interval(8, 10)
+    >>> round(share.low, 4), round(share.high, 4)
     (0.4902, 0.9433)
     """
     check_level(level)

@@ -101,7 +101,7 @@ _UNREADABLE = (
 
 
 @contextlib.contextmanager
-def _damage_told(name: str) -> Iterator[None]:
+def _damage_refused(name: str) -> Iterator[None]:
     try:
         yield
     except InputError:
@@ -121,7 +121,7 @@ def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     name = os.fspath(path)
     if is_archive(name):
         raise InputError(f"{name}: an archive of arrays; expected a single array")
-    with _damage_told(name):
+    with _damage_refused(name):
         with open_regular(name) as stream:
             _claimed_bytes(name, stream, os.fstat(stream.fileno()).st_size)
         return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
@@ -134,7 +134,7 @@ def read_members(
     name = os.fspath(path)
     if not is_archive(name):
         return {}
-    with _damage_told(name), zipfile.ZipFile(name) as archive:
+    with _damage_refused(name), zipfile.ZipFile(name) as archive:
         members = {key: f"{key}.npy" for key in keys if f"{key}.npy" in archive.namelist()}
         claimed = 0
         # The headers come first: what would not fit must be known before anything is unpacked.
@@ -156,7 +156,7 @@ def member_names(path: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(path)
     if not is_archive(name):
         raise InputError(f"{name}: not a readable .npz file")
-    with _damage_told(name), zipfile.ZipFile(name) as archive:
+    with _damage_refused(name), zipfile.ZipFile(name) as archive:
         return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
 
 

@@ -22,19 +22,18 @@ from PIL import Image
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile
+from blemish.core.progress import READING, ProgressReport, tell_nobody
+from blemish.core.types import Square
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 
-__all__ = ["MEMORY_LIMIT", "Images", "Progress", "load"]
+__all__ = ["MEMORY_LIMIT", "Images", "load"]
 
 MEMORY_LIMIT = 2 * 2**30
 """Bytes of pixels that are kept in memory; more of them go to a file."""
 
 Result = TypeVar("Result")
-
-Progress = Callable[[int, int], None]
-"""Told how many images are decoded, of how many."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,11 +44,11 @@ def load(
     source: Source,
     *,
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
     workers: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     limit: int = MEMORY_LIMIT,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
 ) -> Images:
     """All images of a source, decoded by ``workers`` threads and brought to size as `resize_and_crop` does.
 
@@ -67,8 +66,7 @@ def load(
         _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
     else:
         _log.info("using the decoded images in %s", kept)
-        if progress is not None:
-            progress(len(source), len(source))
+        progress(len(source), len(source), READING)
     sizes = decoded.shapes.prod(axis=1)
     return Images(
         name=source.name,
@@ -92,7 +90,7 @@ class _Pixels(NamedTuple):
 
 
 def _kept_file(
-    source: Source, folder: str | os.PathLike[str] | None, resize: int | None, crop: int | None
+    source: Source, folder: str | os.PathLike[str] | None, resize: int | None, crop: int | Square | None
 ) -> Path | None:
     """The file of a source whose images can be told from others without decoding them."""
     if folder is None or source.stamp is None:
@@ -105,7 +103,7 @@ def _kept_file(
 
 
 def _decode(
-    source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: Progress | None
+    source: Source, resize: int | None, crop: int | Square | None, workers: int, sink: _Sink, progress: ProgressReport
 ) -> _Pixels:
     shapes = np.empty((len(source), 3), dtype=np.int64)
     digests = np.empty((len(source), DIGEST_BYTES), dtype=np.uint8)
@@ -123,8 +121,7 @@ def _decode(
             shapes[row] = levels.shape
             digests[row] = np.frombuffer(digest, dtype=np.uint8)
             sink.append(levels)
-            if progress is not None:
-                progress(row + 1, len(source))
+            progress(row + 1, len(source), READING)
         return sink.finish(shapes, digests)
 
 
@@ -175,7 +172,7 @@ class _Sink:
 
     def append(self, levels: NDArray[np.uint8]) -> None:
         self._size += levels.size
-        with self._errors_told():
+        with self._storage_errors():
             if isinstance(self._stream, io.BytesIO) and self._size > self._limit:
                 self._spill(self._stream)
             self._stream.write(levels.data)
@@ -183,7 +180,7 @@ class _Sink:
     def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
         if isinstance(self._stream, io.BytesIO):
             return _Pixels(np.frombuffer(self._stream.getbuffer(), dtype=np.uint8), shapes, digests)
-        with self._errors_told():
+        with self._storage_errors():
             if self._part is not None:
                 self._stream.write(_footer(shapes, digests))
                 self._part.rename()  # its digests tell whether all of it has reached the disk
@@ -208,7 +205,7 @@ class _Sink:
         return self._folder or tempfile.gettempdir()
 
     @contextlib.contextmanager
-    def _errors_told(self) -> Iterator[None]:
+    def _storage_errors(self) -> Iterator[None]:
         try:
             yield
         except StorageError:

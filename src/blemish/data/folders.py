@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image
 
 from blemish.core.errors import InputError
+from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
 from blemish.data.classes import imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
@@ -29,6 +30,7 @@ __all__ = [
     "folder_source",
     "in_class_order",
     "picture_source",
+    "subfolders",
     "table_source",
 ]
 
@@ -48,9 +50,10 @@ def folder_source(path: str | os.PathLike[str], *, mapping: ClassMapping | None 
     """The pictures of a folder with one folder per class, as torchvision's ``ImageFolder`` has them.
 
     A label is the class folder's place among the sorted names; if all names are whole numbers, they are sorted as
-    numbers. That is settled when a model is there: see `blemish.data.labels`. ``mapping`` gives each folder its index:
-    a JSON file ``{"folder": index}``, a text file with one folder per line in class order, ``imagenet`` for WordNet
-    ids, or the same as a dictionary or a list. A folder with ``labels.csv`` in it is read by `table_source`.
+    numbers. Once the model is known, `blemish.data.labels` confirms this order or takes ImageNet's. ``mapping`` gives
+    each folder its index: a JSON file ``{"folder": index}``, a text file with one folder per line in class order,
+    ``imagenet`` for WordNet ids, or the same as a dictionary or a list. A folder with ``labels.csv`` in it is read by
+    `table_source`.
     """
     root = Path(path)
     if is_there(root / LABELS_FILE):
@@ -132,11 +135,23 @@ def folder_entries(folder: Path) -> list[os.DirEntry[str]]:
         raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
 
 
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder, by name; a link that leads to itself is none."""
+
+    def is_dir(entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir()
+        except OSError:
+            return False
+
+    return [folder / entry.name for entry in folder_entries(folder) if is_dir(entry)]
+
+
 def class_folders(root: Path) -> list[str]:
     """The class folders in class order; empty ones count, too."""
     if not is_folder(root):
         raise InputError(f"{root}: no such folder")
-    names = [entry.name for entry in folder_entries(root) if entry.is_dir()]
+    names = [path.name for path in subfolders(root)]
     if not names:
         raise InputError(f"{root}: no folders in it; expected one per class, or pictures with a {LABELS_FILE}")
     return in_class_order(names)
@@ -167,7 +182,7 @@ def folder_indices(root: str, folders: Sequence[str], mapping: ClassMapping | No
         indices = _read_mapping(Path(mapping))
     unknown = sorted(set(folders) - indices.keys())
     if unknown:
-        raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({_listed(list(indices))})")
+        raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({first_few(list(indices), 5)})")
     return indices
 
 
@@ -225,11 +240,7 @@ def _rows(table: Path) -> list[tuple[str, str]]:
         columns = list(reader.fieldnames or [])
         for column in _COLUMNS:
             if column not in columns:
-                raise InputError(f"{table}: no column {column!r} among {_listed(columns)}")
+                raise InputError(f"{table}: no column {column!r} among {first_few(columns, 5) or 'nothing'}")
         return [(row["file"] or "", row["class_index"] or "") for row in reader]
     except csv.Error as error:
         raise InputError(f"{table}: not a readable table ({error})") from error
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f", … {len(names)} in all" if len(names) > 5 else "") or "nothing"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, notify
+from blemish.core.printable import first_few
 from blemish.data.classes import are_wordnet_ids, imagenet_wnids
 from blemish.data.source import Source
 
@@ -58,8 +59,8 @@ def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: s
         if strange := [name for name in folders if name not in known]:
             raise InputError(
                 f"{source}: {len(strange)} of {len(folders)} class folders are WordNet ids that are not among "
-                f"ImageNet's {len(wnids):,} classes ({_listed(strange)}), and model {model} has {outputs:,} outputs; "
-                f"{WAYS}"
+                f"ImageNet's {len(wnids):,} classes ({first_few(strange, 3)}), and model {model} has {outputs:,} "
+                f"outputs; {WAYS}"
             )
         indices = {name: known[name] for name in folders}
         if indices != numbered:
@@ -71,8 +72,8 @@ def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: s
     if outputs == len(folders):
         return numbered
     raise InputError(
-        f"{source}: {_counted(len(folders))} ({_listed(folders)}), but model {model} has {_outputs(outputs)}, so that "
-        f"nobody can tell which is which; expected as many outputs as folders; else {WAYS}{_hint(outputs)}"
+        f"{source}: {_counted(len(folders))} ({first_few(folders, 3)}), but model {model} has {_outputs(outputs)}, so "
+        f"that nobody can tell which is which; expected as many outputs as folders; else {WAYS}{_hint(outputs)}"
     )
 
 
@@ -121,7 +122,3 @@ def _outputs(count: int) -> str:
 
 def _counted(folders: int) -> str:
     return "1 class folder" if folders == 1 else f"{folders:,} class folders"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

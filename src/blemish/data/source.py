@@ -37,7 +37,7 @@ class Source:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
     run. No two images have the same name. ``note`` is for people: what was left out, for instance. ``reopen`` opens the
     same images on another machine; it has to be picklable. ``labelling`` says where labels come from: those of class
-    folders in ``order`` are settled when the number of a model's outputs is known.
+    folders in ``order`` are fixed by `fit_labels`, once the number of a model's outputs is known.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Source:
     labelling: Labelling = "given"
 
     def __post_init__(self) -> None:
-        """Refuse a source that contradicts itself; names that no file of results could hold are written otherwise."""
+        """Refuse a source that contradicts itself; escape what result files cannot hold in names."""
         object.__setattr__(self, "name", as_text(self.name))
         object.__setattr__(self, "names", _texts(self.names))
         if self.classes is not None:
@@ -85,8 +85,8 @@ class Source:
                 f"{self.name}: these images cannot be opened by other processes; "
                 "expected a path, or a source with a way to reopen it"
             )
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _reopened, ({name: value for name, value in said.items() if name not in ("read", "stamp")},)
+        kept = [field.name for field in fields(self) if field.name not in ("read", "stamp")]
+        return _reopened, ({name: getattr(self, name) for name in kept},)
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Source:
         """The images at these positions, with their names, ids and labels."""
@@ -107,10 +107,10 @@ def _texts(names: Sequence[str]) -> Sequence[str]:
     return names if all(map(str.isascii, names)) else tuple(map(as_text, names))
 
 
-def _reopened(said: dict[str, Any]) -> Source:
-    """A source in another process, with what was said of it here."""
-    source: Source = said["reopen"]()
-    return replace(source, **said)
+def _reopened(fields: dict[str, Any]) -> Source:
+    """A source opened again in another process, with the fields that it had here."""
+    source: Source = fields["reopen"]()
+    return replace(source, **fields)
 
 
 def _part(reopen: Callable[[], Source], rows: NDArray[np.int64]) -> Source:

@@ -17,7 +17,7 @@ from blemish.core.reading import is_folder, is_there, read_json
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
-from blemish.data.folders import ClassMapping, class_folders, folder_entries, folder_source, in_class_order
+from blemish.data.folders import ClassMapping, class_folders, folder_source, in_class_order, subfolders
 from blemish.data.images import Images
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
@@ -88,8 +88,8 @@ def is_stored(root: Path) -> bool:
 def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
     """The folder of each corruption and severity, with or without a level of families."""
     folders: dict[tuple[str, float], Path] = {}
-    for outer in _subfolders(root):
-        for corruption in [outer] if _severities(outer) else _subfolders(outer):
+    for outer in subfolders(root):
+        for corruption in [outer] if _severities(outer) else subfolders(outer):
             for severity, folder in _severities(corruption).items():
                 first = folders.setdefault((corruption.name, severity), folder)
                 if first != folder:
@@ -98,16 +98,12 @@ def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
     return dict(sorted(folders.items()))
 
 
-def _subfolders(folder: Path) -> list[Path]:
-    return [folder / entry.name for entry in folder_entries(folder) if entry.is_dir()]
-
-
 def _severities(folder: Path) -> dict[float, Path]:
     """The severity folders of a corruption: all its folders are numbers up to 5, and each holds folders of classes."""
-    inside = _subfolders(folder)
+    inside = subfolders(folder)
     if not all(_SEVERITY.fullmatch(entry.name) and 0 < float(entry.name) <= 5 for entry in inside):
         return {}
-    return {float(entry.name): entry for entry in inside if _subfolders(entry)}
+    return {float(entry.name): entry for entry in inside if subfolders(entry)}
 
 
 def _tree_sources(

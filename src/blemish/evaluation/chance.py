@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
-from blemish.evaluation.records import Records
+from blemish.evaluation.records import Records, join
+from blemish.evaluation.runs import Run
 
-__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of"]
+__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of", "check_above_chance"]
 
 LOOK_AT = (
     "Look at the labels (--mapping), the normalisation (--mean, --std), the channels (--channels) and the order of "
@@ -67,17 +69,19 @@ def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None
     >>> against_chance([0, 1] * 50, [0] * 100).near, against_chance([0, 1] * 50, [0, 1] * 50).near
     (True, False)
     """
-    truth, said = np.asarray(labels), np.asarray(answers)
-    if truth.shape != said.shape or truth.ndim != 1 or not len(truth):
-        raise InputError(f"labels of shape {truth.shape}, answers of shape {said.shape}; expected as many, one or more")
+    truth, given = np.asarray(labels), np.asarray(answers)
+    if truth.shape != given.shape or truth.ndim != 1 or not len(truth):
+        raise InputError(
+            f"labels of shape {truth.shape}, answers of shape {given.shape}; expected as many, one or more"
+        )
     classes, counts = np.unique(truth, return_counts=True)
     if len(classes) > 1:
-        answered = dict(zip(*(part.tolist() for part in np.unique(said, return_counts=True)), strict=True))
+        answered = dict(zip(*(part.tolist() for part in np.unique(given, return_counts=True)), strict=True))
         pairs = sum(n * answered.get(k, 0) for k, n in zip(classes.tolist(), counts.tolist(), strict=True))
         chance = pairs / len(truth) ** 2
     else:
         chance = 1 / outputs if outputs else 0.0
-    right = int((truth == said).sum())
+    right = int((truth == given).sum())
     interval = wilson_interval(right, len(truth), level=_LEVEL)
     low, high = interval.low, interval.high
     undecided = high >= chance + _HALF_WAY * (1 - chance)
@@ -85,7 +89,17 @@ def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None
     return Chance(right / len(truth), low, high, chance, len(truth), near and len(truth) >= _FEWEST)
 
 
-def chance_of(clean: Records, *, outputs: int | None = None) -> Chance:
+def chance_of(clean: Records) -> Chance:
     """The comparison with chance for records of clean images; their header may know the number of outputs."""
-    known = outputs or (clean.header.get("model") or {}).get("outputs")
-    return against_chance(clean.labels, clean.top5[:, 0], outputs=known)
+    outputs = (clean.header.get("model") or {}).get("outputs")
+    return against_chance(clean.labels, clean.top5[:, 0], outputs=outputs)
+
+
+def check_above_chance(run: Run, stage: int) -> None:
+    """Raise if the model is not better than chance on the clean images of all stages up to this one."""
+    clean = join([run.part(CLEAN, number) for number in range(stage + 1)])
+    if (chance := chance_of(clean)).near:
+        raise NearChanceError(
+            f"model {run.name}: {chance}. {LOOK_AT}. To measure it all the same: --anyway, or allow_chance=True. "
+            f"The clean records are kept in {run.folder}"
+        )

@@ -33,10 +33,10 @@ class Feed:
     def __init__(self, images: Images, rows: Sequence[int], device: torch.device) -> None:
         self.images, self.device = images, device
         self._rows = rows
-        self._there = _pixels_on(images, device) if device.type == "cuda" else None
+        self._on_device = _pixels_on(images, device) if device.type == "cuda" else None
         self._ahead: tuple[list[int], Future[Tensor]] | None = None
         self._pool: ThreadPoolExecutor | None = None
-        if device.type == "cuda" and self._there is None:
+        if device.type == "cuda" and self._on_device is None:
             self._pool = ThreadPoolExecutor(1)
             self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
@@ -49,8 +49,8 @@ class Feed:
 
     def batch(self, rows: list[int]) -> Tensor:
         """Some of the images, (B, C, H, W)."""
-        if self._there is not None:
-            return self._view(self._there, rows)
+        if self._on_device is not None:
+            return self._view(self._on_device, rows)
         if self._pool is None:
             return self.images.batch(rows).to(self.device)
         ready = self._ahead[1] if self._ahead is not None and self._ahead[0] == rows else self._send(rows)

@@ -1,4 +1,4 @@
-"""A model and labelled images brought together, before any long work: does each label mean one of its outputs?"""
+"""A model and labelled images brought together, before any long work: do its outputs mean what they should?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from blemish.core.errors import notify
+from blemish.benchmarks.benchmark import Protocol
+from blemish.benchmarks.condition import CLEAN
+from blemish.core.errors import InputError, notify
+from blemish.core.types import Square
+from blemish.data.images import Images
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
-from blemish.evaluation.measure import count_outputs
+from blemish.evaluation.measure import count_outputs, measure
+from blemish.evaluation.plan import plan_for
+from blemish.evaluation.runs import Run
 from blemish.models.base import Classifier
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["Fitted", "check_outputs_unchanged", "fit"]
+
+# How many images are classified again when a run is continued, and how far their confidence may be off.
+_AGAIN = 8
+_CONFIDENCE = 0.02
 
 
 class Fitted(NamedTuple):
@@ -24,7 +34,7 @@ class Fitted(NamedTuple):
     outputs: int
 
 
-def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | None = None) -> Fitted:
+def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | Square | None = None) -> Fitted:
     """Give images the labels that the model means, and say what was assumed of labels and of the model's input.
 
     For that the model is shown the first image, brought to size. Everything that shows labelled images to a model
@@ -36,3 +46,24 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
     levels = picture[None] if picture.ndim == 2 else picture.transpose(2, 0, 1)
     outputs = count_outputs(model, torch.from_numpy(np.ascontiguousarray(levels))[None])
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+
+
+def check_outputs_unchanged(
+    model: Classifier,
+    images: Images,
+    run: Run,
+    stage: int,
+    *,
+    protocol: Protocol,
+    batch_size: int | None,
+    crop: int | Square | None,
+) -> None:
+    """Raise if the model's outputs changed since the run began: weights are not all that can change."""
+    again = images.take(range(min(_AGAIN, len(images))))
+    ((_, now),) = measure(plan_for(model, again, protocol=protocol, batch_size=batch_size, crop=crop))
+    difference = np.abs(now.label_confidence - run.part(CLEAN, stage).label_confidence[: len(again)])
+    if (difference > _CONFIDENCE).any():
+        raise InputError(
+            f"{run.folder}: model {model.name} gives other scores for {now.images[difference.argmax()]} than when the "
+            "run began; choose another --out or --name"
+        )

@@ -19,8 +19,10 @@ from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import catalog
-from blemish.corruptions.plugins import code_digest
+from blemish.corruptions.plugins import stated_version
+from blemish.data.cache import load
+from blemish.data.images import Images
+from blemish.data.stored import StoredSet
 from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeBenchmark
 from blemish.evaluation.runs import RUN_FILE
 from blemish.version import VERSION
@@ -33,6 +35,7 @@ __all__ = [
     "protocol_info",
     "read_info",
     "save_info",
+    "stored_fingerprints",
 ]
 
 
@@ -55,7 +58,10 @@ def protocol_info(
 ) -> ProtocolInfo:
     """What a run file says of a protocol; ``stored`` are fingerprints of images that were not made here."""
     protocol, steps = benchmark.protocol, _steps(benchmark)
-    shared = ProtocolInfo(protocol.seed, protocol.preset, resize=protocol.resize, crop=protocol.crop, labels=labels)
+    sizes = ("resize", "crop", "square", "centre")
+    shared = ProtocolInfo(
+        protocol.seed, protocol.preset, labels=labels, **{name: getattr(protocol, name) for name in sizes}
+    )
     if stored is not None:
         return replace(shared, storage="as stored", pixels="stored", stored=stored)
     return replace(
@@ -64,6 +70,12 @@ def protocol_info(
         corruptions={step.name: _version(step) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
+
+
+def stored_fingerprints(stored: StoredSet, benchmark: Benchmark, images: Images) -> dict[str, str]:
+    """What tells a stored set from others: the pixels of the first image under every condition."""
+    first, texts = images.take([0]), [str(condition) for condition in benchmark.conditions if condition.steps]
+    return {text: load(stored.source(text, like=first)).fingerprint for text in texts}
 
 
 def _steps(benchmark: Benchmark) -> list[Step]:
@@ -80,16 +92,7 @@ def _version(step: Step) -> int | dict[str, Any]:
     """The version of a corruption; of a user's own with a digest of its code."""
     if step.unit is None:
         raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
-    if isinstance(step.unit, Corruption) and not _is_ours(step.unit):
-        return {"version": step.unit.version, "code": code_digest(step.unit)}
-    return step.unit.version
-
-
-def _is_ours(unit: Corruption) -> bool:
-    known = catalog.get(unit.name)
-    # Ours with files of the user's, such as photographs of frost, which are stated apart.
-    other_files = known is not None and None not in (known.files, unit.files)
-    return known == unit or (known is not None and other_files and code_digest(known) == code_digest(unit))
+    return stated_version(step.unit) if isinstance(step.unit, Corruption) else step.unit.version
 
 
 def made_with() -> dict[str, str]:

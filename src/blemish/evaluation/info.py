@@ -47,6 +47,8 @@ class ProtocolInfo:
     storage: str = "raw"
     resize: int | None = None
     crop: int | None = None
+    square: int | None = None
+    centre: float | None = None
     pixels: str = "generated"
     stored: dict[str, str] | None = None
     corruptions: dict[str, Any] = field(default_factory=dict)
@@ -121,6 +123,8 @@ class RunInfo:
     def header(self, stage: int, condition: Condition) -> dict[str, Any]:
         """What the records of a condition say of how they were made."""
         return {
+            "benchmark": (self.benchmark.part_of or self.benchmark).name,
+            "made_with": self.made_with,
             "protocol": asdict(self.protocol.of(condition)),
             "model": asdict(self.model),
             "data": asdict(self.stages[stage]),

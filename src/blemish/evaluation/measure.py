@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,46 +16,30 @@ from torch import Tensor
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.settings import differences
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
-from blemish.evaluation.executors.base import PendingResult, Tell, wait_for
+from blemish.evaluation.executors.base import Tell
 from blemish.evaluation.feed import Feed
 from blemish.evaluation.header import made_with
 from blemish.evaluation.pixels import as_stored, centre, compared_with, frame_probabilities, ranks_of, zipf_distance
 from blemish.evaluation.plan import STORED, Part, Plan, Reopened
 from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
 from blemish.evaluation.prefixes import Prefixes
-from blemish.evaluation.records import Records, records_bytes
+from blemish.evaluation.records import Records
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
-from blemish.models.speed import compile_seconds, fill_batches, slowly
+from blemish.models.speed import fill_batches, slowly
 from blemish.ops.transfer import to_device
 
-__all__ = ["Compiled", "Measurer", "Outputs", "PlanJob", "classify", "count_outputs", "measure"]
+__all__ = ["Measurer", "PlanJob", "classify", "count_outputs", "measure"]
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 
-Progress = Callable[[int], None]
-"""Told, now and then, how many further images were classified."""
-
 # Sets of images that a worker keeps: of its own part, and of one that it has taken over from another worker.
 _KEPT = 2
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """Told by a worker with a compiled model: how long compiling took so far."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Told by a worker: how many outputs its model has, which has to be the same for all workers."""
-
-    count: int
 
 
 def measure(plan: Plan) -> Iterator[tuple[Condition, Records]]:
@@ -100,14 +84,18 @@ def count_outputs(model: Classifier, images: Tensor) -> int:
 
 @dataclass(frozen=True)
 class PlanJob(Generic[Unit, Result]):
-    """A job for executors: a worker opens the plan once, then calls the function for one unit after the other."""
+    """A job for executors: a worker opens the plan once, then calls the function for one unit after the other.
+
+    ``versions`` are those of the coordinator's libraries.
+    """
 
     plan: Plan
     function: Callable[[Measurer, Unit, Tell], Result]
+    versions: dict[str, str] = field(default_factory=made_with)
 
     def open(self, device: torch.device | None) -> Callable[[Unit, Tell], Result]:
         """Open the model on the device; other versions of the libraries than the coordinator's are refused."""
-        if different := differences(self.plan.header.get("made_with", made_with()), made_with()):
+        if different := differences(self.versions, made_with()):
             raise InputError(f"a worker differs from the coordinator: {'; '.join(different)}; expected the same")
         measurer = Measurer(self.plan, device)
         return lambda unit, tell: self.function(measurer, unit, tell)
@@ -129,12 +117,11 @@ class Measurer:
         stored = plan.stored
         self.stored = stored if stored is None or isinstance(stored, StoredSet) else stored()
         self.batcher = Batcher(plan.batch_size)
-        self._conditions = {str(condition): condition for condition in plan.conditions}
+        self.conditions = {str(condition): condition for condition in plan.conditions}
         self._kept: OrderedDict[tuple[str, int, int | None], Images] = OrderedDict()
         # Mapped once: a GPU keeps pixels for as long as the array that they came from lives.
         self._whole: dict[str, Images] = {}
         self._prefixes = Prefixes(plan.conditions)
-        self._compiling: float | None = None
 
     def measure(self, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, Records]]:
         """The records of conditions; a GPU begins with the next one before those of the last have arrived."""
@@ -142,40 +129,15 @@ class Measurer:
         self._prefixes = Prefixes(conditions)
         for condition in conditions:
             part = Part(str(condition), fingerprint=self.plan.images_of(condition).fingerprint)
-            records = self._queue(condition, self._images(condition, part), {}, lambda _: None)
+            records = self.queue(condition, self.images_of(condition, part), {})
             if before is not None:
                 yield before[0], before[1]()
             before = condition, records
         if before is not None:
             yield before[0], before[1]()
 
-    def measure_part(self, part: Part, tell: Tell) -> bytes | PendingResult:
-        """The file of records of a part; a GPU begins with the next part before the host has written it."""
-        done = 0
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            tell(done)
-
-        tell(0)
-        condition = self._conditions[part.condition]
-        images = self._images(condition, part)
-        stored = self.plan.set_of(condition) == STORED
-        whole = images if stored else self.plan.images_of(condition)
-        header = self.plan.header_of(condition, whole.fingerprint)
-        if part.last is not None:
-            header["part"] = [self.plan.batch_size, part.first, part.last]
-        records = self._queue(condition, images, header, advance)
-        if (seconds := compile_seconds(self.model)) not in (None, self._compiling):
-            self._compiling = seconds
-            tell(Compiled(seconds or 0.0))
-        if (outputs := self.model.outputs_seen) is not None:
-            tell(Outputs(outputs))
-        later = PendingResult(lambda: records_bytes(records()))
-        return later if self.model.device.type == "cuda" else wait_for(later)
-
-    def _images(self, condition: Condition, part: Part) -> Images:
+    def images_of(self, condition: Condition, part: Part) -> Images:
+        """The images of a part, read if need be."""
         name = self.plan.set_of(condition)
         if name == STORED:
             assert self.stored is not None
@@ -208,10 +170,14 @@ class Measurer:
         whole = self._whole[name]
         return whole if part.last is None else whole.take(rows)
 
-    def _queue(
-        self, condition: Condition, images: Images, header: dict[str, Any], progress: Progress
+    def queue(
+        self, condition: Condition, images: Images, header: dict[str, Any], tell: Callable[[int], None] = lambda _: None
     ) -> Callable[[], Records]:
-        """Give all work on a condition to the device; calling the result, in any thread, waits for the records."""
+        """Give all work on a condition to the device; calling the result, in any thread, waits for the records.
+
+        ``tell`` is told how many images were classified, now and then.
+        """
+        done = 0
         if self.plan.set_of(condition) == STORED:
             condition, crop = CLEAN, None
         else:
@@ -233,7 +199,8 @@ class Measurer:
                         frames += [frame] * len(rows)
                         parts.append(columns)
                         distances += [] if distance is None else [distance]
-                    progress(len(rows) * len(answers))
+                    done += len(rows) * len(answers)
+                    tell(done)
         columns_of, distances_of = join_columns(parts), fetched(distances) if distances else None
 
         def finish() -> Records:
@@ -245,7 +212,7 @@ class Measurer:
         return finish
 
     def _answers(
-        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None
     ) -> Iterator[tuple[Columns, Tensor | None]]:
         """What is kept of a batch, frame by frame (there is one, but of sequences); and the distances between frames.
 
@@ -271,17 +238,17 @@ class Measurer:
             yield rank(probabilities, labels, top), distance
 
     def _pixels(
-        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None
     ) -> Tensor:
         if crop is not None:
             pixels = centre(pixels, crop)
-        if not condition.steps:
-            return pixels
         protocol = self.plan.protocol
+        if not condition.steps:
+            return as_stored(pixels, protocol.storage) if self.plan.store_clean else pixels
         ids = torch.from_numpy(images.ids[rows])
 
-        def apply(what: Condition, images: Tensor) -> Tensor:
-            return what.apply(images, seed=protocol.seed, ids=ids, preset=protocol.preset)
+        def apply(steps: Condition, images: Tensor) -> Tensor:
+            return steps.apply(images, seed=protocol.seed, ids=ids, preset=protocol.preset)
 
         return as_stored(self._prefixes.applied(condition, rows, apply, pixels), protocol.storage)
 

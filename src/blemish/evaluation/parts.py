@@ -32,27 +32,27 @@ Span = tuple[int, int]
 """Batches from the first to the last, which is not included."""
 
 
-def spans_left(count: int, there: Sequence[Span], places: int) -> list[tuple[int, Span]]:
-    """What is left of ``count`` batches, cut at the borders of ``places`` equal shares; each with its share's number.
+def spans_left(count: int, measured: Sequence[Span], shares: int) -> list[tuple[int, Span]]:
+    """What is left of ``count`` batches, cut at the borders of equal ``shares``; each with its share's number.
 
     >>> spans_left(10, [(2, 5)], 2)
     [(0, (0, 2)), (1, (5, 10))]
     """
-    borders = [place * count // places for place in range(places + 1)]
+    borders = [share * count // shares for share in range(shares + 1)]
     missing = np.ones(count, dtype=np.bool_)
-    for first, last in there:
+    for first, last in measured:
         missing[first:last] = False
     spans: list[tuple[int, Span]] = []
-    for place, (first, last) in enumerate(itertools.pairwise(borders)):
+    for share, (first, last) in enumerate(itertools.pairwise(borders)):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], missing[first:last], [False]]).astype(np.int8)))
-        spans += [(place, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
+        spans += [(share, (first + int(a), first + int(b))) for a, b in edges.reshape(-1, 2)]
     return spans
 
 
 def remove_parts(folder: Path, stage: int) -> None:
     """Remove what is left of a stage whose conditions are all there: a run may have been killed before it did so."""
-    for place in (folder / UNFINISHED).glob(f"*.{stage}"):
-        shutil.rmtree(place, ignore_errors=True)
+    for parts in (folder / UNFINISHED).glob(f"*.{stage}"):
+        shutil.rmtree(parts, ignore_errors=True)
     with contextlib.suppress(OSError):
         (folder / UNFINISHED).rmdir()
 
@@ -68,18 +68,18 @@ class Parts:
     header: dict[str, Any]
 
     @property
-    def place(self) -> Path:
-        """The folder of the parts."""
+    def parts_folder(self) -> Path:
+        """Where the files of the parts are."""
         return self.folder / UNFINISHED / f"{self.condition.slug}.{self.stage}"
 
     def path(self, span: Span) -> Path:
         """The file of a part."""
-        return self.place / f"{self.size}-{span[0]}-{span[1]}.parquet"
+        return self.parts_folder / f"{self.size}-{span[0]}-{span[1]}.parquet"
 
-    def there(self) -> list[Span]:
+    def measured(self) -> list[Span]:
         """The parts that were measured in the way of this run; others, and damaged ones, are removed."""
         spans: list[Span] = []
-        for path in sorted(self.place.glob("*")):
+        for path in sorted(self.parts_folder.glob("*")):
             span = self._span(path)
             if span is None or any(first < span[1] and span[0] < last for first, last in spans):
                 path.unlink(missing_ok=True)
@@ -104,12 +104,12 @@ class Parts:
 
     def joined(self, names: Sequence[str]) -> bytes:
         """The records of all parts in the order of the images' names."""
-        records: Records = join([read_records(self.path(span)) for span in self.there()])
-        row = {name: place for place, name in enumerate(names)}
+        records: Records = join([read_records(self.path(span)) for span in self.measured()])
+        row = {name: number for number, name in enumerate(names)}
         # Frames of an image stay in their order, because equal ones keep theirs.
         order = np.argsort([row[name] for name in records.images.tolist()], kind="stable")
         return records_bytes(replace(records.take(order), header=self.header))
 
     def remove(self) -> None:
         """Remove the parts, which are in the records of the condition now."""
-        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.rmtree(self.parts_folder, ignore_errors=True)

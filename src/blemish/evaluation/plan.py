@@ -6,7 +6,7 @@ Batches are those of a run without workers, in its order, so that records are th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
@@ -52,7 +53,7 @@ class Reopened:
 
     reopen: Callable[[], Source]
     resize: int | None
-    crop: int | None
+    crop: int | Square | None
 
     def read(self, images: Images, rows: Sequence[int]) -> Images:
         """Some of the images, decoded here."""
@@ -100,8 +101,9 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``header`` is what the headers of all records share, and
-    ``info`` the run file from which they take what concerns a condition in a ``stage``.
+    after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
+    the published benchmarks only corrupted ones are. ``info`` is the run file, from which the headers of records take
+    what concerns their condition in a ``stage``.
     """
 
     model: Classifier | Portable
@@ -109,10 +111,10 @@ class Plan:
     images: Mapping[str, ImageSet]
     protocol: Protocol
     batch_size: int
-    crop: int | None = None
+    crop: int | Square | None = None
     zipf: bool = False
+    store_clean: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
-    header: Mapping[str, Any] = field(default_factory=dict)
     info: RunInfo | None = None
     stage: int = 0
 
@@ -135,7 +137,7 @@ class Plan:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
         made = {} if self.info is None else self.info.header(self.stage, condition)
-        return {**self.header, **made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
+        return {**made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
 
 
 def plan_for(
@@ -145,7 +147,7 @@ def plan_for(
     *,
     protocol: Protocol | None = None,
     batch_size: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
 ) -> Plan:
     """The plan of a study: some images under some conditions, in this process."""
     return Plan(

@@ -27,9 +27,9 @@ class Columns(NamedTuple):
 def fetched(parts: Sequence[Tensor]) -> Callable[[], Tensor]:
     """Tensors one below the other, on their way to the CPU; calling the result waits for them to arrive."""
     joined = torch.cat(list(parts))
-    there = joined.to("cpu", non_blocking=True)
+    on_cpu = joined.to("cpu", non_blocking=True)
     if joined.device.type != "cuda":
-        return lambda: there
+        return lambda: on_cpu
     arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
     device = joined.device
     arrived.record(torch.cuda.current_stream(device))
@@ -37,7 +37,7 @@ def fetched(parts: Sequence[Tensor]) -> Callable[[], Tensor]:
     def wait() -> Tensor:
         with torch.cuda.device(device):  # or another thread would open its first device as well
             arrived.synchronize()
-        return there
+        return on_cpu
 
     return wait
 

@@ -7,32 +7,56 @@ import json
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.evaluation.executors.base import Executor
+from blemish.core.progress import ProgressReport
+from blemish.evaluation.executors.base import Executor, PendingResult, Tell, wait_for
 from blemish.evaluation.executors.failures import completed
-from blemish.evaluation.measure import Compiled, Measurer, Outputs, PlanJob
+from blemish.evaluation.measure import Measurer, PlanJob
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.plan import STORED, Part, Plan
-from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.records import records_bytes
+from blemish.evaluation.runs import record_path
 from blemish.models.base import Classifier
-from blemish.models.speed import note_compiling
+from blemish.models.speed import compile_seconds, note_compiling
 
-__all__ = ["Recording", "Report", "RunProgress"]
+__all__ = ["Recording"]
 
 
 @dataclass(frozen=True)
-class RunProgress:
-    """Where a run stands: ``done`` of ``total`` classifications, at present those of ``condition``."""
+class Compiled:
+    """Told by a worker with a compiled model: how long compiling took so far."""
 
-    condition: str
-    done: int
-    total: int
+    seconds: float
 
 
-Report = Callable[[RunProgress], None]
+@dataclass(frozen=True)
+class Outputs:
+    """Told by a worker: how many outputs its model has, which has to be the same for all workers."""
+
+    count: int
+
+
+def measure_part(measurer: Measurer, part: Part, tell: Tell) -> bytes | PendingResult:
+    """The file of records of a part; a GPU begins with the next part before the host has written it."""
+    tell(0)
+    plan, model, condition = measurer.plan, measurer.model, measurer.conditions[part.condition]
+    images = measurer.images_of(condition, part)
+    whole = images if plan.set_of(condition) == STORED else plan.images_of(condition)
+    header = plan.header_of(condition, whole.fingerprint)
+    if part.last is not None:
+        header["part"] = [plan.batch_size, part.first, part.last]
+    records = measurer.queue(condition, images, header, tell)
+    if (seconds := compile_seconds(model)) is not None:
+        tell(Compiled(seconds))
+    if (outputs := model.outputs_seen) is not None:
+        tell(Outputs(outputs))
+    later = PendingResult(lambda: records_bytes(records()))
+    return later if model.device.type == "cuda" else wait_for(later)
 
 
 @dataclass
@@ -44,11 +68,10 @@ class Recording:
     """
 
     plan: Plan
-    run: Run
-    stage: int
+    folder: Path
     model: Classifier
     executor: Executor
-    report: Report
+    report: ProgressReport
     earlier: int = 0
     after_clean: Callable[[], None] = lambda: None
     _outputs: int | None = None
@@ -68,12 +91,12 @@ class Recording:
         self._total = self.earlier + sum(map(self._size, conditions))
         self._done = self._total - sum(map(self._part_size, parts))
         self._told: dict[Part, int] = {}
-        job = PlanJob(self.plan, Measurer.measure_part)
+        job = PlanJob(self.plan, measure_part)
         outcomes = self.executor.run(job, parts, progress=self._hear, key=self._images_of)
         with contextlib.closing(outcomes):
-            for part, content in completed(outcomes, self.run.folder):
+            for part, content in completed(outcomes, self.folder):
                 self._keep(part, content)  # type: ignore[arg-type]
-        remove_parts(self.run.folder, self.stage)
+        remove_parts(self.folder, self.plan.stage)
 
     def _images_of(self, part: Part) -> Hashable:
         """What parts of the same worker have in common: their images.
@@ -99,7 +122,7 @@ class Recording:
     def _count(self, part: Part, count: int) -> None:
         self._done += count - self._told.get(part, 0)
         self._told[part] = count
-        self.report(RunProgress(part.condition, self._done, self._total))
+        self.report(self._done, self._total, part.condition)
 
     def _keep(self, part: Part, content: bytes) -> None:
         self._count(part, self._part_size(part))  # as counted beforehand, where sequences turned out shorter
@@ -117,8 +140,8 @@ class Recording:
         files.remove()
 
     def _write(self, condition: str, content: bytes) -> None:
-        path = record_path(self.run.folder, self._conditions[condition], self.stage)
-        write_bytes(path, content, destination=self.run.folder)
+        path = record_path(self.folder, self._conditions[condition], self.plan.stage)
+        write_bytes(path, content, destination=self.folder)
         if condition == str(CLEAN):
             self.after_clean()
 
@@ -127,14 +150,14 @@ class Recording:
         stored = self.plan.set_of(condition) == STORED
         fingerprint = "" if stored else self.plan.images_of(condition).fingerprint
         header = json.loads(json.dumps(self.plan.header_of(condition, fingerprint)))
-        return Parts(self.run.folder, condition, self.stage, self.plan.batch_size, header)
+        return Parts(self.folder, condition, self.plan.stage, self.plan.batch_size, header)
 
     def _parts(self, condition: Condition) -> list[Part]:
         name = str(condition)
         if self.plan.set_of(condition) == STORED:
             return [Part(name)]
         count = len(self._rows(condition))
-        finished = self._files[name].there()
+        finished = self._files[name].measured()
         shares = min(count, self.executor.workers)
         if shares == 1 and not finished:
             return [self._with_fingerprint(Part(name))]
@@ -163,15 +186,15 @@ class Recording:
 
     def _size(self, condition: Condition) -> int:
         """How many images the model sees under a condition."""
-        return len(self.plan.images_of(condition)) * frames_of(condition)
+        return len(self.plan.images_of(condition)) * frames_of(condition, self.plan.protocol)
 
     def _part_size(self, part: Part) -> int:
         condition = self._conditions[part.condition]
         if part.last is None:
             return self._size(condition)
-        return sum(map(len, self._rows(condition)[part.first : part.last])) * frames_of(condition)
+        return sum(map(len, self._rows(condition)[part.first : part.last])) * frames_of(condition, self.plan.protocol)
 
 
-def frames_of(condition: Condition) -> int:
-    """How many pictures a condition makes of an image."""
-    return condition.sequence().length() if condition.is_sequence else 1
+def frames_of(condition: Condition, protocol: Protocol) -> int:
+    """How many pictures a condition makes of an image; as if of 224 pixels where only its size will tell."""
+    return condition.sequence().length(protocol.preset or "imagenet") if condition.is_sequence else 1

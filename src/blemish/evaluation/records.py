@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, first_line
 from blemish.core.reading import parse_json, read_bytes
 
 __all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
@@ -30,7 +30,7 @@ _HEADER = b"blemish"
 _SEAL, _SEALED, _DIGITS = b"blemish.seal", "sealed", 32
 _PREFIX = b"blake2b-128:"
 # As a footer writes it: a key, a field's mark, the length of the text, the text. No other text in it can hold the mark.
-_SEAL_PLACE = re.compile(
+_SEAL_PATTERN = re.compile(
     re.escape(_SEAL) + b"\x18" + re.escape(bytes([len(_PREFIX) + _DIGITS])) + _PREFIX + b"([0-9a-f]{32})"
 )
 _COLUMNS = ("image", "label", "top5", "confidence", "label_confidence")
@@ -133,17 +133,17 @@ def parquet_bytes(table: Any, header: Mapping[str, Any]) -> bytes:
     seal = {_SEAL: _PREFIX + b"0" * _DIGITS}
     pq.write_table(table.replace_schema_metadata({_HEADER: text.encode(), **seal}), sink, compression="zstd")
     content = bytes(sink.getvalue())
-    place = _seal_place(content)
-    assert place is not None
-    return content[: place[0]] + _digest(content) + content[place[1] :]
+    digits = _seal_digits(content)
+    assert digits is not None
+    return content[: digits[0]] + _digest(content) + content[digits[1] :]
 
 
-def _seal_place(content: bytes) -> tuple[int, int] | None:
+def _seal_digits(content: bytes) -> tuple[int, int] | None:
     """Where the digits of the seal are in a file; None where it has none."""
     if not content.endswith(b"PAR1"):
         return None  # cut off, or no Parquet file at all
     footer = max(0, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
-    seals = list(_SEAL_PLACE.finditer(content, footer))
+    seals = list(_SEAL_PATTERN.finditer(content, footer))
     return seals[0].span(1) if len(seals) == 1 else None
 
 
@@ -155,10 +155,10 @@ def _read(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
     """A file, and whether it has a seal; one that does not fit is refused before anything tries to understand it."""
     name = os.fspath(path)
     content = read_bytes(name)
-    place = _seal_place(content)
-    if place is None:
+    digits = _seal_digits(content)
+    if digits is None:
         return content, False
-    start, end = place
+    start, end = digits
     if _digest(content[:start] + b"0" * _DIGITS + content[end:]) != content[start:end]:
         raise InputError(f"{name}: damaged records (its content does not fit the digest in it)")
     return content, True
@@ -177,7 +177,7 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
     try:
         metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise InputError(f"{name}: not a readable file of records ({_first_line(error)})") from error
+        raise InputError(f"{name}: not a readable file of records ({first_line(error)})") from error
     try:
         header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
@@ -222,22 +222,22 @@ def _classes(top5: Any) -> NDArray[np.int32]:
 
 
 def _columns(name: str, content: bytes, wanted: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Arrow arrays by name, each of the type that was written and without empty places: those would become numbers."""
+    """Arrow arrays by name, each of the type that was written and without nulls: those would become numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        there = pq.read_schema(pa.BufferReader(content)).names
-        missing = [column for column in wanted if column not in there]
+        present = pq.read_schema(pa.BufferReader(content)).names
+        missing = [column for column in wanted if column not in present]
         if missing:
             raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")
-        chosen = [*wanted, *(column for column in optional if column in there)]
+        chosen = [*wanted, *(column for column in optional if column in present)]
         table = pq.read_table(pa.BufferReader(content), columns=chosen)
         columns = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name}: damaged records ({_first_line(error)})") from error
+        raise InputError(f"{name}: damaged records ({first_line(error)})") from error
     if not columns:
         raise InputError(f"{name}: records of no images; expected at least one")
     for column, values in columns.items():
@@ -261,7 +261,3 @@ def _check_column(where: str, column: str, values: Any) -> None:
         raise InputError(f"{where} is empty in {empty} of {len(values)} records; expected one for every image")
     if column == "label" and int(np.asarray(values).min()) < 0:
         raise InputError(f"{where} is negative in records; expected the number of a class")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

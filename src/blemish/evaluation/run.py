@@ -12,27 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.benchmarks.files import load_benchmark
-from blemish.core.errors import InputError, notify
-from blemish.core.folders import held_folder
-from blemish.core.links import check_no_link
-from blemish.data.cache import Progress, load
+from blemish.core.errors import InputError
+from blemish.core.folders import check_no_link, held_folder
+from blemish.core.printable import first_few
+from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.types import Square
+from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.chance import LOOK_AT, NearChanceError, chance_of
+from blemish.evaluation.chance import check_above_chance
 from blemish.evaluation.executors.base import Executor, Failed
 from blemish.evaluation.executors.failures import raise_failures
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.evaluation.fitting import fit
+from blemish.evaluation.fitting import check_outputs_unchanged, fit
 from blemish.evaluation.header import (
     benchmark_info,
     extended,
@@ -41,36 +42,28 @@ from blemish.evaluation.header import (
     protocol_info,
     read_info,
     save_info,
+    stored_fingerprints,
 )
 from blemish.evaluation.info import DataInfo, ModelInfo, RunInfo
-from blemish.evaluation.measure import measure
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
-from blemish.evaluation.plan import Plan, fitting_batch_size, plan_for
-from blemish.evaluation.recording import Recording, Report, RunProgress, frames_of
-from blemish.evaluation.records import join, read_header
+from blemish.evaluation.plan import Plan, fitting_batch_size
+from blemish.evaluation.recording import Recording, frames_of
+from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, record_path
-from blemish.evaluation.stages import FIRST_STAGE, data_entries, stage_rows
+from blemish.evaluation.stages import FIRST_STAGE, check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
 
-__all__ = ["FIRST_STAGE", "RunProgress", "evaluate"]
+__all__ = ["FIRST_STAGE", "evaluate"]
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
 
-# How many images are classified again when a run is continued, and how far their confidence may be off.
-_AGAIN = 8
-_CONFIDENCE = 0.02
-
 StopWhen = Callable[[Run, int], bool]
-
-
-def _silent(step: RunProgress) -> None:
-    """Report to nobody."""
 
 
 def evaluate(
@@ -86,8 +79,7 @@ def evaluate(
     batch_size: int | None = None,
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
-    report: Report = _silent,
-    reading: Progress | None = None,
+    report: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     allow_chance: bool = False,
 ) -> Run:
@@ -106,7 +98,7 @@ def evaluate(
 
     ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is a folder for decoded
     images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default suits the device.
-    ``report`` is told where the run stands, and ``reading`` how many images are decoded, of how many; nothing is
+    ``report`` is told how many images are decoded or classified, of how many, and under which condition; nothing is
     printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
     """
     chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
@@ -127,7 +119,6 @@ def evaluate(
         cache=cache,
         batch_size=batch_size,
         report=report,
-        reading=reading,
         executor=executor or InProcess(),
         allow_chance=allow_chance,
     )
@@ -151,8 +142,7 @@ class _Evaluation:
     zipf: bool
     cache: str | os.PathLike[str] | None
     batch_size: int | None
-    report: Report
-    reading: Progress | None
+    report: ProgressReport
     executor: Executor
     allow_chance: bool
     outputs: int | None = None
@@ -169,17 +159,16 @@ class _Evaluation:
         if sets and grows:
             raise InputError(f"{name} has other sets of images, which cannot grow until they suffice")
         if self.stored is not None:
-            there = {*self.stored.conditions()}
-            absent = [str(c) for c in conditions if c.steps and str(c) not in there]
-            if absent:
-                shown = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+            stored = {*self.stored.conditions()}
+            if absent := [str(c) for c in conditions if c.steps and str(c) not in stored]:
+                shown = first_few(absent, 5)
                 raise InputError(f"{self.stored.name}: no images of {shown}; leave them out with --only")
 
     def fit(self) -> None:
         """Make the labels the model's class numbers."""
         protocol = self.benchmark.protocol
         try:
-            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.crop)
+            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.view)
         except InputError as error:
             if error.__cause__ is not None:  # what the model raised may be wanted
                 raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
@@ -193,7 +182,10 @@ class _Evaluation:
         present = read_info(self.folder)
         self.benchmark = extended(self.benchmark, present, self.folder)
         doubling = stop_when is not None
-        rows_of = stage_rows(self.source, limit, self._images_present(present, limit, doubling), doubling=doubling)
+        counts = [stage.images for stage in present.stages] if present else []
+        if counts and not doubling and sum(counts) <= len(self.source):
+            check_growth(self.folder, sum(counts), limit or len(self.source), self.benchmark)
+        rows_of = stage_rows(self.source, limit, counts, doubling=doubling)
         others = {name: self._load(source) for name, source in self.natural.items()}
         stages: list[Images] = []
         entries: list[DataInfo] = []
@@ -211,41 +203,25 @@ class _Evaluation:
             self._measure_stage(run, number, source, stages[-1], others)
             if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
                 break
-        save_pictures(run, stages)
+        save_pictures(run, stages, crop=self._late_crop)
         return run
-
-    def _images_present(self, present: RunInfo | None, limit: int | None, doubling: bool) -> list[int]:
-        """The numbers of images of the stages that the folder holds; raise where these cannot grow as asked."""
-        counts = [stage.images for stage in present.stages] if present else []
-        total, asked = sum(counts), limit or len(self.source)
-        if not counts or doubling or asked == total:
-            return counts
-        if asked < total <= len(self.source):
-            notify(f"{self.folder} holds {total} images already, more than the {asked} that were asked for")
-        elif asked > total and (others := [str(c) for c in self.benchmark.conditions if c.other]):
-            raise InputError(
-                f"{self.folder} holds {total} images; {others[0]} is of another set of images, "
-                "which does not grow with a limit: choose another --out"
-            )
-        return counts
 
     def _load(self, source: Source, *, crop: bool = True) -> Images:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
-        side = protocol.crop if crop else None
-        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.reading)
+        view = protocol.view if crop else None
+        return load(source, resize=protocol.resize, crop=view, folder=self.cache, progress=self.report)
+
+    @property
+    def _late_crop(self) -> int | Square | None:
+        """What is still to be cut from the loaded images: sequences are made of whole ones."""
+        return self.benchmark.protocol.view if self.benchmark.has_sequences else None
 
     def _info(
-        self,
-        present: RunInfo | None,
-        first: Images,
-        stages: Sequence[DataInfo],
-        data: DataInfo,
-        *,
-        doubling: bool,
+        self, present: RunInfo | None, first: Images, stages: Sequence[DataInfo], data: DataInfo, *, doubling: bool
     ) -> RunInfo:
         """The run file: of this run, and of what its folder holds; raise if that was made in another way."""
-        stored = self._stored_fingerprints(first)
+        stored = None if self.stored is None else stored_fingerprints(self.stored, self.benchmark, first)
         info = RunInfo(
             benchmark=benchmark_info(self.benchmark),
             protocol=protocol_info(self.benchmark, stored=stored, labels=labels_entry(self.source)),
@@ -260,14 +236,6 @@ class _Evaluation:
         # As it comes back from its file, with which it is compared: lists where there were tuples.
         return merged(self.folder, present, RunInfo.read(json.loads(json.dumps(info.as_dict()))))
 
-    def _stored_fingerprints(self, images: Images) -> dict[str, str] | None:
-        """What tells a stored set from others: the pixels of one image under every condition."""
-        if self.stored is None:
-            return None
-        first = images.take([0])
-        texts = [str(condition) for condition in self.benchmark.conditions if condition.steps]
-        return {text: load(self.stored.source(text, like=first)).fingerprint for text in texts}
-
     def _measure_stage(
         self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]
     ) -> None:
@@ -279,10 +247,12 @@ class _Evaluation:
             remove_parts(run.folder, stage)
             return
         self.check_conditions(waiting, grows=stage > 0)
-        device = self.executor.device or self.model.device
         if CLEAN in finished:
             self._check_chance(run, stage)
-            self._check_outputs_unchanged(run, stage, images)
+            protocol, crop = self.benchmark.protocol, self._late_crop
+            check_outputs_unchanged(
+                self.model, images, run, stage, protocol=protocol, batch_size=self.batch_size, crop=crop
+            )
         sets = {"": images}
         for condition in waiting:
             if condition.other is not None and condition.other not in sets:
@@ -302,25 +272,20 @@ class _Evaluation:
                     benchmark=self.benchmark,
                 ),
                 protocol=self.benchmark.protocol,
-                batch_size=self.batch_size or fitting_batch_size(images, device),
-                crop=self.benchmark.protocol.crop if self.benchmark.has_sequences else None,
+                batch_size=self.batch_size or fitting_batch_size(images, self.executor.device or self.model.device),
+                crop=self._late_crop,
                 zipf=self.zipf,
                 stored=self.stored if in_process else reopening(self.stored),
-                header={
-                    "benchmark": (self.benchmark.part_of or self.benchmark).name,
-                    "made_with": made_with(),
-                },
                 info=run.info,
                 stage=stage,
             )
             Recording(
                 plan,
-                run,
-                stage,
+                run.folder,
                 self.model,
                 self.executor,
                 self.report,
-                earlier=sum(len(images) * frames_of(condition) for condition in finished),
+                earlier=sum(len(images) * frames_of(condition, self.benchmark.protocol) for condition in finished),
                 after_clean=lambda: self._check_chance(run, stage),
             ).work()
 
@@ -336,30 +301,6 @@ class _Evaluation:
         # Distances that nobody asked for the first time are worth measuring again.
         return not (self.zipf and condition.is_sequence) or bool(read_header(path).get("zipf"))
 
-    def _check_outputs_unchanged(self, run: Run, stage: int, images: Images) -> None:
-        """Raise if the model's outputs changed since the run began: weights are not all that can change."""
-        before = run.part(CLEAN, stage)
-        rows = list(range(min(_AGAIN, len(images))))
-        protocol = self.benchmark.protocol
-        crop = protocol.crop if self.benchmark.has_sequences else None
-        plan = plan_for(self.model, images.take(rows), protocol=protocol, batch_size=self.batch_size, crop=crop)
-        ((_, now),) = measure(plan)
-        difference = np.abs(now.label_confidence - before.label_confidence[rows])
-        if (difference > _CONFIDENCE).any():
-            image = now.images[difference.argmax()]
-            raise InputError(
-                f"{run.folder}: model {self.model.name} no longer says what it said of {image} when the run began; "
-                "choose another --out or --name"
-            )
-
     def _check_chance(self, run: Run, stage: int) -> None:
-        """Raise if the model is not better than chance on clean images, unless that was allowed."""
-        if self.allow_chance:
-            return
-        clean = join([run.part(CLEAN, number) for number in range(stage + 1)])
-        chance = chance_of(clean, outputs=self.outputs)
-        if chance.near:
-            raise NearChanceError(
-                f"model {self.model.name}: {chance}. {LOOK_AT}. To measure it all the same: --anyway, or "
-                f"allow_chance=True. The clean records are kept in {run.folder}"
-            )
+        if not self.allow_chance:
+            check_above_chance(run, stage)

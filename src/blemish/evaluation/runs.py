@@ -163,15 +163,15 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
         root = Path(folder)
         if not is_folder(root):
             raise InputError(f"{root}: no such folder; expected one that blemish run made")
-        places = [root] if is_there(root / RUN_FILE) else sorted(path.parent for path in root.glob(f"*/{RUN_FILE}"))
-        if not places:
+        files = [root / RUN_FILE] if is_there(root / RUN_FILE) else sorted(root.glob(f"*/{RUN_FILE}"))
+        if not files:
             raise InputError(f"{root}: no results in it; expected a folder that blemish run made")
         streams = []
-        for place in places:
+        for file in files:
             try:
-                runs.setdefault(place.resolve(), open_run(place))
+                runs.setdefault(file.parent.resolve(), open_run(file.parent))
             except _StreamError as error:
                 streams.append(error)
-        if len(streams) == len(places):
+        if len(streams) == len(files):
             raise streams[0]
     return list(runs.values())

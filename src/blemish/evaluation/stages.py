@@ -5,21 +5,34 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.benchmarks.benchmark import Benchmark
+from blemish.core.errors import InputError, notify
 from blemish.data.images import Images, joined_fingerprint
 from blemish.data.source import Source, stratified_order
 from blemish.evaluation.info import DataInfo
 
-__all__ = ["FIRST_STAGE", "data_entries", "stage_rows"]
+__all__ = ["FIRST_STAGE", "check_growth", "data_entries", "stage_rows"]
 
 FIRST_STAGE = 256
 """How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
 
 Rows = NDArray[np.int64]
+
+
+def check_growth(folder: Path, total: int, asked: int, benchmark: Benchmark) -> None:
+    """Say so where a folder holds more images than are asked for; raise where it holds fewer, and cannot grow."""
+    if asked < total:
+        notify(f"{folder} holds {total} images already, more than the {asked} that were asked for")
+    elif asked > total and (others := [str(c) for c in benchmark.conditions if c.other]):
+        raise InputError(
+            f"{folder} holds {total} images; {others[0]} is of another set of images, "
+            "which does not grow with a limit: choose another --out"
+        )
 
 
 def stage_rows(source: Source, limit: int | None, present: Sequence[int], *, doubling: bool) -> list[Rows]:

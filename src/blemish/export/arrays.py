@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile, digest_of, file_digest, part_file, unwritable, write_bytes
 from blemish.core.folders import check_folder, held_folder
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.arrays import ImageArray, read_arrays, read_npy
 from blemish.data.source import check_unchanged, file_stamp
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal
 from blemish.export.manifest import MANIFEST, check_manifest, protocol, write_manifest
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.recipe import Recipe
 from blemish.export.resume import is_intact
 from blemish.export.workers import executor_for, run_tasks
@@ -49,7 +50,7 @@ def corrupt_arrays(
     *,
     labels: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     quick: bool = False,
 ) -> Outcome:
@@ -171,7 +172,7 @@ def _write(
     todo: dict[int, PartFile],
     recipe: Recipe,
     executor: Executor,
-    progress: Progress | None,
+    progress: ProgressReport,
     check: Callable[[], None],
     journal: Journal,
 ) -> Outcome:
@@ -194,8 +195,7 @@ def _write(
                 check()
                 _finish(todo[index], journal)
             outcome.written += images * blocks
-            if progress is not None:
-                progress(outcome.written + outcome.skipped, total)
+            progress(outcome.written + outcome.skipped, total)
     if todo:
         name = recipe.preset or recipe.corruptions[0].table.preset(*data.images.shape[1:3])
         outcome.presets = Counter({name: count})

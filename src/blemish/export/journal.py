@@ -56,7 +56,7 @@ class Journal:
         self._open()
 
     def _open(self) -> None:
-        self._places: dict[str, list[int]] = {}
+        self._offsets: dict[str, list[int]] = {}
         self._sorted, self._end = True, 0
         try:
             self._stream: BinaryIO = self._path.open("r+b" if self._path.exists() else "w+b")
@@ -78,20 +78,20 @@ class Journal:
                 break
             entry = _parsed(line)
             if entry is not None:
-                self._places.setdefault(entry.name, []).append(self._end)
+                self._offsets.setdefault(entry.name, []).append(self._end)
             self._sorted = self._sorted and entry is not None and last < entry.name
             last = entry.name if entry is not None else last
             self._end += len(line)
 
     def names(self) -> list[str]:
         """The sources that copies were made of."""
-        return sorted(self._places)
+        return sorted(self._offsets)
 
     def entry(self, name: str) -> Entry | None:
         """What is known of a source."""
         known: Entry | None = None
-        for place in self._places.get(name, ()):
-            self._stream.seek(place)
+        for offset in self._offsets.get(name, ()):
+            self._stream.seek(offset)
             line = _parsed(self._stream.readline())
             if line is not None:
                 known = line if known is None else known.joined(line)
@@ -106,13 +106,13 @@ class Journal:
             self._stream.flush()
         except OSError as error:
             raise unwritable(self._path, error) from error
-        self._places.setdefault(entry.name, []).append(self._end)
+        self._offsets.setdefault(entry.name, []).append(self._end)
         self._end += len(line)
         self._sorted = False
 
     def forget(self, name: str) -> None:
         """Leave out a source; on the disk from the next `sort` on."""
-        if self._places.pop(name, None) is not None:
+        if self._offsets.pop(name, None) is not None:
             self._sorted = False
 
     def sort(self) -> None:

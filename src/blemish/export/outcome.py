@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Failure", "Outcome", "Progress"]
-
-Progress = Callable[[int, int], None]
-"""Called with the number of finished images and the number of all."""
+__all__ = ["Failure", "Outcome"]
 
 
 @dataclass(frozen=True)

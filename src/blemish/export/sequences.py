@@ -12,12 +12,14 @@ from typing import Any
 from torch import Tensor
 
 from blemish.core.errors import InputError
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
+from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
 from blemish.data.pictures import list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.export.manifest import folder_mark
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, PictureRecipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, write_set
 from blemish.export.workers import executor_for
@@ -55,7 +57,7 @@ def make_sequence_recipe(
     preset: str | None = None,
     file_format: str = "png",
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
 ) -> SequenceRecipe:
     """A checked recipe; without names it holds all fifteen sequences. Names given twice count once."""
     chosen = tuple(sequences[name] for name in dict.fromkeys(sequences if names is None else names))
@@ -77,7 +79,7 @@ def corrupt_sequences(
     recipe: SequenceRecipe,
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
@@ -99,9 +101,8 @@ def corrupt_sequences(
     frames = sum(recipe.longest(sequence) for sequence in recipe.sequences)
 
     def advance(outcome: Outcome, left: int) -> None:
-        if progress is not None:
-            done = outcome.written + outcome.skipped
-            progress(done, done + left * frames)
+        done = outcome.written + outcome.skipped
+        progress(done, done + left * frames)
 
     work = _SequenceWork(root, target, recipe, quick)
     return write_set(work, names, executor=executor_for(jobs, executor), whole=whole, prune=prune, advance=advance)
@@ -125,8 +126,7 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
             "seed": recipe.seed,
             "preset": recipe.preset or "nearest to the shorter side",
             "format": recipe.file_format,
-            "resize": recipe.resize,
-            "crop": recipe.crop,
+            **recipe.sizes,
             "corruptions": {
                 recipe.folder(sequence): {"sequence": sequence.name, "version": sequence.version}
                 | ({"difficulty": recipe.difficulty} if sequence.noise else {})
@@ -155,7 +155,7 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
     def copies(self, name: str, levels: Tensor) -> list[Copies]:
         groups = []
         for sequence in self.recipe.sequences:
-            preset = self.recipe.preset or sequence.preset(*levels.shape[-2:])
+            preset = self.recipe.preset or sequence.preset(levels.shape[-2], levels.shape[-1], self.recipe.crop)
             make = partial(_frames, sequence, levels, self.recipe, name)
             groups.append(Copies(self._keys(sequence, sequence.length(preset)), preset, make))
         return groups

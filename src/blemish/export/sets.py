@@ -21,9 +21,9 @@ from blemish.core.errors import InputError, StorageError
 from blemish.core.files import write_files
 from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
-from blemish.data.encoding import ORIENTATION, encode_picture
-from blemish.data.pictures import decode_picture, resize_and_crop
+from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.export.journal import JOURNAL, Entry, Journal
@@ -132,7 +132,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
 
 
 def load_picture(
-    path: Path, content: bytes, *, resize: int | None = None, crop: int | None = None
+    path: Path, content: bytes, *, resize: int | None = None, crop: int | Square | None = None
 ) -> tuple[Tensor, int | None]:
     """A picture as a batch of one, (1, C, H, W), and its EXIF orientation."""
     picture = decode_picture(content, os.fspath(path))

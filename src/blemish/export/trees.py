@@ -14,6 +14,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.reading import read_bytes
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import severity_text
@@ -21,7 +22,7 @@ from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.export.manifest import folder_mark, protocol
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, Recipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, encoded, load_picture, write_set
 from blemish.export.workers import executor_for
@@ -35,7 +36,7 @@ def corrupt_tree(
     recipe: Recipe,
     *,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
@@ -57,8 +58,7 @@ def corrupt_tree(
     total = len(names) * recipe.copies
 
     def advance(outcome: Outcome, _left: int) -> None:
-        if progress is not None:
-            progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
+        progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
 
     work = _TreeWork(root, target, recipe, quick)
     return write_set(work, names, executor=executor_for(jobs, executor), prune=prune, advance=advance)
@@ -69,7 +69,7 @@ def corrupt_picture(
     destination: str | os.PathLike[str],
     recipe: Recipe,
     *,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     quick: bool = False,
 ) -> Outcome:
     """Write corrupted copies of one picture: into a folder as a tree of one, or as one file named with its suffix.
@@ -84,8 +84,7 @@ def corrupt_picture(
     if target.is_dir() or suffix not in PICTURE_SUFFIXES:
         work = _TreeWork(path.parent, target, recipe, quick)
         outcome = write_set(work, [path.name], executor=InProcess(), whole=False)
-        if progress is not None:
-            progress(outcome.written + outcome.skipped, recipe.copies)
+        progress(outcome.written + outcome.skipped, recipe.copies)
         for failure in outcome.failures:
             raise InputError(f"{path}: {failure.reason}")
         return outcome
@@ -123,8 +122,7 @@ class _TreeWork(PictureWork[Recipe]):
     """Copies have the folder of their condition as key."""
 
     def protocol(self) -> dict[str, Any]:
-        sizes = {"resize": self.recipe.resize, "crop": self.recipe.crop}
-        origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **sizes}
+        origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **self.recipe.sizes}
         return protocol(self.recipe, layout="tree", **origin)
 
     def keys(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -19,7 +19,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Kind, read_tables
 
-__all__ = ["Baseline", "baseline_from_run", "published_baseline", "published_baselines"]
+__all__ = ["Baseline", "baseline_from_run", "fitted", "published_baseline", "published_baselines"]
 
 _SEVERITIES = list(range(1, MAX_SEVERITY + 1))
 
@@ -29,7 +29,8 @@ class Baseline:
     """A model's errors, flip probabilities and top-5 distances by condition, as rates.
 
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
-    numbers of each kind come from.
+    numbers of each kind come from, and of single corruptions in what they differ. ``unfit`` is why a run cannot be
+    compared with it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Baseline:
     remarks: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     near_chance: bool = False
+    unfit: str | None = None
 
     def errors_of(self, conditions: Sequence[Condition]) -> Array:
         """The errors under all conditions of one corruption, or their mean where only that is known."""
@@ -69,15 +71,17 @@ class Baseline:
         """The flip probability or top-5 distance of a sequence."""
         known = self.flips if kind == "flip" else self.top5
         if str(condition) not in known:
-            what = "flip probability" if kind == "flip" else "top-5 distance"
-            raise InputError(f"baseline {self.name} has no {what} of {condition}")
+            quantity = "flip probability" if kind == "flip" else "top-5 distance"
+            raise InputError(f"baseline {self.name} has no {quantity} of {condition}")
         return known[str(condition)]
 
     def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:
-        """Where the numbers that apply to these conditions come from."""
+        """Where the numbers that apply to these conditions come from, and of which corruptions they are others."""
         used = set()
         for condition in conditions:
             text = str(condition)
+            if text in self.errors:
+                used.add(condition.group)
             if condition == CLEAN:
                 used.add("clean")
             elif text in self.flips:
@@ -125,6 +129,15 @@ def published_baseline(name: str = "alexnet") -> Baseline:
         remarks=entry["remarks"],
         published=True,
     )
+
+
+def fitted(baseline: Baseline, run: Run) -> Baseline:
+    """A baseline for a run: published numbers are of images of 224 pixels, and unfit for others."""
+    preset = run.info.protocol.preset
+    if not baseline.published or preset in (None, "imagenet"):
+        return baseline
+    why = f"baseline {baseline.name} was measured on images of 224 pixels, and this run has the preset {preset}"
+    return replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
 
 
 def baseline_from_run(run: Run) -> Baseline:

@@ -40,8 +40,8 @@ def _bins(confidence: Array, bins: int) -> Array:
 def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS) -> Reliability:
     """What a reliability diagram shows.
 
-    >>> found = reliability([0.9, 0.8, 0.3], [True, False, False], bins=2)
-    >>> found.counts.tolist(), found.accuracy.tolist()
+    >>> diagram = reliability([0.9, 0.8, 0.3], [True, False, False], bins=2)
+    >>> diagram.counts.tolist(), diagram.accuracy.tolist()
     ([1, 2], [0.0, 0.5])
     """
     values, outcomes = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)

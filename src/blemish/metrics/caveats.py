@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
-from blemish.evaluation.chance import Chance, chance_of
+from blemish.evaluation.chance import LOOK_AT, Chance, chance_of
 from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric
-from blemish.metrics.titles import Part, partial_name
+from blemish.metrics.titles import TITLES, Part, partial_name
 
-__all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "undefined_where"]
+__all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "remarks", "undefined_where"]
 
 _RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
 _LOSSES = (*_RELATIVE, "residual")
@@ -46,4 +47,36 @@ def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
         return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
+    if metric.name.startswith("effective"):
+        return "the clean accuracy is 0 or 100 %"
     return "the clean accuracy is 0"
+
+
+def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[str]:
+    """What a reader has to know before comparing with published numbers."""
+    lines = [f"{run.name}: {chance}. {LOOK_AT}."] if chance is not None and chance.near else []
+    if (part := part_of(run)) is not None:
+        metric = run.info.benchmark.metric
+        title = TITLES[metric].title if metric in TITLES else metric
+        lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
+    if baseline is not None and baseline.near_chance:
+        lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
+    if baseline is None or not baseline.published or baseline.unfit is not None:
+        return lines
+    return lines + _baseline_remarks(run, baseline)
+
+
+def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
+    protocol, classes = run.info.protocol, run.info.data.classes
+    groups = {condition.group for condition in run.conditions}
+    lines = baseline.remarks_on(run.conditions)
+    if any(c.severity is not None and str(c) in baseline.errors for c in run.conditions):
+        if protocol.storage == "raw":
+            lines.append("This run classified raw pixels; published numbers are of JPEG files of quality 85.")
+        if "frost" in groups and protocol.frost not in (None, "reference"):
+            lines.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
+    if any(condition.is_sequence for condition in run.conditions):
+        lines.append("These are raw frames; published flip probabilities are of frames compressed as video.")
+    if classes is not None and classes != 1000:
+        lines.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
+    return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,7 +10,9 @@ import numpy as np
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
+from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.settings import differing
 from blemish.core.statistics import Estimate, check_level
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
@@ -27,9 +28,11 @@ from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 __all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
 _FIELDS = {
-    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
+    "protocol": (
+        *("seed", "preset", "storage", "resize", "crop", "square", "centre"),
+        *("pixels", "stored", "corruptions", "frost", "labels"),
+    ),
     "data": ("fingerprint", "selection", "others"),
-    "benchmark": ("conditions",),
 }
 
 
@@ -127,10 +130,10 @@ def compare(
     if differences and not allow_mismatch:
         raise InputError(
             f"{first.name} and {second.name} were not measured in the same way: {'; '.join(differences)}; "
-            "compare them anyway only if this does not matter"
+            "--anyway, or allow_mismatch=True, compares them all the same"
         )
-    there = set(finished(second))
-    both = [condition for condition in finished(first) if condition in there]
+    of_second = set(finished(second))
+    both = [condition for condition in finished(first) if condition in of_second]
     if not both:
         raise InputError(f"{first.name} and {second.name} have no finished condition in common")
     read = [read_tables(run, both, report=report) for run in (first, second)]
@@ -185,34 +188,14 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
     lines = []
     for part, fields in _FIELDS.items():
         for field in fields:
-            here, there = (getattr(getattr(run.info, part), field) for run in (first, second))
-            if here == there:
-                continue
-            if isinstance(here, dict) and isinstance(there, dict):
-                names = [name for name in dict.fromkeys([*here, *there]) if here.get(name) != there.get(name)]
-                lines += [
-                    f"{part}.{field}.{name} is {_shown(here.get(name))} and {_shown(there.get(name))}" for name in names
-                ]
-            elif field == "conditions":
-                lines.append(_condition_difference(here or [], there or []))
-            else:
-                lines.append(f"{part}.{field} is {_shown(here)} and {_shown(there)}")
-    return [line for line in lines if line]
-
-
-def _condition_difference(here: Sequence[str], there: Sequence[str]) -> str:
-    only = [[text for text in a if text not in b] for a, b in ((here, set(there)), (there, set(here)))]
-    if not any(only):
-        return ""  # another order changes nothing
-    shown = [
-        ", ".join(part[:5]) + (f" and {len(part) - 5} more" if len(part) > 5 else "") or "nothing" for part in only
-    ]
-    return f"benchmark.conditions: {shown[0]} in the first alone, {shown[1]} in the second alone"
-
-
-def _shown(value: Any) -> str:
-    text = "not set" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+            before, after = (getattr(getattr(run.info, part), field) for run in (first, second))
+            lines += [f"{name} is {a} and {b}" for name, a, b in differing(before, after, f"{part}.{field}")]
+    one, other = (run.info.benchmark.conditions for run in (first, second))
+    only = [[text for text in a if text not in b] for a, b in ((one, other), (other, one))]
+    if any(only):  # another order changes nothing
+        alone = [first_few(texts, 5) or "nothing" for texts in only]
+        lines.append(f"benchmark.conditions: {alone[0]} in the first alone, {alone[1]} in the second alone")
+    return lines
 
 
 def _aligned(
@@ -220,19 +203,19 @@ def _aligned(
 ) -> tuple[list[Table], list[Table]]:
     """Tables of both runs with the same images and columns."""
     pairs = []
-    for here, there in zip(one, other, strict=True):  # of the same conditions, so of the same sets
-        images = shared_images(here, there)
+    for table, partner in zip(one, other, strict=True):  # of the same conditions, so of the same sets
+        images = shared_images(table, partner)
         if not allow_mismatch:
-            for run, table, absent in ((second, here, first), (first, there, second)):
-                missing = np.setdiff1d(table.images, images, assume_unique=True)
+            for run, own, absent in ((second, table, first), (first, partner, second)):
+                missing = np.setdiff1d(own.images, images, assume_unique=True)
                 if len(missing):
                     raise InputError(f"image {missing[0]} of {absent.name} has no records in {run.folder}")
         if not len(images):
             raise InputError(
-                f"{first.name} and {second.name} have no images in common{f' in {here.name}' if here.name else ''}"
+                f"{first.name} and {second.name} have no images in common{f' in {table.name}' if table.name else ''}"
             )
-        keys = [key for key in here.columns if key in there.columns]
-        pairs.append((here.take(keys, images), there.take(keys, images)))
+        keys = [key for key in table.columns if key in partner.columns]
+        pairs.append((table.take(keys, images), partner.take(keys, images)))
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
@@ -248,8 +231,8 @@ class _Samples:
             resampled(tables, replicates=replicates, seed=seed, report=report) for tables in self.tables
         )
         swapped: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
-        for here, there in zip(one, other, strict=True):
-            parts = swapped_means(here, there, replicates=replicates, seed=seed, tables=one, report=report)
+        for table, partner in zip(one, other, strict=True):
+            parts = swapped_means(table, partner, replicates=replicates, seed=seed, tables=one, report=report)
             for whole, part in zip(swapped, parts, strict=True):
                 whole.update(part)
         self.swapped = swapped

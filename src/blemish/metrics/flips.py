@@ -42,8 +42,8 @@ def top5_distance(before: ArrayLike, after: ArrayLike) -> Array:
     """
     first, second = np.asarray(before), np.asarray(after)
     same = first[..., :, None] == second[..., None, :]
-    place = np.where(same.any(-1), same.argmax(-1), TOP)
-    moved = np.abs(place - np.arange(TOP))
+    rank = np.where(same.any(-1), same.argmax(-1), TOP)
+    moved = np.abs(rank - np.arange(TOP))
     return np.asarray(np.where(first >= 0, moved, 0).sum(-1))
 
 
@@ -95,5 +95,6 @@ def compared_frames(condition: Condition, length: int) -> list[tuple[int, int]]:
     for preset in sequence.presets:
         if sequence.length(preset) == length:
             return sequence.pairs(difficulty, preset=preset)
-    known = " or ".join(str(number) for number in sorted({sequence.length(preset) for preset in sequence.presets}))
+    *first, last = sorted({sequence.length(preset) for preset in sequence.presets})
+    known = f"{', '.join(map(str, first))} or {last}" if first else last
     raise InputError(f"{condition}: {length} frames per image; expected {known}")

@@ -83,7 +83,7 @@ def make_plan(
 
 
 def merged(missing: Iterable[Missing]) -> tuple[Missing, ...]:
-    """What lacks for the same reason, said once."""
+    """Metrics that are missing for the same reason, in one entry."""
     names: dict[tuple[str, str], list[str]] = {}
     for item in missing:
         names.setdefault((item.of, item.why), []).extend(item.names)
@@ -103,6 +103,8 @@ class _Maker:
     def base(self) -> Baseline:
         if self.baseline is None:
             raise InputError("no baseline was given (--baseline, or baseline=)")
+        if self.baseline.unfit is not None:
+            raise InputError(self.baseline.unfit)
         return self.baseline
 
     def column(self, kind: Kind, condition: Condition) -> Function:
@@ -162,8 +164,8 @@ class _Maker:
         own = [(s, m) for s, m in self.missing if m.names == (name,) and (s == "family" or m.of in parts)]
         reasons = list(dict.fromkeys(item.why for scope, item in own if scope != "family"))
         rest = f" (and likewise for {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        settled = set(own)
-        self.missing = [item for item in self.missing if item not in settled]
+        merged_here = set(own)
+        self.missing = [item for item in self.missing if item not in merged_here]
         self.missing.append(("benchmark", Missing((self._whole(name),), "", f"{reasons[0]}{rest}")))
 
 

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from blemish.benchmarks.condition import Condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.resampling import Bootstrap, stream_of
 from blemish.core.statistics import Estimate, check_level, percentile_interval, unanimous_interval
 from blemish.corruptions.catalog import catalog
-from blemish.evaluation.chance import LOOK_AT, Chance
+from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import Run
-from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
 from blemish.metrics.calibration import Reliability, reliability
-from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, undefined_where
+from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
+from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import enough_replicates, level_of
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
@@ -102,23 +103,17 @@ class Scores:
         for row in self.rows:
             if (row.name, row.of) == (name, of):
                 return row
-        what = f"{name} of {of}" if of else name
+        metric = f"{name} of {of}" if of else name
         for item in self.missing:
             if name in item.names and item.of == of:
-                raise InputError(f"{self.model}: {what} cannot be computed: {item.why}")
-        raise InputError(f"{self.model}: {what} does not apply to {self.benchmark}")
+                raise InputError(f"{self.model}: {metric} cannot be computed: {item.why}")
+        raise InputError(f"{self.model}: {metric} does not apply to {self.benchmark}")
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain lists, dictionaries, texts and numbers."""
         rows = [
-            {
-                "name": r.name,
-                "scope": r.scope,
-                "of": r.of,
-                **asdict(r.estimate),
-                "unit": r.unit,
-                "trained_on": r.trained_on,
-            }
+            {"name": r.name, "scope": r.scope, "of": r.of, **asdict(r.estimate)}
+            | {"unit": r.unit, "trained_on": r.trained_on}
             for r in self.rows
         ]
         whole = [row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)]
@@ -167,8 +162,10 @@ def score(
     plan = make_plan(run.conditions, keys, base, family=run.family, partial=part is not None)
     point = sample_means(tables)
     replicated = resampled(tables, replicates=replicates, seed=seed, report=report)
-    rows, missing = [], list(plan.missing)
-    for metric in plan.metrics:
+    clean = point.get(("correct", str(CLEAN)))
+    further, absent = effective_metrics(run, set(keys), None if clean is None else float(clean))
+    rows, missing = [], [*plan.missing, *absent]
+    for metric in (*plan.metrics, *further):
         try:
             refuse_near_chance(metric, chance)
             number = measured(metric, tables, point, replicated, level=used)
@@ -185,8 +182,8 @@ def score(
         rows=tuple(rows),
         missing=merged(missing),
         reliability=_reliability(tables),
-        baseline=base.name if base else None,
-        remarks=tuple(_remarks(run, base, chance)),
+        baseline=base.name if base and base.unfit is None else None,
+        remarks=tuple(remarks(run, base, chance)),
         images=len(tables[0].images),
         level=level,
         replicates=replicates,
@@ -209,7 +206,8 @@ def as_baseline(run: Run, baseline: Baseline | Run | str | None) -> Baseline | N
     chosen = run.info.benchmark.baseline if baseline is None else baseline
     if isinstance(chosen, Run):
         return baseline_from_run(chosen)
-    return published_baseline(chosen) if isinstance(chosen, str) else chosen
+    named = published_baseline(chosen) if isinstance(chosen, str) else chosen
+    return None if named is None else fitted(named, run)
 
 
 def sample_means(tables: Sequence[Table]) -> dict[Key, Array]:
@@ -274,37 +272,3 @@ def _reliability(tables: Sequence[Table]) -> dict[str, Reliability]:
         for (kind, text), values in table.columns.items()
         if kind == "confidence"
     }
-
-
-def _remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[str]:
-    """What a reader has to know before comparing with published numbers."""
-    own = [f"{run.name}: {chance}. {LOOK_AT}."] if chance is not None and chance.near else []
-    own += _partial(run)
-    if baseline is not None and baseline.near_chance:
-        own.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
-    return own if baseline is None or not baseline.published else own + _baseline_remarks(run, baseline)
-
-
-def _partial(run: Run) -> list[str]:
-    """That only a part of a benchmark was measured: the mean over it is another number than the benchmark's."""
-    if (part := part_of(run)) is None:
-        return []
-    metric = run.info.benchmark.metric
-    title = TITLES[metric].title if metric in TITLES else metric
-    return [f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}"]
-
-
-def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
-    protocol, classes = run.info.protocol, run.info.data.classes
-    groups = {condition.group for condition in run.conditions}
-    remarks = baseline.remarks_on(run.conditions)
-    if any(c.severity is not None and str(c) in baseline.errors for c in run.conditions):
-        if protocol.storage == "raw":
-            remarks.append("This run classified raw pixels; published numbers are of JPEG files of quality 85.")
-        if "frost" in groups and protocol.frost not in (None, "reference"):
-            remarks.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
-    if any(condition.is_sequence for condition in run.conditions):
-        remarks.append("These are raw frames; published flip probabilities are of frames compressed as video.")
-    if classes is not None and classes != 1000:
-        remarks.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
-    return remarks

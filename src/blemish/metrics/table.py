@@ -95,11 +95,11 @@ def read_tables(run: Run, conditions: Sequence[Condition], *, report: ProgressRe
         records = run.records(condition)
         if len(records) == 0:
             raise InputError(f"{run.folder}: the records of {condition} hold no images")
-        names, found = _columns(condition, records)
+        names, measured = _columns(condition, records)
         table = condition.other or ""
         first, expected = images.setdefault(table, (str(condition), names))
         _check_images(run, (first, expected), (str(condition), names))
-        columns.setdefault(table, {}).update(found)
+        columns.setdefault(table, {}).update(measured)
     return [Table(name, images[name][1], columns[name]) for name in sorted(columns)]
 
 

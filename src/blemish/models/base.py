@@ -119,7 +119,7 @@ class Training:
     augmentations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Words that no file of results could hold are written otherwise."""
+        """Escape what result files cannot hold."""
         object.__setattr__(self, "augmentations", tuple(map(as_text, self.augmentations)))
 
 
@@ -152,7 +152,7 @@ class Classifier:
     ``forward`` takes what ``preprocessing`` makes and gives (B, classes) logits or probabilities. Of outputs with
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
-    device, in another process as well. ``assumed`` says what was assumed of its input, where nobody has said it.
+    device, in another process as well. ``assumed`` says what was assumed of its input, where it was not stated.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Classifier:
     assumed: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings that no model means; a name that no file of results could hold is written otherwise."""
+        """Refuse settings that no model means; escape what result files cannot hold in the name."""
         object.__setattr__(self, "name", as_text(self.name))
         if self.output not in get_args(Output):
             raise InputError(f"model {self.name}: output {self.output!r}; expected {' or '.join(get_args(Output))}")

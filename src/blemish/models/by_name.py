@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
-from blemish.models.code import first_line, needs_permission
+from blemish.models.code import needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
 

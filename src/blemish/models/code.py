@@ -9,7 +9,7 @@ from pathlib import Path
 
 from blemish.core.errors import InputError
 
-__all__ = ["ending_refused", "first_line", "last_line", "needs_permission", "raised_by_a_signal", "where_raised"]
+__all__ = ["ending_refused", "needs_permission", "raised_by_a_signal", "where_raised"]
 
 
 def needs_permission(model: str, why: str, instead: str) -> InputError:
@@ -34,8 +34,8 @@ def ending_refused(model: str) -> Iterator[None]:
     except BaseException as error:
         if raised_by_a_signal(error):
             raise
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise InputError(f"{model}: its code would end the program ({said}){where_raised(error)}") from error
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise InputError(f"{model}: its code would end the program ({reason}){where_raised(error)}") from error
 
 
 def where_raised(error: BaseException) -> str:
@@ -44,20 +44,6 @@ def where_raised(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message; its type where it has none."""
-    return _lines(error)[0]
-
-
-def last_line(error: BaseException) -> str:
-    """The last line of an error's message; its type where it has none."""
-    return _lines(error)[-1]
-
-
-def _lines(error: BaseException) -> list[str]:
-    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def raised_by_a_signal(error: BaseException) -> bool:

@@ -13,15 +13,18 @@ from typing import Any
 import torch
 
 from blemish.core.errors import InputError
-from blemish.core.reading import is_there, read_toml
+from blemish.core.reading import check_regular, is_there, read_toml
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.imagenet_p import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
 from blemish.models.by_name import LIBRARIES
 from blemish.models.code import ending_refused, needs_permission
 from blemish.models.demo import DEMO_NETS, demo_model
-from blemish.models.files import SUFFIXES, load_file
+from blemish.models.onnx_file import load_onnx
 from blemish.models.python_function import load_python
+from blemish.models.sklearn_estimator import load_estimator
+from blemish.models.tflite_file import load_tflite
+from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
 from blemish.models.torch_module import device_named
 
 __all__ = ["open_model", "trained_corruptions"]
@@ -29,6 +32,8 @@ __all__ = ["open_model", "trained_corruptions"]
 _log = logging.getLogger(__name__)
 
 _PYTHON = "python:"
+_TORCH = (".pt", ".pth", ".th", ".ckpt", *TORCHSCRIPT_SUFFIXES, EXPORTED_SUFFIX)
+_SUFFIXES = (*_TORCH, ".onnx", ".tflite", ".joblib", ".pkl", ".pickle")
 
 
 def open_model(
@@ -128,16 +133,29 @@ def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: tor
         )
     if kind == "demo":
         return demo_model(rest or "plain", device=device)
-    if Path(spec).suffix.lower() in SUFFIXES or is_there(spec):
-        return load_file(spec, device=device, allow_code=allow_code)
+    if Path(spec).suffix.lower() in _SUFFIXES or is_there(spec):
+        return _load_file(Path(spec), device, allow_code)
     raise InputError(
         f"model {spec!r}; expected timm:NAME, torchvision:NAME, python:package.module:function, "
-        f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(SUFFIXES)}, .toml)"
+        f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(_SUFFIXES)}, .toml)"
     )
 
 
+def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier:
+    """The model in a file, by the ending of its name."""
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(_SUFFIXES)} or .toml")
+    check_regular(path)
+    if suffix in _TORCH:
+        return load_torch_file(path, device=device, allow_code=allow_code)
+    if suffix == ".onnx":
+        return load_onnx(path, device=device)
+    return (load_tflite if suffix == ".tflite" else load_estimator)(path, allow_code=allow_code)
+
+
 def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
-    """The model with what was said about it in place of what it says itself."""
+    """The model with the settings that were given, in place of its own."""
     changes = {key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings}
     own = model.training
     try:
@@ -164,7 +182,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
     # Files are named from where the settings lie.
     if "weights" in settings:
         settings["weights"] = str(path.parent / settings["weights"])
-    if Path(settings["model"]).suffix.lower() in SUFFIXES and ":" not in settings["model"]:
+    if Path(settings["model"]).suffix.lower() in _SUFFIXES and ":" not in settings["model"]:
         settings["model"] = str(path.parent / settings["model"])
     return settings
 

@@ -34,7 +34,7 @@ NOTHING_SAID = (
 def own_preprocessing(module: nn.Module) -> tuple[Preprocessing, str | None]:
     """What a module says of its input: timm's settings, torchvision's weights where they are attached to it.
 
-    With it comes what to tell the user of the assumption; nothing where a `Preprocessing` was attached for us.
+    Also the text of the notice for the user; None where a `Preprocessing` was attached for us.
     """
     while (inner := _WRAPPED.get(type(module).__name__)) and isinstance(getattr(module, inner, None), nn.Module):
         module = getattr(module, inner)

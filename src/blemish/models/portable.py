@@ -15,39 +15,39 @@ from blemish.models.code import ending_refused
 
 __all__ = ["Portable", "portable"]
 
-_SAID = ("name", "preprocessing", "output", "skip_classes", "training")
+_KEPT = ("name", "preprocessing", "output", "skip_classes", "training")
 
 
 @dataclass(frozen=True)
 class Portable:
-    """A classifier that can be pickled, with what was said about it since it was opened."""
+    """A classifier that can be pickled: how to open it, and the settings that it was given since."""
 
     weights: str
-    said: dict[str, Any]
+    settings: dict[str, Any]
     how: Callable[[torch.device], Classifier] | bytes
 
     def open(self, device: torch.device) -> Classifier:
         """The classifier on a device; weights that have changed, or are others on another machine, are refused."""
         if isinstance(self.how, bytes):
             # They come from `portable`, not from a file of a stranger.
-            with ending_refused(f"model {self.said['name']}"):
+            with ending_refused(f"model {self.settings['name']}"):
                 model: Classifier = torch.load(io.BytesIO(self.how), map_location=device, weights_only=False)
             model = replace(model, device=device)
         else:
             model = self.how(device)
         if model.weights != self.weights:
             raise InputError(
-                f"model {self.said['name']}: a worker has other weights ({model.weights}) than this run "
+                f"model {self.settings['name']}: a worker has other weights ({model.weights}) than this run "
                 f"({self.weights}); is it the same file everywhere?"
             )
-        return replace(model, **self.said)
+        return replace(model, **self.settings)
 
 
 def portable(model: Classifier) -> Portable:
     """A classifier for other processes: opened anew from its text where there is one, else with all its weights."""
-    said = {name: getattr(model, name) for name in _SAID}
+    settings = {name: getattr(model, name) for name in _KEPT}
     if model.reopen is not None:
-        return Portable(model.weights, said, model.reopen)
+        return Portable(model.weights, settings, model.reopen)
     buffer = io.BytesIO()
     try:
         with ending_refused(f"model {model.name}"):
@@ -59,4 +59,4 @@ def portable(model: Classifier) -> Portable:
             f"model {model.name} cannot be sent to other processes ({type(error).__name__}: {error}); open it from a "
             "text (open_model), or define its classes and functions at the top of a module"
         ) from error
-    return Portable(model.weights, said, buffer.getvalue())
+    return Portable(model.weights, settings, buffer.getvalue())

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
+from blemish.core.printable import first_few
 from blemish.models.base import Channels, Classifier, Output, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
@@ -107,7 +108,7 @@ def _labels(name: str, classes: NDArray[Any]) -> NDArray[np.int64]:
     except (ValueError, TypeError, OverflowError):
         whole = False
     if not whole or sorted(labels.tolist()) != list(range(len(labels))):
-        shown = ", ".join(map(repr, classes[:5].tolist())) + (", …" if len(classes) > 5 else "")
+        shown = first_few([repr(name) for name in classes.tolist()], 5)
         raise InputError(f"model {name}: {len(classes)} classes ({shown}); expected the labels 0 … {len(classes) - 1}")
     return labels
 

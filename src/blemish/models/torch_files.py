@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, first_line
+from blemish.core.printable import first_few
 from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier
-from blemish.models.code import first_line, needs_permission
+from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
@@ -99,6 +100,5 @@ def _unpickled(path: Path) -> Any:
 
 def _described(saved: Any) -> str:
     if isinstance(saved, dict):
-        keys = ", ".join(str(key) for key in list(saved)[:3])
-        return f"a dictionary ({keys}, …)" if len(saved) > 3 else f"a dictionary ({keys})"
+        return f"a dictionary ({first_few([str(key) for key in saved], 3)})"
     return f"a {type(saved).__name__}"

@@ -15,12 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, first_line, last_line
 from blemish.core.memory import check_fits
+from blemish.core.printable import first_few
 from blemish.core.reading import check_regular
 from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier, Output, Training, logits_of
-from blemish.models.code import ending_refused, first_line, last_line
+from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
 from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own_preprocessing
 
@@ -102,13 +103,13 @@ def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
     real = {key for key, value in module.state_dict().items() if isinstance(value, Tensor) and not value.is_complex()}
     halved = [key for key, value in state.items() if value.is_complex() and key in real]
     if halved:  # torch would drop their imaginary parts
-        raise InputError(f"{path}: complex weights ({_some(halved)}) for a model with real ones")
+        raise InputError(f"{path}: complex weights ({first_few(halved, _SHOWN)}) for a model with real ones")
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
         raise InputError(f"{path}: weights that do not fit the model ({last_line(error)})") from error
-    wrong = [f"{len(missing)} missing from the file ({_some(missing)})"] * bool(missing)
-    wrong += [f"{len(unexpected)} not in the model ({_some(unexpected)})"] * bool(unexpected)
+    wrong = [f"{len(missing)} missing from the file ({first_few(missing, _SHOWN)})"] * bool(missing)
+    wrong += [f"{len(unexpected)} not in the model ({first_few(unexpected, _SHOWN)})"] * bool(unexpected)
     if wrong:
         raise InputError(f"{path}: weights that do not fit the model: {' and '.join(wrong)}")
     return module
@@ -134,8 +135,8 @@ def read_safely(file: Path) -> Any:
     """What ``torch.save`` wrote, as long as it is tensors and plain data."""
     kind = torch_kind(file)
     if kind != "saved":  # some versions of torch.load would run TorchScript, whatever they are told
-        what = "TorchScript" if kind == "torchscript" else "a program of torch.export"
-        raise InputError(f"{file}: {what}; expected a state dict that torch.save wrote")
+        held = "TorchScript" if kind == "torchscript" else "a program of torch.export"
+        raise InputError(f"{file}: {held}; expected a state dict that torch.save wrote")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a pickle protocol that is refused in any case
@@ -208,7 +209,3 @@ def _unwrapped(saved: Any) -> dict[str, Any]:
         return {}
     state = next((saved[key] for key in _WEIGHT_KEYS if isinstance(saved.get(key), Mapping)), saved)
     return {str(key): value for key, value in state.items()}
-
-
-def _some(keys: list[str]) -> str:
-    return ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")

@@ -70,8 +70,8 @@ def _in_order(records: Records, names: NDArray[np.str_], folder: Path) -> Record
         return records
     if len(records) != len(names) or set(records.images.tolist()) != set(names.tolist()):
         raise InputError(f"{folder}: the images of {records.condition} are not those of clean; expected the same")
-    place = {name: row for row, name in enumerate(records.images.tolist())}
-    return records.take(np.array([place[name] for name in names.tolist()]))
+    row_of = {name: row for row, name in enumerate(records.images.tolist())}
+    return records.take(np.array([row_of[name] for name in names.tolist()]))
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Pictures:
     ids: NDArray[np.int64]
     classes: tuple[str, ...] | None = None
 
-    def place(self, name: str) -> int | None:
-        """Where an image stands."""
+    def row(self, name: str) -> int | None:
+        """The position of an image."""
         return self.names.index(name) if name in self.names else None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,25 @@ from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import Reliability
 from blemish.reports.page import Chart, visible
 
-__all__ = ["bars", "chart_text", "curve", "reliability_chart"]
+__all__ = ["Point", "bars", "chart_text", "curve", "reliability_chart", "scatter"]
 
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model in a plane: two numbers with their intervals; ``place`` gives its colour and mark.
+
+    ``label`` is what stands beside the mark, a number or a letter: names would lie over each other.
+    """
+
+    name: str
+    label: str
+    place: int
+    x: Estimate
+    y: Estimate
 
 
 def chart_text(text: str) -> str:
@@ -31,16 +46,16 @@ def chart_text(text: str) -> str:
     return html.escape(visible(text), quote=False)
 
 
-def _line(name: str, place: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
-    colour = f"$series-{place % 8}"
+def _line(name: str, series: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
+    colour = f"$series-{series % 8}"
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": chart_text(name),
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour, "width": 2, "dash": _DASHES[place % 8]},
-        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[place % 8]},
+        "line": {"color": colour, "width": 2, "dash": _DASHES[series % 8]},
+        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[series % 8]},
         **more,
     }
 
@@ -63,13 +78,13 @@ def curve(
 ) -> Chart:
     """Error against severity, one line per model; severity 0 is the clean images."""
     data = []
-    for name, place, points in lines:
+    for name, series, points in lines:
         x = sorted(points)
         estimates = [points[level] for level in x]
         values = [estimate.value for estimate in estimates]
         hover = "%{fullData.name}: %{y:.1f} % at severity %{x}<extra></extra>"
         data.append(
-            _line(name, place, x, values, error_y=_errors(estimates, f"$series-{place % 8}"), hovertemplate=hover)
+            _line(name, series, x, values, error_y=_errors(estimates, f"$series-{series % 8}"), hovertemplate=hover)
         )
     words = "; ".join(
         f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
@@ -85,11 +100,11 @@ def curve(
 def bars(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
     """Groups of horizontal bars with intervals, one bar per model in each group."""
     data = []
-    for place, (name, estimates) in enumerate(models.items()):
+    for series, (name, estimates) in enumerate(models.items()):
         present = [
             (chart_text(group), value) for group, value in zip(groups, estimates, strict=True) if value is not None
         ]
-        colour = f"$series-{place % 8}"
+        colour = f"$series-{series % 8}"
         data.append(
             {
                 "type": "bar",
@@ -124,12 +139,12 @@ def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int,
         "hoverinfo": "skip",
     }
     data: list[dict[str, Any]] = [diagonal]
-    for name, place, bins in lines:
+    for name, series, bins in lines:
         full = bins.counts > 0
         sizes = 4 + 7 * np.sqrt(bins.counts[full] / bins.counts.max())
         line = _line(
             name,
-            place,
+            series,
             (100 * bins.confidence[full]).tolist(),
             (100 * bins.accuracy[full]).tolist(),
             customdata=bins.counts[full].tolist(),
@@ -143,3 +158,56 @@ def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int,
         "margin": {"l": 50, "r": 10, "t": 8, "b": 44},
     }
     return Chart(identity, title, "Accuracy against confidence; the numbers are in the table below.", data, layout, 300)
+
+
+def scatter(
+    identity: str,
+    title: str,
+    points: Sequence[Point],
+    quiet: Sequence[tuple[str, str, float, float]] = (),
+    *,
+    titles: tuple[str, str],
+    lines: Sequence[dict[str, Any]] = (),
+) -> Chart:
+    """Models as marks in a plane, and others, given as name, label and two numbers, as small gray ones."""
+    others: dict[str, Any] = {
+        "type": "scatter",
+        "x": [x for _, _, x, _ in quiet],
+        "y": [y for _, _, _, y in quiet],
+        "marker": {"color": "$quiet", "size": 5, "opacity": 0.55},
+        **_labels([(name, label) for name, label, _, _ in quiet]),
+    }
+    data = [*([others] if quiet else []), *lines]
+    for point in points:
+        colour = f"$series-{point.place % 8}"
+        data.append(
+            {
+                "type": "scatter",
+                "x": [point.x.value],
+                "y": [point.y.value],
+                "error_x": _errors([point.x], colour),
+                "error_y": _errors([point.y], colour),
+                "marker": {"color": colour, "size": 10, "symbol": _SYMBOLS[point.place % 8]},
+                **_labels([(point.name, point.label)]),
+                "textfont": {"color": "$ink", "size": 13},
+            }
+        )
+    layout = {
+        "xaxis": {"title": {"text": titles[0]}},
+        "yaxis": {"title": {"text": titles[1]}},
+        "margin": {"l": 56, "r": 16, "t": 12, "b": 46},
+    }
+    words = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
+    return Chart(identity, title, f"{titles[0]} and {titles[1]}. {words}.", data, layout, 320)
+
+
+def _labels(names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Labels beside marks, and the names that they stand for when they are pointed at."""
+    return {
+        "mode": "markers+text" if any(label for _, label in names) else "markers",
+        "text": [chart_text(label) for _, label in names],
+        "textposition": "top right",
+        "cliponaxis": False,
+        "hovertext": [chart_text(name) for name, _ in names],
+        "hovertemplate": "%{hovertext}: %{x:.1f}, %{y:.1f}<extra></extra>",
+    }

@@ -13,9 +13,9 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import own_code_digest
+from blemish.corruptions.plugins import stated_version
 from blemish.corruptions.severity import severity_text
-from blemish.data.encoding import encode_picture
+from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 
@@ -40,7 +40,7 @@ _EXAMPLES, _TILES, _WORST = 4, 24, 6
 
 @dataclass(frozen=True)
 class Subject:
-    """A model in the report: its run, its answers, the pictures kept with it, and its place among the models.
+    """A model in the report: its run, its answers, the pictures kept with it, and its number among the models.
 
     Pixels are made again with the corruptions of the catalog.
     """
@@ -49,7 +49,7 @@ class Subject:
     run: Run
     answers: Answers
     pictures: Pictures | None
-    place: int
+    number: int
     catalog: Catalog = field(default_factory=lambda: catalog, repr=False)
 
     @property
@@ -60,7 +60,7 @@ class Subject:
     @property
     def series(self) -> str:
         """The style class that gives the model its colour."""
-        return f"s{self.place % 8}"
+        return f"s{self.number % 8}"
 
     def makeable(self, condition: Condition) -> bool:
         """Whether the pixels of a condition can be made again here exactly."""
@@ -113,11 +113,11 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
     for name in condition.names():
         if name not in catalog:
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
-        version, code = catalog[name].version, own_code_digest(catalog[name])
-        measured = protocol.corruptions.get(name)
-        if measured != (version if code is None else {"version": version, "code": code}):
+        version, measured = catalog[name].version, protocol.corruptions.get(name)
+        if measured != stated_version(catalog[name]):
             before = measured.get("version") if isinstance(measured, dict) else measured
-            other = "with other code" if before == version else f"in version {before}; this is version {version}"
+            same = "with other code or files"
+            other = same if before == version else f"in version {before}; this is version {version}"
             return f"{name} was measured {other}"
     if "frost" in condition.names():
         if protocol.frost != catalog.frost_kind:
@@ -186,9 +186,9 @@ def _tile(first: Subject, row: int, condition: Condition, subjects: Sequence[Sub
     """A picture of the first model's under a condition, with what all of them said."""
     assert first.pictures is not None
     name, title = first.pictures.names[row], condition_label(condition) if condition.steps else "clean"
-    said = [_answer(subject, name, condition, named=len(subjects) > 1) for subject in subjects]
+    answers = [_answer(subject, name, condition, named=len(subjects) > 1) for subject in subjects]
     picture = inline_picture(condition_pixels(first, row, condition), f"{name}: {title}")
-    return Tile(title, picture, [answer for answer in said if answer is not None])
+    return Tile(title, picture, [answer for answer in answers if answer is not None])
 
 
 def _same_pixels(first: Subject, other: Subject) -> bool:
@@ -230,10 +230,10 @@ def worst_images(subject: Subject) -> list[Example]:
 def _worst(subject: Subject, hit: Hit) -> Example:
     label, other = class_name(hit.label, subject.classes), class_name(hit.mistaken_for, subject.classes)
     text = f"Wrong in {hit.wrong} of {hit.out_of} conditions; {hit.times} times called {other}."
-    row = None if subject.pictures is None else subject.pictures.place(hit.name)
+    row = None if subject.pictures is None else subject.pictures.row(hit.name)
     if row is None:
         return Example(label, hit.name, None, [], text)
-    mildest = [subject.answers.conditions[place] for place in hit.mildest]
+    mildest = [subject.answers.conditions[row] for row in hit.mildest]
     shown = [Condition(), *(condition for condition in mildest if subject.makeable(condition))]
     clean, *tiles = (_tile(subject, row, condition, [subject]) for condition in shown)
     return Example(label, hit.name, clean, tiles, text)

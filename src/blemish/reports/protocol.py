@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blemish.core.printable import first_few
 from blemish.evaluation.chance import LOOK_AT
-from blemish.metrics.compare import protocol_differences
-from blemish.reports.reading import Reading
+from blemish.reports.reading import Reading, differences, firsts
 
 __all__ = ["ProtocolRow", "protocol_rows", "run_warnings"]
 
@@ -96,10 +96,10 @@ def protocol_rows(readings: Sequence[Reading]) -> dict[str, list[ProtocolRow]]:
 def run_warnings(readings: Sequence[Reading]) -> list[str]:
     """What a reader has to know before trusting or comparing the numbers."""
     warnings = []
-    for other in readings[1:]:
-        if reasons := protocol_differences(readings[0].run, other.run):
+    for first, other, reasons in zip(firsts(readings), readings, differences(readings), strict=True):
+        if reasons:
             warnings.append(
-                f"{readings[0].name} and {other.name} were not measured in the same way, so that their numbers are not "
+                f"{first.name} and {other.name} were not measured in the same way, so that their numbers are not "
                 f"comparable: {'; '.join(reasons)}."
             )
     own: dict[str, list[str]] = {}
@@ -122,8 +122,8 @@ def _own_warnings(reading: Reading) -> list[str]:
         )
     open_ones = [str(condition) for condition in run.conditions if not run.finished(condition)]
     if open_ones:
-        named = ", ".join(open_ones[:6]) + (f" and {len(open_ones) - 6} more" if len(open_ones) > 6 else "")
-        warnings.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {named}.")
+        names = first_few(open_ones, 6)
+        warnings.append(f"{len(open_ones)} of {len(run.conditions)} conditions are not measured yet: {names}.")
     kind = run.info.protocol.frost
     if kind not in (None, "reference"):
         warnings.append(f"frost uses {kind} photographs and cannot be compared with published numbers of frost.")

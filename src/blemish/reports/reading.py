@@ -21,24 +21,27 @@ __all__ = [
     "Reading",
     "baseline_note",
     "benchmark_title",
-    "check_level",
     "column_of",
     "differences",
+    "firsts",
     "labels",
     "marked",
     "read_all",
     "title_of",
 ]
 
+_UNNORMALISED = ("error", "flips")
+"""What benchmarks are headed by for which no baseline is published."""
+
 
 @dataclass(frozen=True)
 class Reading:
-    """A run and its scores, under a label that no other run beside it has; ``place`` is its number among them."""
+    """A run and its scores, under a label that no other run beside it has; ``number`` counts them from 0."""
 
     label: str
     run: Run
     scores: Scores
-    place: int
+    number: int
 
     @property
     def name(self) -> str:
@@ -71,7 +74,7 @@ class Reading:
     @property
     def series(self) -> str:
         """The style class that gives the model its colour on a page."""
-        return f"s{self.place % 8}"
+        return f"s{self.number % 8}"
 
     @cached_property
     def seen(self) -> tuple[str, ...]:
@@ -175,23 +178,37 @@ def read_all(
         if (metric := run.info.benchmark.metric) not in TITLES:
             raise InputError(f"{run.folder}: its benchmark's metric is {metric!r}; expected one of {', '.join(TITLES)}")
     return [
-        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), place)
-        for place, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
+        Reading(name, run, score(run, baseline=baseline, level=level, replicates=replicates, report=report), number)
+        for number, (name, run) in enumerate(zip(labels(runs), runs, strict=True))
     ]
 
 
 def baseline_note(readings: Sequence[Reading]) -> str | None:
-    """Which numbers are relative to a baseline, and to which; None where there are none."""
+    """Which numbers are relative to a baseline, and to which; or that the headline is relative to none.
+
+    None where neither has to be said.
+    """
     shown = {row.name for reading in readings for row in reading.scores.rows}
     names = [name for pair in zip(MEANS.values(), MEANS, strict=True) for name in pair if name in shown]
     if not names:
-        return None
+        plain = dict.fromkeys(whole_title(r.metric, r.part) for r in readings if r.metric in _UNNORMALISED)
+        return f"Relative to no baseline: {', '.join(plain)}." if plain else None
     # A mean speaks for its parts.
     named = [TITLES[name].title for name in names if MEANS.get(name) not in names]
     baselines = dict.fromkeys(reading.scores.baseline for reading in readings if reading.scores.baseline is not None)
     return f"Relative to the baseline {', '.join(baselines)}, which has 100 %: {', '.join(named)}."
 
 
+def firsts(readings: Sequence[Reading]) -> list[Reading]:
+    """For each run the first one that has corruptions, sequences or sets in common with it: the one to compare with.
+
+    Runs of different benchmarks have nothing in common that could be compared.
+    """
+    contents = [{condition.group for condition in reading.run.conditions} - {"clean"} for reading in readings]
+    return [readings[next(i for i in range(n + 1) if i == n or own & contents[i])] for n, own in enumerate(contents)]
+
+
 def differences(readings: Sequence[Reading]) -> list[list[str]]:
-    """For each run, the fields in which its protocol differs from that of the first and that change numbers."""
-    return [protocol_differences(readings[0].run, reading.run) for reading in readings]
+    """For each run, the fields in which its protocol differs from that of the first of its kind and change numbers."""
+    pairs = zip(firsts(readings), readings, strict=True)
+    return [protocol_differences(first.run, reading.run) for first, reading in pairs]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
 from blemish.metrics.titles import TITLES, Part, Scope, both_names
-from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, title_of
+from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
 from blemish.reports.tables import Cell, Table, number
 
 __all__ = [
@@ -105,7 +105,7 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
     lines.insert(len(headlines), (Cell("clean error, %"), *clean))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
     if len(readings) > _FEW:
-        grid = [(Cell("model"), *row[1:]) if place == 0 else row for place, row in enumerate(zip(*grid, strict=True))]
+        grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]
     notes = [f"In brackets: the {100 * readings[0].scores.level:g} % interval of the bootstrap over images."]
     notes += filter(None, [baseline_note(readings)])
     if remarks:
@@ -117,8 +117,8 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
 def _protocol_notes(readings: Sequence[Reading]) -> list[str]:
     """Whose numbers are not comparable with the first model's, and why."""
     return [
-        f"{readings[0].name} and {reading.name} were not measured in the same way: {'; '.join(unlike)}."
-        for reading, unlike in zip(readings, differences(readings), strict=True)
+        f"{first.name} and {reading.name} were not measured in the same way: {'; '.join(unlike)}."
+        for first, reading, unlike in zip(firsts(readings), readings, differences(readings), strict=True)
         if unlike
     ]
 
@@ -138,9 +138,9 @@ def corruption_table(reading: Reading) -> Table | None:
     metrics = [name for name in _GROUP_METRICS if any(reading.get(name, "corruption", g) for g in reading.groups)]
     rows = []
     for group, members in reading.groups.items():
-        places = {column_of(condition): condition for condition in members}
+        by_column = {column_of(condition): condition for condition in members}
         levels = [
-            cell("error", reading.get("error", "condition", str(places[column]))) if column in places else _EMPTY
+            cell("error", reading.get("error", "condition", str(by_column[column]))) if column in by_column else _EMPTY
             for column in columns
         ]
         wholes = [
@@ -170,11 +170,11 @@ def calibration_table(readings: Sequence[Reading]) -> Table | None:
     rows = []
     for reading in readings:
         pools: tuple[tuple[str, Scope, str], ...] = (("clean", "condition", "clean"), ("corrupted", "benchmark", ""))
-        for what, scope, of in pools:
+        for images, scope, of in pools:
             scores = [reading.get(name, scope, of) for name in ("accuracy", "confidence", "ece")]
             if any(scores):
                 cells = [cell(*pair) for pair in zip(("accuracy", "confidence"), scores[:2], strict=True)]
-                rows.append((Cell(reading.name), Cell(what), *cells, with_interval("ece", scores[2])))
+                rows.append((Cell(reading.name), Cell(images), *cells, with_interval("ece", scores[2])))
     if not rows:
         return None
     columns = ("model", "images", "accuracy, %", "mean confidence, %", "ECE, %")
@@ -201,11 +201,11 @@ def natural_table(readings: Sequence[Reading]) -> Table | None:
     rows = []
     for name in dict.fromkeys(name for reading in readings for name in reading.natural):
         for reading in readings:
-            there = reading.get("accuracy", "natural", f"natural:{name}")
-            here = reading.get("accuracy", "natural", f"clean:{name}")
+            natural = reading.get("accuracy", "natural", f"natural:{name}")
+            clean = reading.get("accuracy", "natural", f"clean:{name}")
             gap = reading.get("natural_gap", "natural", f"natural:{name}")
-            if there or here or gap:
-                cells = (with_interval("accuracy", there), with_interval("accuracy", here))
+            if natural or clean or gap:
+                cells = (with_interval("accuracy", natural), with_interval("accuracy", clean))
                 rows.append((Cell(name), Cell(reading.name), *cells, with_interval("natural_gap", gap)))
     if not rows:
         return None

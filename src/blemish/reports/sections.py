@@ -15,6 +15,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import Reliability, pooled
 from blemish.metrics.compare import compare, protocol_differences
+from blemish.metrics.published import PublishedModel
 from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
@@ -23,13 +24,17 @@ from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.page import Chart, Section
 from blemish.reports.protocol import protocol_rows
-from blemish.reports.reading import Reading, baseline_note
+from blemish.reports.reading import Reading, baseline_note, firsts
 from blemish.reports.score_cards import card, heatmap
+from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
 __all__ = ["picture_sections", "score_sections", "setting_sections"]
 
-_TERMS = ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+_TERMS = (
+    *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
+    "effective_robustness",
+)
 
 
 def _section(
@@ -45,6 +50,7 @@ def score_sections(
     baseline: Baseline | Run | str | None,
     level: float,
     replicates: int,
+    published: Sequence[PublishedModel] = (),
     report: ProgressReport = tell_nobody,
 ) -> Iterator[Section]:
     """The numbers of some runs, and what is measured of their difference."""
@@ -57,6 +63,8 @@ def score_sections(
         remarks=list(dict.fromkeys(text for reading in readings for text in reading.scores.remarks)),
         missing=score_tables.missing_table(readings),
     )
+    if (section := standing_section(readings, published)) is not None:
+        yield section
     names = [reading.name for reading in readings]
     if shown := [reading for reading in readings if reading.groups]:
         maps = [heatmap(reading) for reading in shown]
@@ -65,10 +73,11 @@ def score_sections(
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
     if (table := score_tables.family_table(readings)) is not None:
         yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
-    if len(readings) > 1:
-        pairs = [_pair(readings[0], other, baseline, level, replicates, report) for other in readings[1:]]
-        first = readings[0].name
-        yield _section("differences", "Differences between models", short="Differences", first=first, pairs=pairs)
+    beside = [(first, other) for first, other in zip(firsts(readings), readings, strict=True) if first is not other]
+    if beside:
+        pairs = [_pair(first, other, baseline, level, replicates, report) for first, other in beside]
+        named = ", ".join(dict.fromkeys(first.name for first, _ in beside))
+        yield _section("differences", "Differences between models", short="Differences", first=named, pairs=pairs)
     if (table := score_tables.calibration_table(readings)) is not None:
         charts = [_reliability(reading) for reading in readings]
         yield _section("calibration", "Calibration", table=table, bins=_bins_table(readings), charts=charts)
@@ -83,10 +92,10 @@ def score_sections(
 
 
 def _curves(readings: Sequence[Reading]) -> Iterator[Chart]:
-    for place, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
-        lines = [(r.name, r.place, points) for r in readings if len(points := _points(r, group)) > 2]
+    for index, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
+        lines = [(r.name, r.number, points) for r in readings if len(points := _points(r, group)) > 2]
         if lines:
-            yield curve(f"curve-{place}", group.replace("_", " "), lines)
+            yield curve(f"curve-{index}", group.replace("_", " "), lines)
 
 
 def _points(reading: Reading, group: str) -> dict[float, Estimate]:
@@ -134,18 +143,18 @@ def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
 
 
 def _reliability(reading: Reading) -> Chart:
-    lines = [(what, place, bins) for place, (what, bins) in enumerate(_pools(reading))]
-    return reliability_chart(f"reliability-{reading.place}", reading.name, lines)
+    lines = [(pool, series, bins) for series, (pool, bins) in enumerate(_pools(reading))]
+    return reliability_chart(f"reliability-{reading.number}", reading.name, lines)
 
 
 def _bins_table(readings: Sequence[Reading]) -> Table:
     rows = []
     for reading in readings:
-        for what, bins in _pools(reading):
-            for place in np.flatnonzero(bins.counts).tolist():
-                edges = f"{number(100 * bins.edges[place], 0)}–{number(100 * bins.edges[place + 1], 0)}"
-                rates = (number(100 * bins.confidence[place]), number(100 * bins.accuracy[place]))
-                texts = (reading.name, what, edges, *rates, f"{bins.counts[place]:,}")
+        for pool, bins in _pools(reading):
+            for index in np.flatnonzero(bins.counts).tolist():
+                edges = f"{number(100 * bins.edges[index], 0)}–{number(100 * bins.edges[index + 1], 0)}"
+                rates = (number(100 * bins.confidence[index]), number(100 * bins.accuracy[index]))
+                texts = (reading.name, pool, edges, *rates, f"{bins.counts[index]:,}")
                 rows.append(tuple(Cell(text) for text in texts))
     columns = ("model", "images", "confidence bin, %", "mean confidence, %", "accuracy, %", "answers")
     return Table("Reliability by confidence", columns, tuple(rows), text_columns=3)
@@ -156,11 +165,11 @@ def picture_sections(
 ) -> Iterator[Section]:
     """Some images as the models were given them, and those that they lost most often."""
     subjects = []
-    for place, reading in enumerate(readings):
-        report(place, len(readings), "gathering answers")
+    for done, reading in enumerate(readings):
+        report(done, len(readings), "gathering answers")
         if (answers := gather(reading.run)) is not None:
             pictures = read_pictures(reading.run)
-            subjects.append(Subject(reading.name, reading.run, answers, pictures, reading.place, catalog))
+            subjects.append(Subject(reading.name, reading.run, answers, pictures, reading.number, catalog))
     report(0, 1 + len(subjects), "making pictures")
     if shown := examples(subjects):
         reasons_by_condition = (
@@ -170,8 +179,8 @@ def picture_sections(
         names = [subject.name for subject in subjects]
         yield _section("examples", "Examples", names=names, gaps=gaps, examples=shown)
     worst = []
-    for place, subject in enumerate(subjects, start=1):
-        report(place, 1 + len(subjects), "making pictures")
+    for done, subject in enumerate(subjects, start=1):
+        report(done, 1 + len(subjects), "making pictures")
         if hits := worst_images(subject):
             worst.append((subject.name if len(subjects) > 1 else "", hits))
     if worst:

@@ -89,7 +89,7 @@ def _markdown_lines(table: Table) -> list[str]:
     def line(cells: Sequence[object]) -> str:
         return "| " + " | ".join(_MARKDOWN.sub(r"\\\1", _one_line(str(cell))) for cell in cells) + " |"
 
-    sides = ["---" if place < table.text_columns else "---:" for place in range(len(table.columns))]
+    sides = ["---" if index < table.text_columns else "---:" for index in range(len(table.columns))]
     title = _MARKDOWN.sub(r"\\\1", _one_line(table.title))
     lines = [
         f"### {title}",

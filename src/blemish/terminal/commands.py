@@ -77,13 +77,13 @@ def _notices_printed() -> Iterator[None]:
     """Print notices as lines on stderr, each once, so that what is printed for other programs stays as it is."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", Notice)
-        others, told = warnings.showwarning, set[str]()
+        others, shown = warnings.showwarning, set[str]()
 
         def show(message: Warning | str, category: type[Warning], *args: Any) -> None:
             if not issubclass(category, Notice):
                 others(message, category, *args)
-            elif str(message) not in told:
-                told.add(str(message))
+            elif str(message) not in shown:
+                shown.add(str(message))
                 complain(f"note: {message}")
 
         warnings.showwarning = show  # type: ignore[assignment]

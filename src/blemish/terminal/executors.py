@@ -12,7 +12,7 @@ from blemish.core.errors import InputError
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.executors.ray_cluster import RayExecutor
-from blemish.terminal.signals import stop_on_sigterm
+from blemish.terminal.startup import stop_on_sigterm
 
 __all__ = ["Gpus", "Jobs", "Ray", "chosen_executor", "own_device"]
 
@@ -64,10 +64,10 @@ def own_device(device: str, ray: str | None) -> str:
 
 
 def _gpus(text: str) -> tuple[str, ...]:
-    there = torch.cuda.device_count()
-    wanted = there if text == "all" else _number(text)
-    if there == 0 or wanted > there:
-        raise InputError(f"--gpus {text}, but torch sees {there} here")
+    count = torch.cuda.device_count()
+    wanted = count if text == "all" else _number(text)
+    if count == 0 or wanted > count:
+        raise InputError(f"--gpus {text}, but torch sees {count} here")
     return tuple(f"cuda:{number}" for number in range(wanted))
 
 

@@ -74,7 +74,7 @@ class ModelSettings:
     device: Annotated[str, typer.Option(rich_help_panel=_PANEL, help="cpu, cuda, cuda:1 … or auto.")] = "auto"
 
     def open_named(self, model: str, *, catalog: Catalog, device: str | None = None) -> Classifier:
-        """The model of this name, with what was said of it; on another device than the options' where one is given."""
+        """The model of this name with these settings; on ``device``, where one is given, instead of the option's."""
         return open_model(
             model,
             weights=self.weights,

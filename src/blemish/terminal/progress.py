@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
@@ -15,6 +15,7 @@ from rich.table import Column
 from rich.text import Text
 
 from blemish.core.printable import printable
+from blemish.core.progress import ProgressReport
 from blemish.terminal.printing import complain, line, stderr
 
 __all__ = ["INTERRUPTED", "LINE_SECONDS", "Lines", "Report", "with_progress"]
@@ -30,12 +31,7 @@ _WIDTH = 20
 
 R = TypeVar("R")
 
-
-class Report(Protocol):
-    """Told how much is done, of how much (None where nobody knows), and what is being done."""
-
-    def __call__(self, done: int, total: int | None, what: str = "") -> None:
-        """Take it in; it may be said often."""
+Report = ProgressReport
 
 
 def with_progress(

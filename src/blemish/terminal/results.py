@@ -150,10 +150,10 @@ def _parts(table: Table, width: int) -> list[Table]:
         return [table]
     widths, first = _widths(table), table.text_columns
     parts: list[list[int]] = [[]]
-    for place in range(first, len(widths)):
-        if parts[-1] and sum(widths[:first]) + sum(widths[i] for i in parts[-1]) + widths[place] + _SPACE > width:
+    for index in range(first, len(widths)):
+        if parts[-1] and sum(widths[:first]) + sum(widths[i] for i in parts[-1]) + widths[index] + _SPACE > width:
             parts.append([])
-        parts[-1].append(place)
+        parts[-1].append(index)
     chosen = [[*range(first), *part] for part in parts]
     return [
         replace(
@@ -167,12 +167,12 @@ def _parts(table: Table, width: int) -> list[Table]:
 
 def _rich(table: Table) -> RichTable:
     shown = RichTable(box=box.SIMPLE_HEAD, header_style="bold")
-    for place, column in enumerate(table.columns):
-        words = place < table.text_columns
+    for index, column in enumerate(table.columns):
+        words = index < table.text_columns
         folds = table.text_columns > 2
         side: Literal["left", "right"] = "left" if words else "right"
         shown.add_column(
-            line(column), justify=side, style="cyan" if place == 0 else "", no_wrap=not folds, overflow="fold"
+            line(column), justify=side, style="cyan" if index == 0 else "", no_wrap=not folds, overflow="fold"
         )
     before = None
     for row in table.rows:

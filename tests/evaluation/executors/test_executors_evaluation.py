@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
+from blemish.data.cache import load
 from blemish.data.open import open_source, open_stored
 from blemish.evaluation.executors import Executor, InProcess, Processes
 from blemish.evaluation.executors.failures import FAILURES_FILE
-from blemish.evaluation.measure import Outputs
+from blemish.evaluation.header import made_with
+from blemish.evaluation.measure import PlanJob
 from blemish.evaluation.parts import UNFINISHED, spans_left
+from blemish.evaluation.plan import plan_for
+from blemish.evaluation.recording import Outputs
 from blemish.evaluation.records import read_records
-from blemish.evaluation.run import RunProgress
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.speed import compile_seconds, speed_up
 from blemish.models.torch_module import from_module
 from execution_jobs import Net, benchmark, evaluate, pictures, records_of
+from told_steps import Steps
+from until import PATIENCE, until
 
 CONDITIONS = ("gaussian_noise@3", "fog@1-5", "p:gaussian_noise@1", "p:translate@2", "brightness@5")
 TWO: Executor = Processes(2, threads=1)
@@ -46,11 +50,11 @@ def _one_thread() -> object:
 
 @pytest.mark.usefixtures("spawned_workers")
 def test_processes_write_the_same_files(tmp_path: Path) -> None:
-    steps: list[RunProgress] = []
+    steps = Steps()
     evaluate(Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "one", batch_size=4, zipf=True)
     run = evaluate(
         Net(), pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=TWO,
-        report=steps.append,
+        report=steps,
     )  # fmt: skip
     assert len(records_of(tmp_path / "one")) == 1 + len(CONDITIONS)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
@@ -132,17 +136,15 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     )
     command = [sys.executable, str(script), str(tmp_path / "two"), str(Path(__file__).parents[2])]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
-        while not list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet")):
-            assert parent.poll() is None
-            time.sleep(0.02)
+        until(lambda: [*(tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet")], parent)
         os.kill(parent.pid, signal.SIGKILL)
-        parent.wait(30)
+        parent.wait(PATIENCE)
     parts = list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet"))
     assert parts
     measured = sum(len(read_records(path)) for path in parts)
-    steps: list[RunProgress] = []
+    steps = Steps()
     wanted = benchmark("fog@2", "snow@1")
-    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps.append)
+    evaluate(Net(), pictures(), wanted, out=tmp_path / "two", batch_size=1, report=steps)
     assert steps[0].done >= measured, "parts are not measured again"
     evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=1)
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
@@ -216,17 +218,17 @@ def test_a_model_that_cannot_travel(tmp_path: Path) -> None:
 
 @given(
     count=st.integers(1, 40),
-    places=st.integers(1, 12),
+    shares=st.integers(1, 12),
     cuts=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6),
 )
-def test_spans_cover_what_is_missing_once(count: int, places: int, cuts: list[tuple[int, int]]) -> None:
-    there = [(min(a, b, count), min(max(a, b), count)) for a, b in cuts]
-    left = spans_left(count, there, places)
+def test_spans_cover_what_is_missing_once(count: int, shares: int, cuts: list[tuple[int, int]]) -> None:
+    measured = [(min(a, b, count), min(max(a, b), count)) for a, b in cuts]
+    left = spans_left(count, measured, shares)
     covered = [batch for _, (first, last) in left for batch in range(first, last)]
-    known = {batch for first, last in there for batch in range(first, last)}
+    known = {batch for first, last in measured for batch in range(first, last)}
     assert sorted(covered) == [batch for batch in range(count) if batch not in known]
-    for place, (first, last) in left:
-        assert place * count // places <= first < last <= (place + 1) * count // places
+    for share, (first, last) in left:
+        assert share * count // shares <= first < last <= (share + 1) * count // shares
 
 
 def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +240,7 @@ def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest
     assert compile_seconds(model) > 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use here")
+@pytest.mark.gpu
 @pytest.mark.parametrize("count", [1, 2])
 def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
     """One process per GPU is the same code as several on one, which is what a machine with one GPU can test."""
@@ -249,3 +251,10 @@ def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
         model, pictures(), benchmark(*CONDITIONS), out=tmp_path / "two", batch_size=4, zipf=True, executor=executor
     )
     assert records_of(tmp_path / "one") == records_of(tmp_path / "two")
+
+
+def test_workers_with_other_libraries_are_refused() -> None:
+    plan = plan_for(from_module(Net()), load(pictures()))
+    job = PlanJob(plan, lambda *_: None, versions={**made_with(), "torch": "0.1"})
+    with pytest.raises(InputError, match=r'differs from the coordinator: torch was "0\.1", now'):
+        job.open(None)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,13 +19,14 @@ from blemish.core.errors import InputError, WorkerError
 from blemish.data.demo import demo_picture
 from blemish.data.open import open_source
 from blemish.evaluation.executors import Done, Failed, RayExecutor, pool, ray_cluster
-from blemish.evaluation.run import RunProgress
 from blemish.models.torch_module import from_module
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of
+from told_steps import Steps
+from until import PATIENCE, until
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # warnings of Ray's own
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: 
     wanted = benchmark("gaussian_noise@3", "p:gaussian_noise@1", "fog@1-5")
     evaluate(Net(), pictures(), wanted, out=tmp_path / "one", batch_size=4, zipf=True)
     killer = from_module(Net(kill=tmp_path / "killed"), name="Net")
-    steps: list[RunProgress] = []
+    steps = Steps()
     evaluate(
         killer,
         pictures(),
@@ -110,7 +110,7 @@ def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: 
         batch_size=4,
         zipf=True,
         executor=executor,
-        report=steps.append,
+        report=steps,
     )
     assert (tmp_path / "killed").exists(), "no worker was killed"
     assert records_of(tmp_path / "one") == records_of(tmp_path / "ray")
@@ -201,7 +201,18 @@ def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
         path = tmp_path / "src" / "a" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         demo_picture(224).save(path)
-    command = ["corrupt", str(tmp_path / "src"), str(tmp_path / "out"), "-c", "fog,snow", "--ray", "local", "-j", "1"]
+    command = [
+        "corrupt",
+        str(tmp_path / "src"),
+        "-o",
+        str(tmp_path / "out"),
+        "-c",
+        "fog,snow",
+        "--ray",
+        "local",
+        "-j",
+        "1",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "blemish.cli.main", *command],
         stdout=subprocess.DEVNULL,
@@ -209,13 +220,9 @@ def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        deadline = time.monotonic() + 120
-        while not [*(tmp_path / "out").glob("*/*/*/*.jpg")]:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: [*(tmp_path / "out").glob("*/*/*/*.jpg")], process)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()

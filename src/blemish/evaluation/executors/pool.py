@@ -155,7 +155,7 @@ class _Run:
         self._pool, self._job, self._threads, self._waiting, self._progress = pool, job, threads, waiting, progress
         self._posts: dict[int, _Post] = {}
         self._listeners: list[threading.Thread] = []
-        self._said: queue.SimpleQueue[tuple[_Post, bytes | Exception]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[_Post, bytes | Exception]] = queue.SimpleQueue()
         self._numbers = itertools.count(OPENING + 1)
         self._patience = None if pool.needs is None else _PATIENCE_SECONDS
         self._unopened, self._why = 0, ""
@@ -190,9 +190,9 @@ class _Run:
         try:
             post.worker.open(self._job, self._threads)
             while content := post.worker.receive():
-                self._said.put((post, content))
+                self._messages.put((post, content))
         except Exception as error:  # whatever it is, somebody waits for it
-            self._said.put((post, error))
+            self._messages.put((post, error))
 
     def _give(self, post: _Post) -> None:
         ticket = self._waiting.take(post.slot, shared=bool(post.held)) if post.at_work is None else None
@@ -203,7 +203,7 @@ class _Run:
 
     def _next_message(self) -> tuple[_Post, Message]:
         try:
-            post, said = self._said.get(timeout=self._patience)
+            post, received = self._messages.get(timeout=self._patience)
         except queue.Empty:
             warnings.warn(
                 f"no worker is ready after {self._patience:g} s, but we go on waiting; each needs {self._pool.needs}, "
@@ -211,13 +211,13 @@ class _Run:
                 RuntimeWarning,
                 stacklevel=2,
             )
-            post, said = self._said.get()
+            post, received = self._messages.get()
         self._patience = None
-        if isinstance(said, bytes):
-            return post, pickle.loads(said)
-        if isinstance(said, WorkerError):
-            return post, Failed(OPENING, str(said), str(said), 1, lost=True)
-        raise said
+        if isinstance(received, bytes):
+            return post, pickle.loads(received)
+        if isinstance(received, WorkerError):
+            return post, Failed(OPENING, str(received), str(received), 1, lost=True)
+        raise received
 
     def _handle(self, post: _Post, message: Message) -> list[Outcome[Any, Any]]:
         if self._posts.get(post.slot) is not post:  # it was ended, and may have said something before

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError, WorkerError
+from blemish.core.errors import InputError, WorkerError, first_line, last_line
 from blemish.core.optional import optional_import
 from blemish.evaluation.executors.pool import WorkerPool
 from blemish.evaluation.executors.worker import serve
@@ -90,7 +90,7 @@ class RayExecutor(WorkerPool):
 
     @property
     def needs(self) -> str:
-        """A cluster whose places are all taken gives workers none, and says nothing."""
+        """What a worker waits for where the cluster is busy: Ray itself says nothing."""
         return f"a free place with {'a GPU' if self.gpu else f'{self._cores} cores'} on the Ray cluster"
 
     def prepared(self, job: bytes) -> Any:
@@ -145,9 +145,8 @@ class _RayWorker:
         try:
             content: bytes = self._ray.get(next(self._stream))
         except self._ray.exceptions.RayError as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
             raised = isinstance(error, self._ray.exceptions.RayTaskError)  # whose first line tells only where
-            raise WorkerError(f"a Ray worker died ({lines[-1 if raised else 0].strip()})") from error
+            raise WorkerError(f"a Ray worker died ({(last_line if raised else first_line)(error)})") from error
         return content
 
     def kill(self) -> None:

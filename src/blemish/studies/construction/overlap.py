@@ -123,6 +123,7 @@ def overlap_intervals(
     models: Sequence[str],
     settings: Sequence[str],
     *,
+    corruptions: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -133,11 +134,18 @@ def overlap_intervals(
 
     ``correct[m, s, i]`` says whether model m classified image i correctly under setting s; all models and settings saw
     the same images, which are drawn again with replacement, jointly for all of them. Models and settings are named as
-    in `overlap_matrix`.
+    in `overlap_matrix`; by default all settings are corruptions to compare.
     """
     check_level(level)
     scores, matrix = resampled_scores(
-        correct, models, settings, resamples=resamples, seed=seed, clean=clean, least_gain=least_gain
+        correct,
+        models,
+        settings,
+        corruptions=corruptions,
+        resamples=resamples,
+        seed=seed,
+        clean=clean,
+        least_gain=least_gain,
     )
     missing = np.isnan(scores).mean(axis=0)
     low, high = np.full((2, *missing.shape), np.nan)
@@ -152,6 +160,7 @@ def resampled_scores(
     models: Sequence[str],
     settings: Sequence[str],
     *,
+    corruptions: Sequence[str] | None = None,
     resamples: int = 1000,
     seed: int = 0,
     clean: str = CLEAN,
@@ -166,8 +175,8 @@ def resampled_scores(
     if resamples < 2:
         raise InputError(f"{resamples} resamples; expected at least 2, better 1000")
     table = AccuracyTable(tuple(models), tuple(settings), correct.mean(axis=2))
-    names = _names(table, None, clean)
-    matrix = overlap_matrix(table, clean=clean, least_gain=least_gain)
+    names = _names(table, corruptions, clean)
+    matrix = overlap_matrix(table, corruptions=names, clean=clean, least_gain=least_gain)
     rows = [table.row(name) for name in (STANDARD, *names)]
     columns = [table.column(name) for name in (clean, *names)]
     used = correct[np.ix_(rows, columns)]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor
-from blemish.evaluation.run import RunProgress, evaluate
+from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.base import Preprocessing, Training
 from blemish.models.torch_module import from_module
@@ -31,7 +32,7 @@ def measure_all(
     batch_size: int = 256,
     resize: int | None = None,
     crop: int | None = None,
-    report: Callable[[str, RunProgress], None] = lambda *_: None,
+    report: ProgressReport = tell_nobody,
     executor: Executor | None = None,
 ) -> list[Run]:
     """A run for each network, on the conditions that `harness.conditions` names; finished ones are kept."""
@@ -55,8 +56,8 @@ def measure_all(
             device=device,
         )
 
-        def tell(step: RunProgress, name: str = model.name) -> None:
-            report(name, step)
+        def tell(done: int, total: int | None, what: str = "", name: str = model.name) -> None:
+            report(done, total, f"measuring {name}: {what}")
 
         runs.append(
             evaluate(

@@ -22,7 +22,6 @@ from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor, Reach
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.evaluation.header import made_with
 from blemish.evaluation.measure import PlanJob
 from blemish.evaluation.travel import mapped_sets, reopened_set
 from blemish.models.portable import portable
@@ -108,7 +107,7 @@ def _job(
     plan = bench.plan
     with temporary_folder() as folder, contextlib.ExitStack() as stack:
         if reach != "process":
-            plan = replace(plan, model=portable(bench.model), header={"made_with": made_with()})
+            plan = replace(plan, model=portable(bench.model))
         if reach == "machine":
             plan = replace(plan, images=mapped_sets({"": bench.images}, folder, stack))
         elif reach == "cluster":

@@ -16,11 +16,12 @@ from PIL import Image
 from blemish.core.errors import InputError
 from blemish.core.files import part_file
 from blemish.core.folders import held_folder
+from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.reading import open_regular
 from blemish.core.settings import keep_settings
 from blemish.evaluation.executors.base import Executor, Tell
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.export.outcome import Outcome, Progress
+from blemish.export.outcome import Outcome
 from blemish.export.workers import run_tasks
 from blemish.studies.streams.levels import release_name
 from blemish.studies.streams.stream import JPEG_QUALITY, Stream
@@ -50,7 +51,7 @@ def materialise(
     shard_images: int = SHARD_IMAGES,
     part: int = 0,
     parts: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressReport = tell_nobody,
     executor: Executor | None = None,
 ) -> Outcome:
     """Write a bounded stream as tar files of JPEG pictures, ``shard_images`` in each.
@@ -88,9 +89,8 @@ def materialise(
         with contextlib.closing(results):
             for written in results:
                 outcome.written += written
-                if progress is not None:
-                    progress(outcome.written + outcome.skipped, share)
-        if progress is not None and not todo:
+                progress(outcome.written + outcome.skipped, share)
+        if not todo:
             progress(outcome.skipped, share)
         with contextlib.suppress(OSError):
             if parts > 1:

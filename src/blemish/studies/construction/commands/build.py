@@ -14,17 +14,14 @@ from blemish.studies.construction.commands.generate import (
 )
 from blemish.studies.construction.commands.match_severities import match_severities_command
 from blemish.studies.construction.commands.natural import natural_command
-from blemish.studies.construction.commands.overlap_scores import (
-    compare_command,
-    overlap_scores_command,
-    table_command,
-)
+from blemish.studies.construction.commands.overlap_scores import compare_command, overlap_scores_command
 from blemish.studies.construction.commands.select import (
     balance_command,
     coverage_command,
     select_command,
     sweep_command,
 )
+from blemish.studies.construction.commands.table import table_command
 from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
 __all__ = ["build_app"]

@@ -11,8 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, notify
-from blemish.core.folders import check_folder
-from blemish.core.links import check_links
+from blemish.core.folders import check_folder, check_links
 from blemish.core.marks import MADE_WITH
 from blemish.data.folders import class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
