@@ -3,10 +3,11 @@
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT [--seed 0] [--seconds 500] [--frost DIR] [--earlier FILE …]
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT --from-scratch 12
 
-Trains a standard network, and fine-tunes it on each of the 78 corruptions, half of every batch corrupted, with the
-trainer of `blemish train-overlap`. Corruptions have their published severities: ImageNet-C and NOC at random between 1
-and 5, Syn2Nat at 5. Every network is measured under every corruption, and under the noise of MSCR. --from-scratch
-trains networks of that many corruptions from the beginning instead, to see how far fine-tuning misleads.
+Trains a standard network, and fine-tunes it on each of the 78 corruptions (--catalogues names others), half of every
+batch corrupted, with the trainer of `blemish train-overlap`. Corruptions have their published severities: ImageNet-C
+and NOC at random between 1 and 5, Syn2Nat at 5. Every network is measured under every corruption, and under the noise
+of MSCR. --from-scratch trains networks of that many corruptions from the beginning instead, to see how far fine-tuning
+misleads.
 
 OUT gets, per seed and way of training, a file of records (.npz) that is written after every network, a small list of
 what is done (.json) and the standard network (.pt). Networks are not kept but for that one. No network is begun that
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
+from blemish.benchmarks.condition import CLEAN, Condition, parse_condition, step_of
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
@@ -40,14 +42,14 @@ CATALOGUES = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
 PRESET = "cifar"
 
 
-def published_conditions() -> list[str]:
-    """Every corruption once, at its published severities: a range where there are several."""
-    found: dict[str, str] = {}
-    for name in CATALOGUES:
+def published_conditions(benchmarks: Sequence[str] = CATALOGUES) -> list[str]:
+    """Every corruption of some benchmarks once, at its severities there: a range where there are several."""
+    ends: dict[str, list[float]] = {}
+    for name in benchmarks:
         for condition in load_benchmark(name).conditions:
             for step in condition.steps:
-                found[step.name] = f"{step.name}@5" if name == "syn2nat-candidates" else f"{step.name}@1-5"
-    return list(found.values())
+                ends.setdefault(step.name, []).extend((step.low, step.high))
+    return [str(step_of(catalog[name], min(values), max(values))) for name, values in ends.items()]
 
 
 def sampled(texts: list[str], count: int) -> list[str]:
@@ -72,7 +74,7 @@ class Study:
         self.test, self.answers, other = read_images(options.test, options.test_images, self.device)
         self.long, self.short = schedules(options)
         mine = catalog if options.frost is None else catalog.with_frost(options.frost)
-        texts = [*published_conditions(), *options.also]
+        texts = [*published_conditions(options.catalogues), *options.also]
         if options.drawn_frost:
             texts = [text.replace("frost@", "frost_drawn@") for text in texts]
         if options.quick:
@@ -218,6 +220,7 @@ def main() -> None:
     )
     parser.add_argument("--standard", type=Path, help="the standard network to begin with, where it is not in OUT")
     parser.add_argument("--from-scratch", type=int, metavar="COUNT", help="train networks of COUNT corruptions anew")
+    parser.add_argument("--catalogues", nargs="+", default=CATALOGUES, help="benchmarks that name the corruptions")
     parser.add_argument("--also", nargs="*", default=[], help="further conditions, such as my_corruption@1-5")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
