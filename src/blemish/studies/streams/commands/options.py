@@ -58,7 +58,7 @@ __all__ = [
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
 Surfaces = Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")]
 Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]
-SetName = Annotated[str | None, typer.Option("--set", help=f"A set, for its corruptions: {', '.join(SETS)}.")]
+SetName = Annotated[str | None, typer.Option("--set", help=f"A set of walks: {', '.join(SETS)}.")]
 
 RandomCrop = Annotated[
     int | None,
@@ -73,7 +73,7 @@ ObjectiveName = Annotated[
     str | None,
     typer.Option(
         "--objective",
-        help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule). Default: the set's, or pointwise.",
+        help="How walks choose paths: pointwise, mean, or reference (the release's rule). Default: the set's, or pointwise.",
     ),
 ]
 
