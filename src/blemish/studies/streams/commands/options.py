@@ -73,7 +73,7 @@ ObjectiveName = Annotated[
     str | None,
     typer.Option(
         "--objective",
-        help="How walks choose paths: pointwise, mean, or reference (the release's rule). Default: the set's, or pointwise.",
+        help="How paths are chosen: pointwise, mean, or reference (the release's). Default: the set's, or pointwise.",
     ),
 ]
 
