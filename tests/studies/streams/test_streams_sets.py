@@ -62,10 +62,12 @@ def test_what_is_not_of_a_set_is_named() -> None:
     planes = surfaces(hard.corruptions)
     walk = make_walk(planes, hard.rule(0.0), images=7_500_000, speed=5000, seed=44)
     assert hard.changes(walk) == []
-    changed = make_walk(planes, PathRule(0.1), images=70, speed=5, seed=4, names=hard.corruptions[:2], closed=True)
+    rule = PathRule(0.1, seam_weight=0.5)
+    changed = make_walk(planes, rule, images=70, speed=5, seed=4, names=hard.corruptions[:2], closed=True)
     assert hard.changes(changed) == [
         "objective pointwise instead of reference",
         "ends joint instead of independent",
+        "seam weight 0.5 instead of 0.04",
         "target 0.1 instead of 0.0",
         "images 70 instead of 7500000",
         "speed 5 instead of 1000, 2000, 5000",

@@ -14,6 +14,7 @@ from blemish.core.errors import UnknownNameError
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.studies.streams.paths import Objective
 from blemish.studies.streams.planning import Ends, PathRule
+from blemish.studies.streams.seams import SEAM_WEIGHT
 from blemish.studies.streams.walks import Walk
 
 __all__ = ["LEVELS", "SEEDS", "SETS", "WalkSet", "find_set", "release_name"]
@@ -55,6 +56,7 @@ class WalkSet:
         compared: dict[str, tuple[Any, Sequence[Any]]] = {
             "objective": (made["objective"], [self.objective]),
             "ends": (made["ends"], [self.ends]),
+            "seam weight": (made.get("seam_weight", SEAM_WEIGHT), [SEAM_WEIGHT]),
             "target": (made["target"], self.targets),
             "images": (made["images"], [self.images]),
             "speed": (made["speed"], self.speeds),

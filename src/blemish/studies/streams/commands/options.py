@@ -22,6 +22,7 @@ from blemish.reports.figure_files import check_figure_name
 from blemish.studies.streams.images import ImageSet, from_source, image_list
 from blemish.studies.streams.levels import SETS, WalkSet
 from blemish.studies.streams.paths import OBJECTIVES, Objective
+from blemish.studies.streams.planning import WalkCell
 from blemish.studies.streams.protocols import protocol_differences
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, read_walk
@@ -44,6 +45,7 @@ __all__ = [
     "chosen_corruptions",
     "chosen_images",
     "grid_of",
+    "guesses_text",
     "other_model_text",
     "path_rule",
     "protocol_text",
@@ -56,7 +58,7 @@ __all__ = [
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
 Surfaces = Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")]
 Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]
-SetName = Annotated[str | None, typer.Option("--set", help=f"A set, for its corruptions: {', '.join(SETS)}.")]
+SetName = Annotated[str | None, typer.Option("--set", help=f"A set of walks: {', '.join(SETS)}.")]
 
 RandomCrop = Annotated[
     int | None,
@@ -71,7 +73,7 @@ ObjectiveName = Annotated[
     str | None,
     typer.Option(
         "--objective",
-        help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule). Default: the set's, or pointwise.",
+        help="How paths are chosen: pointwise, mean, or reference (the release's). Default: the set's, or pointwise.",
     ),
 ]
 
@@ -150,6 +152,20 @@ def changes_text(walks: Sequence[Walk]) -> list[str]:
     for walk in walks:
         changed.setdefault(str(walk.protocol.get("set")), {}).update(dict.fromkeys(walk.protocol.get("changed", ())))
     return [f"not {name} as it is defined: {'; '.join(texts)}" for name, texts in changed.items() if texts]
+
+
+def guesses_text(cells: Sequence[WalkCell], what: str = "steps") -> str | None:
+    """How many of some steps rely on cells that were not measured, if any do.
+
+    Cells were chosen for other targets, another objective or a surface without repair: the accuracy may be off.
+    """
+    guessed = sum(not plane.known[cell] for plane, cell in cells)
+    if not guessed:
+        return None
+    return (
+        f"{guessed} of {len(cells)} {what} have an accuracy that was interpolated, not measured: calibrate with "
+        "--targets and --objective as here, or without --targets"
+    )
 
 
 def other_model_text(walk: Walk, model: Mapping[str, Any]) -> str | None:

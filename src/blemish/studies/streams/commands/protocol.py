@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,23 +23,28 @@ from blemish.studies.streams.commands.options import (
     ShownOptions,
     Surfaces,
     changes_text,
+    guesses_text,
     other_model_text,
     protocol_text,
     share_of,
     warn,
 )
+from blemish.studies.streams.images import image_list
 from blemish.studies.streams.levels import LEVELS, SEEDS, SETS, find_set
+from blemish.studies.streams.planning import Pair, WalkCell, walk_cells
 from blemish.studies.streams.scores import default_window
 from blemish.studies.streams.set_page import Setting, write_set_page
 from blemish.studies.streams.set_runs import (
     FinishedRun,
     RunSettings,
+    SetRun,
     finish_runs,
     planned_runs,
 )
 from blemish.studies.streams.set_scores import column_scores, scores_json
 from blemish.studies.streams.set_tables import INTERVALS, accuracy_table
 from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.surface import Surface
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import check_files
 from blemish.terminal.executors import Jobs
@@ -135,6 +140,7 @@ def protocol_command(
     first, left_out = methods.make(network, streams[0].images, classifier)
     warnings = warn(
         *changes_text([run.walk for run in runs]),
+        *_guesses(surfaces, runs),
         *(protocol_text(stream, anyway=shown.anyway) for stream in streams),
         other_model_text(runs[0].walk, classifier.describe()),
         *left_out,
@@ -160,7 +166,7 @@ def protocol_command(
     columns = column_scores(over)
     numbers = {"made_with": MADE_WITH, "level": 0.95, "sets": scores_json(columns)}
     write_bytes(out / NUMBERS, (json.dumps(numbers, indent=1) + "\n").encode())
-    setting = Setting(classifier.name, _shown_images(streams), _lines(streams[0], shared))
+    setting = Setting(classifier.name, _shown_images(streams), _lines(streams, shared))
     write_set_page(columns, out / PAGE, setting=setting, warnings=warnings)
     deliver([accuracy_table(columns)], None)
     say(INTERVALS, style="dim")
@@ -177,13 +183,22 @@ def _whole(text: str | None, option: str) -> list[int]:
     return [int(each) for each in parts]
 
 
+def _guesses(surfaces: Mapping[Pair, Surface], runs: Sequence[SetRun]) -> list[str | None]:
+    """For each set how many steps of its walks were not measured, if any."""
+    columns: dict[str, list[WalkCell]] = {}
+    for run in runs:
+        columns.setdefault(run.column, []).extend(walk_cells(surfaces, run.walk))
+    return [guesses_text(cells, f"steps of {column}") for column, cells in columns.items()]
+
+
 def _shown_images(streams: Sequence[Stream]) -> str:
     sources = {stream.images.fingerprint: stream.images for stream in streams}
     return ", ".join(f"{images.name} ({len(images):,} images)" for images in sources.values())
 
 
-def _lines(stream: Stream, shared: RunSettings) -> dict[str, str]:
+def _lines(streams: Sequence[Stream], shared: RunSettings) -> dict[str, str]:
     """What the page says of how images were shown and methods run."""
+    stream = streams[0]  # all are shown alike, but for which images
     said, calibration = stream.describe(), stream.walk.protocol["calibration"]
     settings = shared.settings
     return {
@@ -192,7 +207,7 @@ def _lines(stream: Stream, shared: RunSettings) -> dict[str, str]:
         f"ln(classes), afresh every {settings['reset']:,} batches",
         "images": f"{said['preparation']}; {'JPEG of quality 85' if stream.jpeg else 'not stored as JPEG'}; severities "
         f"{said['preset'] or 'by image size'}",
-        "list of images": str(said["image_list"]),
+        "list of images": ", ".join(dict.fromkeys(image_list(stream.images.names) for stream in streams)),
         "calibration": f"{calibration.get('images')} images, seed {calibration.get('seed')}, "
         f"model {(calibration.get('model') or {}).get('name')}",
         "window": f"{shared.window:,} images",
