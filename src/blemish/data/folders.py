@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
+from blemish.core.csv_files import read_csv
 from blemish.core.errors import InputError
 from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
@@ -234,13 +233,10 @@ def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
 def _rows(table: Path) -> list[tuple[str, str]]:
     if not is_there(table):
         raise InputError(f"{table}: no such file; expected a table with the columns {', '.join(_COLUMNS)}")
-    text = read_text(table)
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        columns = list(reader.fieldnames or [])
-        for column in _COLUMNS:
-            if column not in columns:
-                raise InputError(f"{table}: no column {column!r} among {first_few(columns, 5) or 'nothing'}")
-        return [(row["file"] or "", row["class_index"] or "") for row in reader]
-    except csv.Error as error:
-        raise InputError(f"{table}: not a readable table ({error})") from error
+    header, *rows = read_csv(table) or [[]]
+    for column in _COLUMNS:
+        if column not in header:
+            raise InputError(f"{table}: no column {column!r} among {first_few(header, 5) or 'nothing'}")
+    file, index = map(header.index, _COLUMNS)
+    # Cells at the end of a row may be missing.
+    return [(row[file], row[index]) for row in (row + [""] * len(header) for row in rows)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
-from blemish.metrics.titles import TITLES, Part, Scope, both_names
+from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, title_of
 from blemish.reports.tables import Cell, Table, number
 
@@ -25,21 +25,8 @@ __all__ = [
 ]
 
 _GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
-_SUMMARY = both_names(
-    (
-        "error",
-        "mce",
-        "relative_mce",
-        "robustness",
-        "residual",
-        "flips",
-        "mfr",
-        "ut5d",
-        "mt5d",
-        "zipf",
-        "natural_gap",
-    )
-)
+# Calibration has a table of its own.
+_SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
     "error": "mean",
