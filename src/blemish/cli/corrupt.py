@@ -36,8 +36,6 @@ from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
 
-__all__ = ["corrupt_command"]
-
 SOME_FAILED = 1
 
 

@@ -21,8 +21,6 @@ from blemish.terminal.option_groups import spread_options
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import Level, Replicates, TableOptions
 
-__all__ = ["Folders", "ScoreOptions", "read_with_progress", "score_command"]
-
 R = TypeVar("R")
 
 Folders = Annotated[

@@ -26,8 +26,6 @@ from blemish.terminal.lists import listed
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say
 
-__all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "picture_to_show", "show_sequence"]
-
 # The shorter side of the pictures that ImageNet-P's frames are cut from.
 _WORKING_SIDE = 256
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from blemish.core.errors import InputError
 from blemish.core.reading import read_text
 
-__all__ = ["csv_text", "parse_csv", "read_csv"]
-
 # What makes a spreadsheet take a cell for a formula. A quote in front tells it that the cell is a text.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _QUOTE = '"'

@@ -6,19 +6,6 @@ import sys
 import warnings
 from pathlib import Path
 
-__all__ = [
-    "BlemishError",
-    "InputError",
-    "Notice",
-    "StorageError",
-    "UnknownNameError",
-    "WorkerError",
-    "brief",
-    "first_line",
-    "last_line",
-    "notify",
-]
-
 _HERE = str(Path(__file__).parents[1])
 
 

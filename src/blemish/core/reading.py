@@ -16,22 +16,6 @@ from typing import IO, Any
 
 from blemish.core.errors import InputError
 
-__all__ = [
-    "MAX_BYTES",
-    "check_regular",
-    "is_file",
-    "is_folder",
-    "is_link",
-    "is_there",
-    "open_regular",
-    "parse_json",
-    "parse_toml",
-    "read_bytes",
-    "read_json",
-    "read_text",
-    "read_toml",
-]
-
 MAX_BYTES = 2**31
 """The largest file that is read as a whole."""
 

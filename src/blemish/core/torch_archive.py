@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
 
-__all__ = ["TorchKind", "torch_kind"]
-
 TorchKind = Literal["torchscript", "exported", "saved"]
 
 _ZIP = b"PK\x03\x04"

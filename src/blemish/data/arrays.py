@@ -20,19 +20,6 @@ from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
 from blemish.corruptions.base import MIN_SIDE
 
-__all__ = [
-    "ARRAY_SUFFIXES",
-    "ImageArray",
-    "check_images",
-    "check_labels",
-    "is_archive",
-    "member_names",
-    "read_arrays",
-    "read_labels",
-    "read_members",
-    "read_npy",
-]
-
 ARRAY_SUFFIXES = (".npy", ".npz")
 
 _IMAGE_KEYS = ("images", "x", "data")

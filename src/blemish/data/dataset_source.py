@@ -21,8 +21,6 @@ from blemish.core.types import check_dense
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
 
-__all__ = ["dataset_source"]
-
 
 def dataset_source(
     dataset: Dataset[Any], *, name: str | None = None, labels: Sequence[int] | None = None, channels: int | None = None

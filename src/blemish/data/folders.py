@@ -19,20 +19,6 @@ from blemish.data.classes import imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
 
-__all__ = [
-    "IMAGENET",
-    "LABELS_FILE",
-    "ClassMapping",
-    "class_folders",
-    "folder_entries",
-    "folder_indices",
-    "folder_source",
-    "in_class_order",
-    "picture_source",
-    "subfolders",
-    "table_source",
-]
-
 LABELS_FILE = "labels.csv"
 
 IMAGENET = "imagenet"

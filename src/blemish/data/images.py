@@ -14,8 +14,6 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 
-__all__ = ["DIGEST_BYTES", "Images", "image_digest", "joined_fingerprint"]
-
 DIGEST_BYTES = 16
 
 

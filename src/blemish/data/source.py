@@ -18,9 +18,6 @@ from blemish.core.errors import InputError
 from blemish.core.printable import as_text
 from blemish.core.rng import hash_id
 
-__all__ = ["Labelling", "Source", "check_unchanged", "file_stamp", "stratified_order"]
-
-
 Labelling = Literal["given", "order", "mapping", "imagenet"]
 """Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
 

@@ -15,8 +15,6 @@ from blemish.core.errors import InputError
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
 
-__all__ = ["Member", "list_members", "read_member"]
-
 _MAX_READ = 2**16
 _REFUSED = {
     tarfile.LNKTYPE: "a link",

@@ -20,8 +20,6 @@ from blemish.data.pictures import decode_picture, picture_id
 from blemish.data.source import Source, check_unchanged, file_stamp
 from blemish.data.tar import Member, list_members, read_member
 
-__all__ = ["IMAGE_FIELDS", "expand_braces", "shard_paths", "shard_source"]
-
 IMAGE_FIELDS = ("jpg", "jpeg", "png", "webp", "ppm")
 
 _LABEL_FIELDS = ("cls", "json")

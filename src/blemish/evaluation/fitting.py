@@ -18,8 +18,6 @@ from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
 from blemish.models.base import Classifier
 
-__all__ = ["Fitted", "check_outputs_unchanged", "fit"]
-
 # How many images are classified again when a run is continued, and how far their confidence may be off.
 _AGAIN = 8
 _CONFIDENCE = 0.02

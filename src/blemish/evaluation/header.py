@@ -28,17 +28,6 @@ from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeB
 from blemish.evaluation.runs import RUN_FILE
 from blemish.version import VERSION
 
-__all__ = [
-    "benchmark_info",
-    "extended",
-    "made_with",
-    "merged",
-    "protocol_info",
-    "read_info",
-    "save_info",
-    "stored_fingerprints",
-]
-
 
 def benchmark_info(benchmark: Benchmark) -> BenchmarkInfo:
     """What a run file says of a benchmark."""

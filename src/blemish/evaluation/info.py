@@ -10,8 +10,6 @@ from blemish.benchmarks.condition import Condition
 from blemish.core.typed import read_typed
 from blemish.models.base import Training
 
-__all__ = ["BenchmarkInfo", "DataInfo", "ModelInfo", "ProtocolInfo", "RunInfo", "WholeBenchmark"]
-
 
 @dataclass(frozen=True)
 class WholeBenchmark:

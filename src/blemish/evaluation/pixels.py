@@ -12,8 +12,6 @@ from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.ops.jpeg import jpeg_round_trip
 
-__all__ = ["as_stored", "centre", "compared_with", "frame_probabilities", "ranks_of", "zipf_distance"]
-
 _JPEG_QUALITY = 85.0
 
 

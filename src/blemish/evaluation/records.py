@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError, first_line
 from blemish.core.reading import parse_json, read_bytes
 
-__all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
-
 TOP = 5
 """How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
 

@@ -50,14 +50,12 @@ from blemish.evaluation.plan import Plan, fitting_batch_size
 from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, record_path
-from blemish.evaluation.stages import FIRST_STAGE, check_growth, data_entries, stage_rows
+from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
-
-__all__ = ["FIRST_STAGE", "evaluate"]
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60

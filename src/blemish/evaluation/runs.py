@@ -26,16 +26,6 @@ from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.evaluation.info import RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
-__all__ = [
-    "PICTURES",
-    "RECORDS",
-    "RUN_FILE",
-    "Run",
-    "find_runs",
-    "open_run",
-    "record_path",
-]
-
 RUN_FILE = "run.json"
 
 _OF_STREAMS = ("stream", "methods")

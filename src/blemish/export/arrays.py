@@ -33,8 +33,6 @@ from blemish.export.recipe import Recipe
 from blemish.export.resume import is_intact
 from blemish.export.workers import executor_for, run_tasks
 
-__all__ = ["corrupt_arrays"]
-
 _log = logging.getLogger(__name__)
 
 LABELS = "labels.npy"

@@ -23,8 +23,6 @@ from blemish.corruptions.plugins import own_code_digest
 from blemish.export.recipe import Recipe
 from blemish.version import VERSION
 
-__all__ = ["MANIFEST", "check_manifest", "folder_mark", "protocol", "write_manifest"]
-
 MANIFEST = "blemish.json"
 
 

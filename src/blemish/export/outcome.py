@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Failure", "Outcome"]
-
 
 @dataclass(frozen=True)
 class Failure:

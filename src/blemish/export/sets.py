@@ -32,8 +32,6 @@ from blemish.export.recipe import PictureRecipe
 from blemish.export.resume import check_picture
 from blemish.export.workers import run_tasks
 
-__all__ = ["Copies", "PictureWork", "check_apart", "check_distinct", "encoded", "load_picture", "write_set"]
-
 _log = logging.getLogger(__name__)
 
 _SHOWN = 5

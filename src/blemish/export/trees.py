@@ -27,8 +27,6 @@ from blemish.export.recipe import FORMATS, Recipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, encoded, load_picture, write_set
 from blemish.export.workers import executor_for
 
-__all__ = ["corrupt_picture", "corrupt_tree"]
-
 
 def corrupt_tree(
     source: str | os.PathLike[str],

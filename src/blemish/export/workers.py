@@ -13,8 +13,6 @@ from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.processes import Processes
 
-__all__ = ["executor_for", "run_tasks"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 

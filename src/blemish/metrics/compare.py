@@ -25,8 +25,6 @@ from blemish.metrics.scores import as_baseline, estimate, finished, resampled, s
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 
-__all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
-
 _FIELDS = {
     "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
     "data": ("fingerprint", "selection", "others"),

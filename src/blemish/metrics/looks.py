@@ -12,8 +12,6 @@ import math
 from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
 
-__all__ = ["enough_replicates", "level_of", "look_levels"]
-
 _IN_TAILS = 20
 
 

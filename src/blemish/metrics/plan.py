@@ -23,8 +23,6 @@ from blemish.metrics.formulas import (
 from blemish.metrics.table import Key, Kind, Means
 from blemish.metrics.titles import MEANS, Scope, partial_name
 
-__all__ = ["Metric", "Missing", "Plan", "make_plan", "merged"]
-
 Function = Callable[[Means], Array]
 
 _PER_CONDITION = ("error", "accuracy", "confidence", "ece")

@@ -25,19 +25,6 @@ from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
 
-__all__ = [
-    "Score",
-    "Scores",
-    "as_baseline",
-    "estimate",
-    "finished",
-    "measured",
-    "resampled",
-    "sample_means",
-    "score",
-    "trained",
-]
-
 
 @dataclass(frozen=True)
 class Score:

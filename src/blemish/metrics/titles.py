@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MEANS", "SUMMARY", "TITLES", "Part", "Scope", "Title", "both_names", "partial_name", "whole_title"]
-
 Scope = Literal["benchmark", "family", "corruption", "condition", "sequence", "natural"]
 """What a number is about: everything, or one part of it."""
 

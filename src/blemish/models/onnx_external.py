@@ -8,8 +8,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from blemish.core.errors import InputError
 from blemish.core.reading import check_regular, is_there, read_bytes
 
-__all__ = ["external_files"]
-
 # Where tensors are in a model: for each message of ONNX's protobuf schema, the fields that lead to them.
 _FIELDS: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},

@@ -27,8 +27,6 @@ from blemish.models.tflite_file import load_tflite
 from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
 from blemish.models.torch_module import device_named
 
-__all__ = ["open_model", "trained_corruptions"]
-
 _log = logging.getLogger(__name__)
 
 _PYTHON = "python:"

@@ -14,8 +14,6 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 
-__all__ = ["ResNet", "SmallNet", "join_copies", "resnet18", "resnet18_small", "resnet50", "small_net", "split_copies"]
-
 
 def _conv(inputs: int, outputs: int, side: int, *, stride: int = 1, copies: int) -> nn.Conv2d:
     return nn.Conv2d(

@@ -20,8 +20,6 @@ from blemish.models.base import Channels, Classifier, Output, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 
-__all__ = ["flat_preprocessing", "from_estimator", "is_estimator", "load_estimator"]
-
 
 def load_estimator(path: Path, *, allow_code: bool) -> Classifier:
     """An estimator that joblib or pickle has written; reading one can run code from it, so it has to be allowed."""

@@ -22,8 +22,6 @@ from blemish.models.hashing import hash_files
 from blemish.models.onnx_file import in_batches_of, preprocessing_for
 from blemish.models.own_preprocessing import NOTHING_SAID
 
-__all__ = ["load_tflite"]
-
 _FLEX = re.compile(rb"Flex\w+\0", re.ASCII)
 _LOWEST = {"uint8": 0, "int8": -128}
 

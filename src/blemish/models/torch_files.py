@@ -23,8 +23,6 @@ from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
 
-__all__ = ["EXPORTED_SUFFIX", "TORCHSCRIPT_SUFFIXES", "load_torch_file"]
-
 TORCHSCRIPT_SUFFIXES = (".pts", ".torchscript")
 EXPORTED_SUFFIX = ".pt2"
 

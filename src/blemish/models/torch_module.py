@@ -25,8 +25,6 @@ from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
 from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own_preprocessing
 
-__all__ = ["device_named", "from_module", "load_weights", "read_state"]
-
 # Where training scripts put the weights among other things they save.
 _WEIGHT_KEYS = ("state_dict", "model_state_dict", "model", "net")
 _SHOWN = 4

@@ -10,8 +10,6 @@ from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
 from blemish.reports.tables import Cell, Table
 
-__all__ = ["comparison_tables", "p_text"]
-
 _WHOLE = both_names(SUMMARY)
 
 

@@ -19,20 +19,6 @@ from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 
-__all__ = [
-    "Example",
-    "Picture",
-    "Subject",
-    "Tile",
-    "condition_label",
-    "condition_pixels",
-    "examples",
-    "inline_picture",
-    "shown_conditions",
-    "unmakeable",
-    "worst_images",
-]
-
 _SIDE = 176
 _FINE = 96
 _EXAMPLES, _TILES, _WORST = 4, 24, 6

@@ -20,8 +20,6 @@ from blemish.reports.reading import read_all
 from blemish.reports.sections import picture_sections, score_sections, setting_sections
 from blemish.version import VERSION
 
-__all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "report_page", "write_report"]
-
 _SUFFIXES = (".html", ".htm")
 
 NO_CHARTS = "Charts are told in words, because plotly is not installed; to draw them: pip install 'blemish[full]'"

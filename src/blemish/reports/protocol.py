@@ -12,8 +12,6 @@ from blemish.evaluation.chance import LOOK_AT
 from blemish.metrics.compare import protocol_differences
 from blemish.reports.reading import Reading
 
-__all__ = ["ProtocolRow", "protocol_rows", "run_warnings"]
-
 _PARTS = {
     "benchmark": "Benchmark",
     "protocol": "Protocol",

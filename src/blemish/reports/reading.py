@@ -17,18 +17,6 @@ from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
-__all__ = [
-    "Reading",
-    "baseline_note",
-    "benchmark_title",
-    "column_of",
-    "differences",
-    "labels",
-    "marked",
-    "read_all",
-    "title_of",
-]
-
 
 @dataclass(frozen=True)
 class Reading:

@@ -11,8 +11,6 @@ from blemish.reports.reading import Reading, benchmark_title, column_of, title_o
 from blemish.reports.score_tables import cell, with_interval
 from blemish.reports.tables import DAGGER, FOOTNOTE
 
-__all__ = ["Card", "HeatCell", "HeatRow", "Heatmap", "card", "heatmap"]
-
 _CARD_LINES = both_names(name for name in SUMMARY if name not in ("ut5d", "mt5d", "zipf"))
 _STRONG = 55
 

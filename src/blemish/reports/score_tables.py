@@ -10,20 +10,6 @@ from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, title_of
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = [
-    "calibration_table",
-    "cell",
-    "family_table",
-    "missing_table",
-    "natural_table",
-    "score_tables",
-    "sequence_table",
-    "signed",
-    "summary_table",
-    "value_text",
-    "with_interval",
-]
-
 _GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
 # Calibration has a table of its own.
 _SUMMARY = both_names(name for name in SUMMARY if name != "ece")

@@ -12,8 +12,6 @@ import typer
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 
-__all__ = ["Crop", "ImageOptions", "Labels", "Limit", "Mapping", "Resize", "balanced_part"]
-
 _PANEL = "Images"
 
 Labels = Annotated[

@@ -15,8 +15,6 @@ from blemish.models.open import open_model
 from blemish.models.speed import speed_up
 from blemish.terminal.lists import listed, numbers
 
-__all__ = ["BatchSize", "Device", "ModelOptions", "ModelSettings", "OptionalModelOptions", "SpeedOptions"]
-
 _PANEL = "Model"
 _NAMES = (
     "timm:NAME, torchvision:NAME, python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, "

@@ -10,8 +10,6 @@ from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.core.printable import first_few, printable_lines
 from blemish.evaluation.executors.base import Done, Failed, Outcome
 
-__all__ = ["FAILURES_FILE", "completed", "raise_failures"]
-
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 

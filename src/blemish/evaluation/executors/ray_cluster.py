@@ -23,8 +23,6 @@ from blemish.core.optional import optional_import
 from blemish.evaluation.executors.pool import WorkerPool
 from blemish.evaluation.executors.worker import serve
 
-__all__ = ["LARGEST_JOB", "RayExecutor"]
-
 _log = logging.getLogger(__name__)
 
 LARGEST_JOB = 2**30

@@ -15,8 +15,6 @@ from torch import Tensor
 from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.executors.base import Reach
 
-__all__ = ["mapped_file", "shared_tensor"]
-
 
 @contextlib.contextmanager
 def shared_tensor(
