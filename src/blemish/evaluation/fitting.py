@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, notify
-from blemish.data.images import Images
+from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -38,9 +37,8 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
     """
     if model.assumed is not None:
         notify(f"model {model.name}: {model.assumed}")
-    picture = np.array(resize_and_crop(source.read(0), resize=resize, crop=crop))
-    levels = picture[None] if picture.ndim == 2 else picture.transpose(2, 0, 1)
-    outputs = count_outputs(model, torch.from_numpy(np.ascontiguousarray(levels))[None])
+    first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
+    outputs = count_outputs(model, first.contiguous())
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
 
 

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy as np
-import torch
-from PIL import Image
 from torch import Tensor
 
 from blemish.core.errors import InputError, StorageError
@@ -22,6 +19,7 @@ from blemish.core.files import write_files
 from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
 from blemish.corruptions.base import MIN_SIDE
+from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.evaluation.executors.failures import FAILURES_FILE
@@ -118,7 +116,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
         key_of = {paths[key]: key for key in wanted - checked.intact}
         outcome.again = sum(path.exists() for path in key_of)
         contents = (
-            (paths[key], encoded(image, self.recipe.file_format, orientation))
+            (paths[key], encode_picture(as_picture(image), self.recipe.file_format, orientation=orientation))
             for group, images in todo
             for key, image in zip(group.keys, images, strict=True)
             if key not in checked.intact
@@ -140,15 +138,7 @@ def load_picture(
         raise InputError(f"{path}: {error}") from error
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{path}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
-    levels = torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1)
-    return levels.permute(0, 3, 1, 2), orientation
-
-
-def encoded(image: Tensor, file_format: str, orientation: int | None) -> bytes:
-    """A (C, H, W) uint8 tensor as the bytes of a picture file."""
-    levels = image.permute(1, 2, 0).contiguous().numpy()
-    picture = Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)
-    return encode_picture(picture, file_format, orientation=orientation)
+    return picture_batch(picture), orientation
 
 
 def check_apart(root: Path, target: Path) -> None:

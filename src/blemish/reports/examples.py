@@ -15,6 +15,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import own_code_digest
 from blemish.corruptions.severity import severity_text
+from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
@@ -123,8 +124,7 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     number = torch.tensor([int(subject.pictures.ids[row])])
     whole = condition.with_units(subject.catalog)
     changed = whole.apply(picture, seed=protocol.seed, ids=number, preset=protocol.preset)
-    values = changed[0].permute(1, 2, 0).numpy()
-    image = Image.fromarray(values[..., 0] if values.shape[-1] == 1 else values)
+    image = as_picture(changed[0])
     if condition.steps and protocol.storage == "jpeg85":
         image = Image.open(io.BytesIO(encode_picture(image, "jpeg")))
         image.load()
