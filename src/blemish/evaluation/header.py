@@ -16,16 +16,15 @@ from blemish.benchmarks.benchmark import Benchmark, only_conditions
 from blemish.benchmarks.condition import Step, read_condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import catalog
-from blemish.corruptions.plugins import code_digest
+from blemish.corruptions.imagenet_p import PerturbationSequence
+from blemish.corruptions.plugins import own_code_digest
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
 from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeBenchmark
-from blemish.evaluation.runs import RUN_FILE
+from blemish.evaluation.runs import RUN_FILE, open_run
 from blemish.version import VERSION
 
 
@@ -54,7 +53,7 @@ def protocol_info(
     return replace(
         shared,
         storage=protocol.storage,
-        corruptions={step.name: _version(step) for step in steps},
+        corruptions={step.name: version_entry(step.unit) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
 
@@ -75,20 +74,12 @@ def _photographs(step: Step) -> str | None:
     return None if files is None else files.kind
 
 
-def _version(step: Step) -> int | dict[str, Any]:
-    """The version of a corruption; of a user's own with a digest of its code."""
-    if step.unit is None:
-        raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
-    if isinstance(step.unit, Corruption) and not _is_ours(step.unit):
-        return {"version": step.unit.version, "code": code_digest(step.unit)}
-    return step.unit.version
-
-
-def _is_ours(unit: Corruption) -> bool:
-    known = catalog.get(unit.name)
-    # Ours with files of the user's, such as photographs of frost, which are stated apart.
-    other_files = known is not None and None not in (known.files, unit.files)
-    return known == unit or (known is not None and other_files and code_digest(known) == code_digest(unit))
+def version_entry(unit: Corruption | PerturbationSequence | None) -> int | dict[str, Any]:
+    """The version of a corruption or sequence; of a user's own corruption with a digest of its code."""
+    if unit is None:
+        raise InputError("a corruption is not at hand; expected conditions made with a catalog")
+    code = own_code_digest(unit) if isinstance(unit, Corruption) else None
+    return unit.version if code is None else {"version": unit.version, "code": code}
 
 
 def made_with() -> dict[str, str]:
@@ -98,15 +89,11 @@ def made_with() -> dict[str, str]:
 
 def read_info(folder: Path) -> RunInfo | None:
     """The run file of a folder that holds records; None where there are none yet: a failed attempt binds nobody."""
-    path = folder / RUN_FILE
     if not any(folder.rglob("*.parquet")):
         return None
-    if not path.exists():
+    if not (folder / RUN_FILE).exists():
         raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
-    try:
-        return RunInfo.read(read_json(path))
-    except InputError as error:
-        raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
+    return open_run(folder).info
 
 
 def extended(benchmark: Benchmark, present: RunInfo | None, folder: Path) -> Benchmark:
@@ -161,5 +148,5 @@ def other_run(folder: Path, lines: Sequence[str]) -> InputError:
 
 def save_info(folder: Path, info: RunInfo) -> None:
     """Write the run file."""
-    text = json.dumps(info.as_dict(), indent=2, ensure_ascii=False)
+    text = json.dumps(asdict(info), indent=2, ensure_ascii=False)
     write_bytes(folder / RUN_FILE, f"{text}\n".encode(), destination=folder)

@@ -107,15 +107,6 @@ class RunInfo:
     classes: tuple[str, ...] | None = None
     made_with: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, content: object) -> RunInfo:
-        """A parsed run file; entries that readers rely on are checked."""
-        return read_typed(cls, content)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As it is written."""
-        return asdict(self)
-
     def header(self, stage: int, condition: Condition) -> dict[str, Any]:
         """What the records of a condition say of how they were made."""
         return {

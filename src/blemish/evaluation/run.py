@@ -8,7 +8,7 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from blemish.core.errors import InputError
 from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.typed import read_typed
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
@@ -226,7 +227,7 @@ class _Evaluation:
             made_with=made_with(),
         )
         # As it comes back from its file, with which it is compared: lists where there were tuples.
-        return merged(self.folder, present, RunInfo.read(json.loads(json.dumps(info.as_dict()))))
+        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(asdict(info)))))
 
     def _measure_stage(
         self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]

@@ -9,10 +9,6 @@ import reprlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import PIL
-import torch
-
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.printable import as_text
@@ -20,8 +16,8 @@ from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.plugins import own_code_digest
+from blemish.evaluation.header import made_with
 from blemish.export.recipe import Recipe
-from blemish.version import VERSION
 
 MANIFEST = "blemish.json"
 
@@ -108,6 +104,5 @@ def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
 
 def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
     """Write the manifest, with the versions of the libraries for the record; those are not compared."""
-    versions = {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
-    text = json.dumps({"protocol": entries, "made_with": versions}, indent=2, ensure_ascii=False)
+    text = json.dumps({"protocol": entries, "made_with": made_with()}, indent=2, ensure_ascii=False)
     write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)

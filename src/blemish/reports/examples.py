@@ -13,10 +13,10 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import own_code_digest
 from blemish.corruptions.severity import severity_text
 from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
+from blemish.evaluation.header import version_entry
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 
@@ -100,9 +100,8 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
     for name in condition.names():
         if name not in catalog:
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
-        version, code = catalog[name].version, own_code_digest(catalog[name])
-        measured = protocol.corruptions.get(name)
-        if measured != (version if code is None else {"version": version, "code": code}):
+        version, measured = catalog[name].version, protocol.corruptions.get(name)
+        if measured != version_entry(catalog[name]):
             before = measured.get("version") if isinstance(measured, dict) else measured
             other = "with other code" if before == version else f"in version {before}; this is version {version}"
             return f"{name} was measured {other}"
