@@ -20,7 +20,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import PartFile
 from blemish.core.progress import READING, ProgressReport, tell_nobody
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
@@ -109,10 +109,8 @@ def _decode(
 
     def work(row: int) -> tuple[NDArray[np.uint8], bytes]:
         picture = source.read(row)
-        try:
+        with about(f"{source.name}, {source.names[row]}"):
             levels = _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
-        except InputError as error:
-            raise InputError(f"{source.name}, {source.names[row]}: {error}") from error
         return levels, image_digest(levels)
 
     with sink:

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from blemish.core.csv_files import read_csv
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
 from blemish.data.classes import imagenet_wnids
@@ -113,11 +113,8 @@ def _without_border(path: Path, border: int) -> Image.Image:
 
 def folder_entries(folder: Path) -> list[os.DirEntry[str]]:
     """What lies in a folder, by name; hidden files and folders are left out."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
+    with refused(f"{folder}: cannot be listed", OSError), os.scandir(folder) as entries:
+        return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
 
 
 def subfolders(folder: Path) -> list[Path]:
@@ -176,10 +173,8 @@ def _read_mapping(path: Path) -> dict[str, int]:
         raise InputError(f"{path}: no such file; expected a mapping in JSON, a folder per line, or imagenet")
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):
-        try:
+        with refused(f"{path}: not readable", ValueError):
             mapping = parse_json(text)
-        except ValueError as error:
-            raise InputError(f"{path}: not readable ({error})") from error
         return _checked(str(path), mapping) if isinstance(mapping, dict) else _numbered(str(path), mapping)
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 

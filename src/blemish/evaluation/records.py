@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import InputError, refused
 from blemish.core.reading import parse_json, read_bytes
 
 TOP = 5
@@ -166,10 +166,9 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    unreadable = (OSError, pa.ArrowException, ValueError, KeyError)
+    with refused(f"{name}: not a readable file of records", *unreadable):
         metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise InputError(f"{name}: not a readable file of records ({first_line(error)})") from error
     try:
         header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
@@ -204,17 +203,14 @@ def _header_and_columns(
     name = os.fspath(path)
     content, sealed = _read(path)
     header = _header(name, content, sealed=sealed)
-    try:
+    unreadable = (OSError, pa.ArrowException, ValueError, KeyError)
+    with refused(f"{name}: damaged records", *unreadable):
         present = pq.read_schema(pa.BufferReader(content)).names
         chosen = [column for column in wanted if column in present]
         if missing := [column for column in _REQUIRED if column in wanted and column not in present]:
             raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_REQUIRED)}")
         table = pq.read_table(pa.BufferReader(content), columns=chosen)
         arrays = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
-    except InputError:
-        raise
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise InputError(f"{name}: damaged records ({first_line(error)})") from error
     if not arrays:
         raise InputError(f"{name}: records of no images; expected at least one")
     for column, values in arrays.items():

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from torch import Tensor
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import write_files
 from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
@@ -132,10 +132,8 @@ def load_picture(
     """A picture as a batch of one, (1, C, H, W), and its EXIF orientation."""
     picture = decode_picture(content, os.fspath(path))
     orientation = picture.getexif().get(ORIENTATION)
-    try:
+    with about(str(path)):
         picture = resize_and_crop(picture, resize=resize, crop=crop)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{path}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     return picture_batch(picture), orientation
