@@ -72,6 +72,17 @@ def refused(message: str, *kinds: type[Exception]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def storage_errors(message: str) -> Iterator[None]:
+    """Turn errors of the system into a `StorageError`: the message, and the reason."""
+    try:
+        yield
+    except BlemishError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{message}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
 def about(name: str) -> Iterator[None]:
     """Put a name in front of the messages of input errors."""
     try:

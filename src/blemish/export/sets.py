@@ -16,15 +16,13 @@ from torch import Tensor
 
 from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import write_files
-from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
 from blemish.corruptions.base import MIN_SIDE
 from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
-from blemish.evaluation.executors.failures import FAILURES_FILE
-from blemish.export.journal import JOURNAL, Entry, Journal
-from blemish.export.manifest import MANIFEST, check_manifest, write_manifest
+from blemish.export.journal import Entry, Journal
+from blemish.export.manifest import opened_set, write_manifest
 from blemish.export.outcome import Failure, Outcome
 from blemish.export.recipe import PictureRecipe
 from blemish.export.resume import check_picture
@@ -171,15 +169,9 @@ def write_set(
     """
     target, wanted = work.target, work.protocol()
     outputs = [target / folder for folder in wanted["corruptions"]]
-    check_folder(target)
-    entries = check_manifest(target, wanted, outputs)
     outcome, start = Outcome(), time.perf_counter()
     _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, executor.workers)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"]}))
-        # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, wanted, outputs)
-        journal = stack.enter_context(Journal(target))
+    with opened_set(target, wanted, outputs) as (entries, journal):
         if whole:
             outcome.removed = _without_source(work, journal, {*names}, prune=prune)
         write_manifest(target, entries)
@@ -190,7 +182,6 @@ def write_set(
                 if entry is not None:
                     journal.add(entry)
                 advance(outcome, len(names) - done)
-        journal.sort()
         if whole and entries != wanted:
             outcome.notes += _unequal(journal.counts(work.condition))
     outcome.failures.sort(key=lambda failure: failure.name)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, storage_errors
 from blemish.core.files import part_file, write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
@@ -35,14 +35,12 @@ def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = (
         *first, last = (_SUFFIXES[0], *others)
         accepted = f"{', '.join(first)} or {last}" if first else last
         raise InputError(f"{target}: expected a file name that ends in {accepted}")
-    try:
+    with storage_errors(f"cannot write {target}"):
         if target.is_dir():
             raise InputError(f"{target} is a folder; expected a file name")
         folder = next(parent for parent in target.absolute().parents if parent.exists())
         if not folder.is_dir():
             raise InputError(f"cannot write {target}: {folder} is a file; expected a folder")
-    except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror or error}") from error
     _try(target, folder)
     return target
 
