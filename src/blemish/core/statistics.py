@@ -13,19 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 
-__all__ = [
-    "Estimate",
-    "MeanEstimate",
-    "check_level",
-    "estimate_mean",
-    "normal_quantile",
-    "percentile_interval",
-    "ranks",
-    "student_quantile",
-    "unanimous_interval",
-    "wilson_interval",
-]
-
 
 @dataclass(frozen=True)
 class Estimate:

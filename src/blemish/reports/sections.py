@@ -29,8 +29,6 @@ from blemish.reports.score_cards import card, heatmap
 from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = ["picture_sections", "score_sections", "setting_sections"]
-
 _TERMS = (
     *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
     "effective_robustness",

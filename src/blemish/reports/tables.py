@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-__all__ = ["DAGGER", "FOOTNOTE", "Cell", "Table", "latex", "markdown", "number", "signed"]
-
 DAGGER = "†"
 FOOTNOTE = f"{DAGGER} The model was trained on a corruption in this number, which does not measure robustness to it."
 
