@@ -176,12 +176,15 @@ _BITS = 22
 
 @cached()
 def _bilinear_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Pillow's BILINEAR filter as (taps, target) source pixels and whole weights of 2^22; it widens to shrink."""
+    """Pillow's BILINEAR filter as (taps, target) source pixels and whole weights of 2^22; it widens to shrink.
+
+    Also used where nobody has set the caller's own default device aside.
+    """
     scale = source / target
     support = max(scale, 1.0)
-    centres = (torch.arange(target, dtype=torch.float64) + 0.5) * scale
+    centres = (torch.arange(target, dtype=torch.float64, device="cpu") + 0.5) * scale
     first, last = (centres - support + 0.5).floor().clamp(min=0), (centres + support + 0.5).floor().clamp(max=source)
-    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64)[:, None]
+    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64, device="cpu")[:, None]
     weights = (1 - ((pixels - centres + 0.5) / support).abs()).clamp(min=0) * (pixels < last)
     whole = (weights / weights.sum(0) * 2**_BITS + 0.5).floor()
     return pixels.clamp(max=source - 1).to(device, torch.int64), whole.to(device, torch.int32)
