@@ -8,16 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 
-from blemish.cli.compare import compare_command
-from blemish.cli.score import score_command
 from command_line import invoke
 from synthetic_runs import write_run
-
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command("score")(score_command)
-app.command("compare")(compare_command)
 
 ONE = {"clean": [True] * 10, "fog@1": [True] * 8 + [False] * 2, "snow@1": [True] * 5 + [False] * 5}
 TWO = {"clean": [True] * 10, "fog@1": [True] * 3 + [False] * 7, "snow@1": [True] * 5 + [False] * 5}

@@ -10,11 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
 
-from blemish.cli.compare import compare_command
-from blemish.cli.score import score_command
 from blemish.evaluation.runs import find_runs, open_run
 from blemish.metrics.scores import score
 from blemish.reports.reading import read_all
@@ -23,11 +20,6 @@ from blemish.terminal.results import _rich
 from command_line import invoke
 from report_runs import HOSTILE
 from synthetic_runs import FIFTEEN, severities, write_run
-
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command("score")(score_command)
-app.command("compare")(compare_command)
-
 
 MCE = {"metric": "mce", "baseline": "alexnet"}
 
