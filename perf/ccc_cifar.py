@@ -32,10 +32,12 @@ from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
 from blemish.studies.streams.images import from_tensor
 from blemish.studies.streams.levels import LEVELS
+from blemish.studies.streams.paths import find_path
+from blemish.studies.streams.planning import PathRule, make_walk, usable_corruptions
 from blemish.studies.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.surface import monotonicity
-from blemish.studies.streams.walks import Walk, find_paths, make_walk, read_walk, usable_corruptions
+from blemish.studies.streams.walks import Walk, read_walk
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -160,7 +162,8 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
     full = [surface for pair, surface in surfaces.items() if len(pair) == 3]
     surfaces = {pair: surface for pair, surface in surfaces.items() if len(pair) == 2}
     if full:
-        surface_figure(full[:2], options.out / "surfaces.png", targets=options.targets)
+        planes = [(surface, [find_path(surface, target) for target in options.targets]) for surface in full[:2]]
+        surface_figure(planes, options.out / "surfaces.png")
     results: dict[str, Any] = {
         "settings": {key: str(value) for key, value in vars(options).items()},
         "calibration": report,
@@ -199,8 +202,8 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
 def chosen_walk(options: argparse.Namespace, surfaces: dict[Any, Any], target: float, place: Path) -> Walk:
     """A closed walk between the corruptions that can hold the target."""
     names = usable_corruptions(surfaces, target, tolerance=options.tolerance, names=options.corruptions)
-    paths = find_paths(surfaces, target, objective="pointwise", names=names)
-    walk = make_walk(paths, images=options.images, speed=options.speed, seed=43, closed=True)
+    rule = PathRule(target, measured_only=True)
+    walk = make_walk(surfaces, rule, images=options.images, speed=options.speed, names=names, seed=43, closed=True)
     (place / "walk.json").write_text(walk.to_json(), encoding="utf-8")
     return walk
 

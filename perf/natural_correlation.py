@@ -1,21 +1,20 @@
-"""Do "more categories", "balance" and "size" help ImageNet-C predict natural robustness, over 200 real models?
+"""Do "more categories", "balance" and "size" help ImageNet-C predict natural robustness, over 194 real models?
 
-    python perf/natural_correlation.py imagenet_testbed_top1.csv
+    python perf/natural_correlation.py
 
-The table is that of the ImageNet testbed (Taori et al. 2020), top-1 accuracies in percent: a row per model, columns
-such as imagenet-c.fog.3_on-disk, imagenet-a and val-on-imagenet-a-classes. Prints the tables of docs/construction.md.
+The models are those of the ImageNet testbed (Taori et al. 2020), whose table comes with the library
+(blemish build table testbed). Prints the tables of docs/construction.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from blemish.studies.construction.categories import Categories, check_categories, find_categories
-from blemish.studies.construction.generation import count_benchmarks, generate_benchmarks
+from blemish.studies.construction.generation import DRAWS, count_benchmarks, generate_benchmarks
 from blemish.studies.construction.natural import (
     compare_groups,
     correlate_with_natural,
@@ -25,14 +24,14 @@ from blemish.studies.construction.natural import (
 from blemish.studies.construction.overlap import overlap_matrix
 from blemish.studies.construction.published import published_table
 from blemish.studies.construction.substitution import group_by_std, unbalanced
-from blemish.studies.construction.tables import AccuracyTable, read_table
+from blemish.studies.construction.tables import AccuracyTable
 
 NATURAL = {
-    "imagenet-a": "val-on-imagenet-a-classes",
-    "imagenet-r": "val-on-imagenet-r-classes",
-    "imagenetv2-matched-frequency": "clean",
-    "objectnet-1.0-beta": "val-on-objectnet-classes",
-    "imagenet-sketch": "clean",
+    "natural:imagenet-a": "clean:imagenet-a",
+    "natural:imagenet-r": "clean:imagenet-r",
+    "natural:imagenet-v2": "clean",
+    "natural:objectnet": "clean:objectnet",
+    "natural:imagenet-sketch": "clean",
 }
 SHORT = ("A", "R", "V2", "ObjectNet", "Sketch")
 
@@ -58,17 +57,6 @@ BY_NAME = Categories(
 )
 
 
-def testbed(path: Path) -> AccuracyTable:
-    """Models with all of ImageNet-C (as published on disk, means over severities) and the natural sets."""
-    names = BY_NAME.corruptions
-    columns = [f"imagenet-c.{name}.{level}_on-disk" for name in names for level in range(1, 6)]
-    others = [*NATURAL, *(clean for clean in NATURAL.values() if clean != "clean")]
-    table = read_table(path, unit="percent", columns=["val", *columns, *others], complete_only=True)
-    means = table.columns(columns).reshape(len(table.models), len(names), 5).mean(axis=2)
-    values = np.hstack([table.columns(["val"]), means, table.columns(others)])
-    return AccuracyTable(table.models, ("clean", *names, *others), values)
-
-
 Group = list[tuple[str, ...]]
 
 
@@ -89,28 +77,28 @@ def row(table: AccuracyTable, label: str, benchmarks: Group, first: Group | None
     if first is not None:
         scores = [mean_residuals(table, group) for group in (first, benchmarks)]
         change = compare_groups(*scores, natural_residuals(table, natural), control=control, resamples=2000)
-        difference = f"{change.difference:+.3f} ({change.low:+.3f} … {change.high:+.3f})"
+        difference = f"{change.value:+.3f} ({change.low:+.3f} … {change.high:+.3f})".replace("-", "−")
     return f"| {label} | {len(benchmarks)} | {' | '.join(cells)} | **{mean:.3f}** | {difference} |"
 
 
-def some(categories: Categories, n: int, k: int) -> list[tuple[str, ...]]:
+def some(categories: Categories, n: int, k: int, draw: str) -> list[tuple[str, ...]]:
     """A thousand benchmarks, or all if there are fewer."""
-    return generate_benchmarks(categories, n=n, k=k, count=min(1000, count_benchmarks(categories, n=n, k=k)))
+    return generate_benchmarks(categories, n=n, k=k, count=min(1000, count_benchmarks(categories, n=n, k=k)), draw=draw)
 
 
-def uneven(label: str, categories: Categories, n: int, k: int) -> dict[str, Group]:
+def uneven(label: str, categories: Categories, n: int, k: int, draw: str) -> dict[str, Group]:
     """Benchmarks after substitutions, by the standard deviation of the numbers of representatives."""
-    even = some(categories, n, k)
+    even = some(categories, n, k, draw)
     found = group_by_std([*even, *unbalanced(even, categories)], categories)
     return {f"{label}, n = {n}, {n * k} corruptions, std {group.std:.2f}": list(group.benchmarks) for group in found}
 
 
-def blocks(by_overlap: Categories) -> list[tuple[str, dict[str, Group]]]:
+def blocks(by_overlap: Categories, draw: str) -> list[tuple[str, dict[str, Group]]]:
     """What is compared: a heading, and labelled groups of benchmarks of which the first is the reference."""
     name, overlap = "by name", "by overlap"
 
     def both(label: str, categories: Categories, *pairs: tuple[int, int]) -> dict[str, Group]:
-        return {f"{label}, n = {n}, k = {k}": some(categories, n, k) for n, k in pairs}
+        return {f"{label}, n = {n}, k = {k}": some(categories, n, k, draw) for n, k in pairs}
 
     extra = ("spatter", "gaussian_blur", "speckle_noise", "saturate")
     published = tuple(corruption for corruption in BY_NAME.corruptions if corruption not in extra)
@@ -118,8 +106,8 @@ def blocks(by_overlap: Categories) -> list[tuple[str, dict[str, Group]]]:
         ("more categories, same size", both(name, BY_NAME, (2, 3), (3, 2), (6, 1))),
         ("more categories, same size", both(overlap, by_overlap, (1, 4), (2, 2))),
         ("more categories, same size", both(overlap, by_overlap, (2, 3), (3, 2))),
-        ("less balance, same size and number of categories", uneven(name, BY_NAME, 3, 2)),
-        ("less balance, same size and number of categories", uneven(overlap, by_overlap, 3, 3)),
+        ("less balance, same size and number of categories", uneven(name, BY_NAME, 3, 2, draw)),
+        ("less balance, same size and number of categories", uneven(overlap, by_overlap, 3, 3, draw)),
         ("larger, same number of categories", both(name, BY_NAME, (4, 1), (4, 2))),
         (
             "larger, same number of categories",
@@ -131,10 +119,10 @@ def blocks(by_overlap: Categories) -> list[tuple[str, dict[str, Group]]]:
 def main() -> None:
     """Print everything as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
     parser.add_argument("--full", action="store_true", help="one clean accuracy, on all classes, for every natural set")
+    parser.add_argument("--draw", choices=DRAWS, default="uniform", help="how benchmarks are drawn from categories")
     arguments = parser.parse_args()
-    table = testbed(arguments.table)
+    table = published_table("testbed")
     by_overlap, _ = find_categories(overlap_matrix(published_table("imagenet-c")))
     print(f"{len(table.models)} models", file=sys.stderr)
     for label, categories in (("by name", BY_NAME), ("by overlap", by_overlap)):
@@ -146,7 +134,7 @@ def main() -> None:
         print(f"\n{'Partial correlations, clean accuracy held fixed' if partial else 'Plain correlations'}\n")
         print(f"| group | benchmarks | {' | '.join(SHORT)} | mean | mean, less the first group's |")
         print(f"|---|---:|{'---:|' * (len(SHORT) + 2)}")
-        for heading, found in blocks(by_overlap):
+        for heading, found in blocks(by_overlap, arguments.draw):
             print(f"| *{heading}* |{' |' * (len(SHORT) + 3)}")
             reference = None
             for label, benchmarks in found.items():

@@ -5,8 +5,8 @@ besides), the operations its formula needs, the floor that the larger of the two
 copy and the rate of a large float32 matrix product, measured in the same run), and the measured time, device events
 around calls in a row: in large batches, and in those of `--small`, which the host's queueing may hold up. Severity is
 3, or the only one there is. How operations and bytes were counted, for 224 pixels, stands in roofline_counts.py.
-`--only noc syn2nat:random` measures the groups of these keys (imagenet-c, extra, noc, syn2nat, lp) and the corruptions
-whose names begin so.
+`--only noc syn2nat:random` measures the groups of these keys (imagenet-c, extra, noc, syn2nat, lp, cbar, optics,
+human) and the corruptions whose names begin so.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ HEADINGS = {
     "noc": "NOC",
     "syn2nat": "Syn2Nat",
     "lp": "Noise in balls",
+    "cbar": "C̄",
+    "optics": "Optics",
+    "human": "The stimuli of the comparison with humans",
 }
 USUAL_SEVERITY = 3.0
 STORAGE_QUALITY = 85.0

@@ -119,7 +119,7 @@ _NOC = {
     "obstruction": Count(1 / 3 + 1, 0, "row and column, select"),
     "border": Count(1 / 3 + 1, 0, "row and column, select"),
     "translation": Count((ADDRESS + 1) / 3 + 1, 0, "address, row and column; select"),
-    "shear": Count((2 + ADDRESS) / 3 + MIX + LEVELS, 0, "two bounds, address; one mix, whose share depends on the row"),
+    "shear": Count((2 + ADDRESS) / 3 + 1, 0, "two bounds, address; select"),
     "elastic": Count(ADDRESS / 3 + MIX + LEVELS, 0, "address; one mix, along one axis"),
     "rotation": Count((AFFINE + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "backlight": Count(1 / 3 + 1 + LEVELS, 0, "select by row or column, add"),
@@ -173,7 +173,10 @@ _SYN2NAT = {
     "multiplicative_noise": Count((HASH + 4) / 3 + 1 + LEVELS, 0, "one plane: hash, scale; multiply"),
     "optical_distortion": Count((5 + 4 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, bilinear sampling"),
     "perspective": Count(
-        (6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates and a division, bilinear sampling"
+        0.75 * ((6 + SPECIAL + 2 + SNAP + PLACE) / 3 + BILINEAR) + ADDRESS / 3 + 2 * MIX + LEVELS,
+        0,
+        "of 0.75 of the pixels, the part that is shown: coordinates and a division, bilinear sampling; address, a mix "
+        "per axis",
     ),
     "posterize": Count(3, 0, "scale, round, scale"),
     "random_brightness": Count(1 + LEVELS, 0, "add"),
@@ -221,12 +224,128 @@ _LP = {
     "gaussian": Count(NOISE, 0, "hash, table, add"),
 }
 
+FFT = 2.5 * 15.6  # of a real plane of 224 × 224
+_PHASES = (
+    HASH + 2 + 2 * SPECIAL
+)  # hash, turn, sine and cosine; for the half of the spectrum there is one for each value
+_SPARKLE = (
+    SPECIAL + 4 + 4 + 2 + 3 + 3 + 3 + SPECIAL + 2
+)  # direction, ray, two look-ups, mix; distance, shape, ratio, clip
+
+_CBAR = {
+    "blue_noise_sample": Count(
+        (_PHASES / 2 + 3 + FFT + 3) / 3 + 1, 1, "one plane: half the phases, weigh, FFT, spread (second read); select"
+    ),
+    "brownish_noise": Count(
+        _PHASES / 2 + 3 + FFT + 2 + 2 + LEVELS, 1, "half the phases, weigh, FFT, spread (second read); add"
+    ),
+    "checkerboard_cutout": Count((AFFINE + 4 + 4 + 3 + 1) / 3 + 1, 0, "turn, colours, cell, look-up; select"),
+    "inverse_sparkles": Count((_SPARKLE + SPECIAL) / 3 + 2 + LEVELS, 0, "one plane: rays, power; whiten"),
+    "sparkles": Count(5 * (_SPARKLE / 3 + 3) + LEVELS, 0, "five planes: rays; whiten"),
+    "caustic_refraction": Count(
+        (
+            5 * (4 * SPECIAL + 8 + 2 * SPECIAL + 2 * SPECIAL + 6 + SPECIAL)
+            + 2 * SPECIAL
+            + 4
+            + 4 * 9
+            + 20
+            + 3 * SPECIAL
+            + PLACE
+        )
+        / 3
+        + BILINEAR
+        + 2
+        + LEVELS,
+        0,
+        "one plane: five loops of six sines and three divisions, two powers, Gaussian of 9 taps, slopes, refraction; "
+        "bilinear sampling, shade",
+    ),
+    "cocentric_sine_waves": Count(
+        (3 + SPECIAL + SPECIAL + SPECIAL + 3 + 2 * SPECIAL + 2) / 3 + 1 + LEVELS,
+        0,
+        "one plane: distance, direction, sine, remainder; add",
+    ),
+    "perlin_noise": Count(
+        5 * (4 * (4 + 1) + 2 * 4 + 3 * 3 + 3) / 3 + 4 / 3 + MIX + LEVELS,
+        0,
+        "one plane: five octaves of four gradients and three mixes; mix",
+    ),
+    "plasma_noise": Count(
+        (5 * (2 * SPECIAL + 2 * SPECIAL + 10) + 5 + 3 * SPECIAL) / 3 + MIX + LEVELS,
+        0,
+        "one plane: five folds of two sines and two divisions, three sines; mix",
+    ),
+    "single_frequency_greyscale": Count((4 + SPECIAL) / 3 + 2 + LEVELS, 0, "one plane: sine; add"),
+    "circular_motion_blur": Count(
+        2 * 2 * 15 + 21 * ((AFFINE + PLACE + 2 * 20) / 3 + 2 * 20) + LEVELS,
+        0,
+        "spline filter of 15 taps per axis; 21 turns: coordinates, 8 weights, 20 products of 16 taps",
+    ),
+    "lines": Count(53 * 224 * 2 * (SHAPE + 3 * MIX) / VALUES, 0, "53 lines of about two pixels per row, mixed in"),
+    "pinch_and_twirl": Count(
+        (3 + SPECIAL + 2 * SPECIAL + 2 * SPECIAL + 14 + PLACE) / 3 + BILINEAR + LEVELS,
+        0,
+        "distance, sine, power, turn; bilinear sampling",
+    ),
+    "ripple": Count(ADDRESS / 3 + BILINEAR + LEVELS, 0, "address, bilinear sampling"),
+    "transverse_chromatic_abberation": Count(4 * 4 + LEVELS, 0, "separable filter of 4 taps"),
+}
+
+_LENS = Count(2 * FFT + 3 + LEVELS, 0, "a kernel of 25 × 25 by FFT (625 taps would be more)")
+_ABERRATIONS = (
+    *("defocus", "vertical_astigmatism", "oblique_astigmatism", "horizontal_coma", "vertical_coma"),
+    *("primary_spherical", "oblique_trefoil", "vertical_trefoil"),
+)
+_PAIRS = ("defocus_spherical", "astigmatism", "coma", "trefoil")
+_OPTICS = dict.fromkeys((*_ABERRATIONS, *_PAIRS, *(f"{name}_rg" for name in _ABERRATIONS)), _LENS)
+
+_HUMAN = {
+    "colour": Count(GRAY / 3 + MIX + LEVELS, 0, "luminance, mix"),
+    "contrast": Count((GRAY + 2) / 3 + LEVELS, 0, "one plane: luminance, scale"),
+    "uniform_noise": Count((GRAY + 2 + HASH + 4) / 3 + LEVELS, 0, "one plane: luminance, scale, hash, add"),
+    "low_pass": Count((GRAY + 4 * 41) / 3 + LEVELS, 0, "one plane: luminance, Gaussian of 41 taps"),
+    "high_pass": Count(
+        (GRAY + 4 * 9 + 3) / 3 + LEVELS, 1, "one plane: luminance, Gaussian of 9 taps, difference; mean (second read)"
+    ),
+    "phase_noise": Count(
+        (GRAY + 2 * FFT + (HASH + 2 + 2 * SPECIAL + 6) / 2) / 3 + LEVELS,
+        0,
+        "one plane: luminance, FFT and back; hash, sine, cosine and product for half of it",
+    ),
+    "power_equalisation": Count(
+        (GRAY + 2 * FFT + (3 + 2 * SPECIAL + 3) / 2) / 3 + MIX + LEVELS,
+        0,
+        "one plane: luminance, FFT and back; amplitude and ratio for half of it; mix",
+    ),
+    "rotation": Count((GRAY + ADDRESS) / 3 + LEVELS, 0, "one plane: luminance, address"),
+    "false_colour": Count(1 + 5 + 1 + 2 + 8, 0, "look-up, 3 × 3 matrix, clip, search in 256 values"),
+}
+
+_LAION = {
+    "mosaic": Count(
+        2 * 34 + 28 * 28 * 4096 * 3 * 2 / VALUES + ADDRESS,
+        0,
+        "bicubic shrinking to 28 × 28, each beside 4,096 mean colours; look-up",
+    ),
+    "glitched": Count(ADDRESS, 0, "address"),
+    "vertical_lines": Count(
+        2 + 112 * 56 * 8 * SHAPE / VALUES + 1, 0, "means of cells; 112 lines of 56 pieces, 8 pixels each; look-up"
+    ),
+    "geometric_shapes": Count(600 * 13 * 13 * SHAPE / VALUES + 1, 0, "600 boxes of 13 × 13; look-up"),
+    "stickers": Count(400 * 16 * 16 * SHAPE / VALUES + ADDRESS, 0, "400 squares of 16 × 16; look-up"),
+    "luminance_checkerboard": Count(2 + LEVELS, 0, "look-up, add"),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
     **{f"noc:{name}": count for name, count in _NOC.items()},
     **{f"syn2nat:{name}": count for name, count in _SYN2NAT.items()},
     **{f"lp:{name}": count for name, count in _LP.items()},
+    **{f"cbar:{name}": count for name, count in _CBAR.items()},
+    **{f"optics:{name}": count for name, count in _OPTICS.items()},
+    **{f"human:{name}": count for name, count in _HUMAN.items()},
+    **{f"laion:{name}": count for name, count in _LAION.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

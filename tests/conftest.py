@@ -24,12 +24,31 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.dist = "loadfile"
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that ask for a GPU by the fixture `device`."""
+    for item in items:
+        if "device" in getattr(item, "fixturenames", ()) and "device" not in _parameters(item):
+            item.add_marker(pytest.mark.gpu)
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    call = getattr(item, "callspec", None)
+    return {} if call is None else dict(call.params)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked with `gpu` where there is none."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use here")
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """The folder with the reference's own pixels and draws, kept beside the checkout and not part of it."""
+    """The folder with all of the reference's own pixels and draws, kept beside the checkout and not part of it."""
     folder = SHARED / "golden"
     if not folder.is_dir():
         pytest.skip("the reference recordings (../shared/golden) are not beside this checkout")
@@ -37,10 +56,14 @@ def golden() -> Path:
 
 
 @pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder with all of the recordings, or else with the small part of them that is committed."""
+    return SHARED / "golden" if (SHARED / "golden").is_dir() else Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
 def device() -> torch.device:
-    """A GPU, for tests that compare it with the CPU."""
-    if not torch.cuda.is_available():
-        pytest.skip("no GPU on this machine")
+    """A GPU; a test that asks for it is marked with `gpu`, and skipped where there is none."""
     return torch.device("cuda")
 
 

@@ -12,6 +12,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from torch import Tensor
 import blemish
 from blemish.benchmarks.benchmark import Benchmark, Protocol
 from blemish.benchmarks.condition import parse_condition
+from blemish.core.types import Square
 from blemish.data.source import Source
 from blemish.models.base import Classifier
 
@@ -63,13 +65,23 @@ def unit_digest(corruption: blemish.Corruption) -> str:
     return digest.hexdigest()
 
 
-def sequence_digest(name: str) -> str:
-    """Some frames of a perturbation sequence."""
+def sequence_digest(name: str, **settings: Any) -> str:
+    """Some frames of a perturbation sequence; without settings, with those of 64 pixels."""
     digest = hashlib.sha256()
     for index in (0, 1, 7):
-        frame = blemish.sequences[name].frame(batch(2, 56, 61), index, seed=5, ids=[3, 4], difficulty=2, crop=48)
+        frame = blemish.sequences[name].frame(
+            batch(2, 56, 61), index, seed=5, ids=[3, 4], difficulty=2, **{"crop": 48, **settings}
+        )
         digest.update(frame.numpy().tobytes())
     return digest.hexdigest()
+
+
+def size_digests() -> Iterator[tuple[str, str]]:
+    """Some frames of every sequence with the settings of the other sizes; at 299 pixels frames are squares."""
+    sizes = {"cifar": 32, "imagenet": 48, "inception": Square(40, 0.875)}
+    for name, sequence in blemish.sequences.items():
+        for preset, crop in sizes.items():
+            yield f"{name}/{sequence.version} {preset}", sequence_digest(name, preset=preset, crop=crop)
 
 
 def tinted(number: int) -> Image.Image:
@@ -140,6 +152,8 @@ def main() -> None:
     for name, key in unit_keys().items():
         if key not in known:
             known[key] = of_unit(name)
+    for key, digest in size_digests():
+        known.setdefault(key, digest)
     with tempfile.TemporaryDirectory() as folder:
         for key, digest in run_digests(Path(folder)):
             known.setdefault(key, digest)

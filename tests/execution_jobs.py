@@ -25,6 +25,7 @@ from blemish.data.source import Source
 from blemish.evaluation import run as evaluation_run
 from blemish.evaluation.executors.base import PendingResult, Tell
 from blemish.models.base import Preprocessing
+from until import until
 
 Work = Callable[[Any, Tell], Any]
 
@@ -149,11 +150,8 @@ class Overlapping:
         return PendingResult(partial(self._finish, unit))
 
     def _finish(self, unit: int) -> int:
-        deadline = time.monotonic() + 30
-        while unit < self.last and not (self.folder / f"begun-{unit + 1}").exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"unit {unit + 1} has not begun")
-            time.sleep(0.01)
+        if unit < self.last:
+            until((self.folder / f"begun-{unit + 1}").exists)
         return unit
 
 
@@ -182,7 +180,7 @@ class Sleeper:
 
     def _work(self, unit: int, tell: Tell) -> None:  # noqa: ARG002
         (self.folder / f"pid-{os.getpid()}").touch()
-        time.sleep(600)
+        threading.Event().wait()
 
 
 class Net(torch.nn.Module):

@@ -30,6 +30,11 @@ def test_pixels(name: str) -> None:
     assert digests.of_unit(name) == RECORDED[key]
 
 
+def test_sequences_at_every_size() -> None:
+    for key, digest in digests.size_digests():
+        assert digest == RECORDED[key], f"{key} changed"
+
+
 def test_records_and_scores(tmp_path: Path) -> None:
     for key, digest in digests.run_digests(tmp_path):
         assert digest == RECORDED[key], f"{key} changed"

@@ -34,6 +34,6 @@ def test_the_benchmark_is_the_papers(counts: ModuleType) -> None:
 
 def test_counts_are_of_this_world(counts: ModuleType) -> None:
     for name, count in counts.COUNTS.items():
-        assert 0 < count.operations < 500, name
+        assert 0 < count.operations < 1500, name  # the most: 21 turns of 16 taps
         assert 0 <= count.more_bytes <= 4, name
         assert count.what, name

@@ -18,11 +18,27 @@ PUBLISHED = {
     "imagenet-c-extra": (20, 4, "imagenet"),
     "cifar10-c": (75, 15, "cifar"),
     "tiny-imagenet-c": (75, 15, "imagenet64"),
+    "cifar100-c": (75, 15, "cifar"),
+    "imagenet64-c": (75, 15, "imagenet64"),
+    "imagenet-c-299": (75, 15, "inception"),
     "imagenet-p": (10, 10, "imagenet"),
+    "imagenet-p-299": (10, 10, "inception"),
+    "tiny-imagenet-p": (10, 10, "imagenet64"),
+    "cifar10-p": (10, 10, "cifar"),
     "imagenet-noc": (8, 8, "imagenet"),
     "noc-candidates": (23, 23, "imagenet"),
     "syn2nat-candidates": (40, 40, "imagenet"),
+    "imagenet-syn2nat": (18, 18, "imagenet"),
+    "imagenet-c-bar": (50, 10, "imagenet"),
+    "cifar10-c-bar": (50, 10, "cifar"),
+    "opticsbench": (20, 4, "imagenet"),
 }
+
+# The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
+SYN2NAT = """
+solarize random_sun_flare random_shadow affine perspective cutout sharpen random_rain emboss
+random_contrast random_brightness random_gamma iso_noise downscale posterize color_jitter channel_dropout to_sepia
+"""
 
 MINE = """
 name = "mine"
@@ -70,12 +86,20 @@ def test_published_benchmarks_have_their_sizes(name: str) -> None:
     assert benchmark.protocol.preset == preset
 
 
+def test_imagenet_syn2nat_is_the_released_list() -> None:
+    benchmark = load_benchmark("imagenet-syn2nat")
+    assert benchmark.groups == tuple(f"syn2nat:{name}" for name in SYN2NAT.split())
+    assert all(condition.severity == 5 for condition in benchmark.conditions[1:])
+
+
 def test_catalogues_are_complete() -> None:
     named = {*load_benchmark("imagenet-c").groups, *load_benchmark("imagenet-c-extra").groups}
     assert named == {*blemish.catalog.plain()}
     assert {*load_benchmark("noc-candidates").groups} == {name for name in blemish.catalog if name.startswith("noc:")}
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
+    both = {*load_benchmark("imagenet-c-bar").groups, *load_benchmark("cifar10-c-bar").groups}
+    assert both == {name for name in blemish.catalog if name.startswith("cbar:")}
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
 
 

@@ -140,13 +140,16 @@ class TestAFolder:
         assert result.exit_code == 0, result.output
         assert f"run it with --frost {ice}" in result.output
 
-    def test_a_walk_that_was_calibrated_with_others_is_noted(self, files: Path) -> None:
+    def test_a_walk_that_was_calibrated_with_others_is_refused_or_noted(self, files: Path) -> None:
         ice = draw_pictures(files / "ice")
-        result = command(
-            "ccc", "materialise", files / "walk.json", "-d", files / "clean.npz", "-o", files / "out", "--frost", ice
-        )
+        shards = ("ccc", "materialise", files / "walk.json", "-d", files / "clean.npz", "-o", files / "out")
+        result = command(*shards, "--frost", ice)
+        assert result.exit_code == 2
+        different = f'frost was "reference", now "custom-{digest(ice)}"'
+        assert different in result.stderr
+        result = command(*shards, "--frost", ice, "--anyway")
         assert result.exit_code == 0, result.output
-        assert f"calibrated with reference photographs of frost; these are custom-{digest(ice)}" in result.output
+        assert different in result.output
 
     def test_a_folder_without_photographs(self, files: Path) -> None:
         result = command("show", files / "cat.png", "-c", "frost", "-o", files / "s.png", "--frost", files)

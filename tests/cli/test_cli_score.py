@@ -165,3 +165,15 @@ def test_hostile_names_stay_in_their_cells(tmp_path: Path) -> None:
     invoke("score", tmp_path, "-o", tmp_path / "all.csv", "--replicates", 5)
     with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
         assert {row["model"] for row in csv.DictReader(file)} == {name}
+
+
+def test_models_stand_beside_each_other_and_published_ones(results: Path, tmp_path: Path) -> None:
+    code, out, _ = invoke("score", results, "--published", "leaderboard", "--replicates", 20)
+    assert code == 0
+    for text in ("Models beside each other", "alexnet (baseline)", "resnet50 (published)", "relative mCE"):
+        assert text in out
+    # The runs are of raw pixels of ten classes, so that no line applies to them, and the reason is given.
+    assert "No effective robustness of hardened, plain: the images are not those of ImageNet-C" in " ".join(out.split())
+    code, _, err = invoke("score", results, "--published", tmp_path / "none.csv")
+    assert code == 2
+    assert "expected" in err or "known" in err

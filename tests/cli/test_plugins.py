@@ -70,7 +70,7 @@ def test_joins_streams(folder: Path) -> None:
     walk = ("ccc", "walk", "surfaces", "--target", 0.8, "--images", 20, "--speed", 10, "-o", "walk.json")
     blemish_command(*walk, "-c", "mine:shaded,fog", *PLUGIN)
     blemish_command("ccc", "run", "walk.json", *NET, "--methods", "none", "-j", 1, "-o", "run", *PLUGIN)
-    blemish_command("ccc", "materialise", "walk.json", "-d", "digits.npz", "-o", "shards", *PLUGIN)
+    blemish_command("ccc", "materialise", "walk.json", "-d", "digits.npz", "-o", "shards", "--anyway", *PLUGIN)
     assert "mine:shaded" in (folder / "walk.json").read_text()
     assert (folder / "shards" / "serial_00000.tar").is_file()
 

@@ -78,7 +78,7 @@ class TestCorrupt:
     def test_frames(self, picture: Path, tmp_path: Path) -> None:
         result = corrupt(picture, tmp_path / "dst", "p:scale,p:shear")
         assert result.exit_code == 0, result.output
-        assert "preset: imagenet64 (nearest to the shorter side; here 48 px)" in result.output
+        assert "preset: cifar (nearest to the shorter side; here 48 px)" in result.output
         assert "wrote 62 images" in result.output
         assert len(list((tmp_path / "dst" / "scale" / "cat").glob("*.png"))) == 31
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 import blemish
 from pixel_digests import digests, digests_with, pixels_with
 
+pytestmark = pytest.mark.slow
+
 CAPABILITY = torch.backends.cpu.get_cpu_capability()
 
 # Without AVX2 a processor rounds a product and then the sum, instead of both at once. A value at the edge of a level

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from blemish.corruptions.precision import full_precision
+from until import PATIENCE
 
 
 def test_threads_switch_tf32_back_on_only_after_the_last() -> None:
@@ -25,7 +26,7 @@ def test_threads_switch_tf32_back_on_only_after_the_last() -> None:
     def second() -> None:
         with full_precision(torch.device("cuda")):
             begun.set()
-            assert ended.wait(10)
+            assert ended.wait(PATIENCE)
             seen["second"] = flags()
 
     before = flags()
@@ -34,10 +35,10 @@ def test_threads_switch_tf32_back_on_only_after_the_last() -> None:
         matmul.allow_tf32 = cudnn.allow_tf32 = True
         with full_precision(torch.device("cuda")):
             other.start()
-            assert begun.wait(10)
+            assert begun.wait(PATIENCE)
             seen["both"] = flags()
         ended.set()
-        other.join(10)
+        other.join(PATIENCE)
         seen["after"] = flags()
     finally:
         matmul.allow_tf32, cudnn.allow_tf32 = before

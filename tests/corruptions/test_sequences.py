@@ -209,13 +209,14 @@ class TestFilters:
             frame = sequences["p:gaussian_blur"].frame(images, index, preset=preset)[0]
             assert_close(frame, torch.from_numpy(exact + 1e-6).to(torch.uint8))
 
-    def test_brightness_and_saturation_on_one_colour(self) -> None:
+    @pytest.mark.parametrize(("preset", "step"), [("imagenet", 0.02), ("cifar", 0.015)])
+    def test_brightness_and_saturation_on_one_colour(self, preset: str, step: float) -> None:
         image = torch.tensor([200, 100, 50], dtype=torch.uint8).view(1, 3, 1, 1).expand(1, 3, 16, 16)
         for index in (0, 10, 25, 30):
-            shift = (index - 15) * 0.02
+            shift = (index - 15) * step
             value = min(1, max(0, 200 / 255 + shift))
             expected = [int(value * 255 * share + 1e-3) for share in (1, 0.5, 0.25)]
-            assert sequences["p:brightness"].frame(image, index)[0, :, 0, 0].tolist() == expected
+            assert sequences["p:brightness"].frame(image, index, preset=preset)[0, :, 0, 0].tolist() == expected
             saturation = min(1, 0.75 * (1 + (index - 15) * 0.04))
             low = 200 * (1 - saturation)
             middle = 200 - (200 - low) * 2 / 3

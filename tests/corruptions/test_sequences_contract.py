@@ -60,7 +60,7 @@ class TestEverySequence:
     def test_the_default_crop(self) -> None:
         shape = sequences["p:rotate"].frame(pictures(1, 1, 256, 300), 3).shape
         assert shape == (1, 1, 224, 224)
-        for size, expected in (((230, 200), (224, 200)), ((200, 210), (200, 210)), ((20, 90), (20, 64))):
+        for size, expected in (((230, 200), (224, 200)), ((200, 210), (200, 210)), ((20, 90), (20, 32))):
             assert sequences["p:brightness"].frame(pictures(1, 1, *size), 0).shape[-2:] == expected
         assert sequences["p:snow"].frame(pictures(1, 3, 50, 60), 0, crop=32).shape[-2:] == (32, 32)
         assert sequences["p:snow"].frame(pictures(1, 3, 50, 60), 0, crop=(50, 40)).shape[-2:] == (50, 40)
@@ -217,7 +217,7 @@ class TestBadInput:
         ("change", "message"),
         [
             ({"difficulty": 4}, "difficulty 4; expected 1, 2 or 3"),
-            ({"preset": "cifar"}, "unknown preset 'cifar' of p:tilt; expected one of imagenet, imagenet64"),
+            ({"preset": "small"}, "unknown preset 'small' of p:tilt; expected one of imagenet, inception, imagenet64"),
             ({"crop": 33}, "a crop of 33×33 out of images of 32×40 pixels"),
             ({"crop": 4}, "a crop of 4×4 pixels; expected at least 8×8"),
             ({"ids": [1, 2, 3]}, "3 ids for 2 images"),

@@ -53,9 +53,9 @@ def statistics(clean: Tensor, out: Tensor) -> dict[str, Tensor]:
     return {name: each.mean((1, 2, 3)) for name, each in maps.items()} | {"std": out.std((1, 2, 3), unbiased=False)}
 
 
-def recorded(golden: Path, name: str, image: str) -> dict[str, list[float]]:
+def recorded(recordings: Path, name: str, image: str) -> dict[str, list[float]]:
     """The statistics of an original; the recordings have the names of its classes."""
-    candidates = json.loads((golden / "syn2nat_statistics.json").read_text())["candidates"]
+    candidates = json.loads((recordings / "syn2nat_statistics.json").read_text())["candidates"]
     by_name = {key.lower(): value for key, value in candidates.items()}
     numbers: dict[str, list[float]] = by_name[{"invert": "invertimg"}.get(name, name.replace("_", ""))][image]
     return numbers
@@ -63,9 +63,11 @@ def recorded(golden: Path, name: str, image: str) -> dict[str, list[float]]:
 
 @pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize("name", UNITS)
-def test_statistics_are_those_of_the_originals(golden: Path, name: str, image: str) -> None:
-    expected = recorded(golden, name, image)
-    with np.load(golden / IMAGES[image]) as arrays:
+def test_statistics_are_those_of_the_originals(recordings: Path, name: str, image: str) -> None:
+    if not (recordings / IMAGES[image]).exists():
+        pytest.skip("this picture is not in the small part of the recordings (tests/golden)")
+    expected = recorded(recordings, name, image)
+    with np.load(recordings / IMAGES[image]) as arrays:
         clean = torch.from_numpy(arrays["image|0"]).permute(2, 0, 1).expand(DRAWS, -1, -1, -1)
     out = UNITS[name](clean, severity=5, seed=1).double()
     found = statistics(clean.double(), out)

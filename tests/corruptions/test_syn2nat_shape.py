@@ -64,15 +64,16 @@ def _means(values: Tensor) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def recorded(golden: Path) -> dict[str, Any]:
+def recorded(recordings: Path) -> dict[str, Any]:
     """Per candidate, image and statistic: mean, std and 5, 50 and 95 % quantiles of 60 draws of the original."""
-    candidates: dict[str, Any] = json.loads((golden / "syn2nat_statistics.json").read_text())["candidates"]
+    candidates: dict[str, Any] = json.loads((recordings / "syn2nat_statistics.json").read_text())["candidates"]
     return candidates
 
 
 @pytest.fixture(scope="module")
-def clean(golden: Path) -> dict[str, Tensor]:
-    arrays = {name: np.load(golden / file)["image|0"] for name, file in IMAGES.items()}
+def clean(recordings: Path) -> dict[str, Tensor]:
+    files = {name: recordings / file for name, file in IMAGES.items()}
+    arrays = {name: np.load(file)["image|0"] for name, file in files.items() if file.exists()}
     return {name: torch.from_numpy(array).permute(2, 0, 1).contiguous() for name, array in arrays.items()}
 
 
@@ -81,6 +82,8 @@ def clean(golden: Path) -> dict[str, Tensor]:
 def test_statistics_are_the_originals(
     name: str, image: str, recorded: dict[str, Any], clean: dict[str, Tensor]
 ) -> None:
+    if image not in clean:
+        pytest.skip("this picture is not in the small part of the recordings (tests/golden)")
     ours = statistics(UNITS[name](clean[image].expand(DRAWS, -1, -1, -1), severity=5), clean[image])
     theirs = recorded[RECORDED_AS.get(name, name.title().replace("_", ""))][image]
     assert ours.keys() == theirs.keys()
@@ -93,6 +96,13 @@ def test_statistics_are_the_originals(
         if not inside or not (alike or (name, statistic) in EXCEPTIONS):
             wrong.append((statistic, median, (low, high), own_spread, spread))
     assert not wrong
+
+
+def test_perspective_is_as_sharp_as_the_original(recorded: dict[str, Any], clean: dict[str, Tensor]) -> None:
+    """Median gradients of 300 draws: warped in one step they were 7 % above the recorded ones, known to about 4 %."""
+    for image, before in clean.items():
+        ours = statistics(UNITS["perspective"](before.expand(300, -1, -1, -1), severity=5), before)["grad_x"]
+        assert float(ours.median()) == pytest.approx(recorded["Perspective"][image]["grad_x"][3], rel=0.04)
 
 
 @pytest.mark.parametrize("name", ["border", "downscale"])

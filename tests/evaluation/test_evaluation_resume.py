@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import find_runs, record_path
 from told_steps import Step, Steps
 from toy_runs import benchmark, evaluate, forward, model, source
+from until import until
 
 
 def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
@@ -109,17 +109,19 @@ def test_damaged_records_are_not_skipped(tmp_path: Path) -> None:
 
 
 CHILD = """
-import sys, time
+import sys, threading
 sys.path.insert(0, sys.argv[1])
-from toy_runs import benchmark, evaluate, forward, model, source
 from dataclasses import replace
+from pathlib import Path
+from toy_runs import benchmark, evaluate, forward, model, source
 
-def slow(values):
-    time.sleep(0.05)
+def stopping(values):  # for ever, once three conditions are finished
+    if len([*Path(sys.argv[2]).glob("*/records/*.parquet")]) >= 3:
+        threading.Event().wait()
     return forward(values)
 
 wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])
-evaluate(replace(model(), forward=slow), source(), wanted, out=sys.argv[2], batch_size=4)
+evaluate(replace(model(), forward=stopping), source(), wanted, out=sys.argv[2], batch_size=4)
 """
 
 
@@ -127,13 +129,11 @@ def test_a_killed_run_loses_only_the_condition_in_progress(tmp_path: Path) -> No
     arguments = [sys.executable, "-c", CHILD, str(Path(__file__).parents[1]), str(tmp_path / "killed")]
     child = subprocess.Popen(arguments, env={**os.environ, "OMP_NUM_THREADS": "1"})
     records = tmp_path / "killed" / "toy" / "records"
-    deadline = time.monotonic() + 60
-    while len([*records.glob("*.parquet")]) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len([*records.glob("*.parquet")]) >= 3, child)
     child.send_signal(signal.SIGKILL)
     child.wait()
     finished = {path.name: path.stat().st_mtime_ns for path in records.glob("*.parquet")}
-    assert 2 <= len(finished) < 6
+    assert 3 <= len(finished) < 6
     for path in records.glob("*.parquet"):
         assert len(read_records(path)) == 20
     wanted = benchmark(*[f"fog@{s}" for s in (1, 2, 3, 4, 5)])

@@ -44,6 +44,8 @@ def test_the_header_states_the_protocol(tmp_path: Path) -> None:
         "storage": "jpeg85",
         "resize": None,
         "crop": 24,
+        "square": None,
+        "centre": None,
         "pixels": "generated",
         "stored": None,
         "corruptions": {"fog": 1},

@@ -12,7 +12,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import record_path
 from execution_jobs import compete
 from fault_runs import FOG, RUN, invoke, the_run
+from until import PATIENCE, until
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "blemish.cli.main", *(str(item) for item in arguments)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
     )
@@ -198,18 +198,14 @@ def test_two_runs_in_processes_of_their_own(tmp_path: Path) -> None:
     arguments = ["fog" if item == "fog@1" else item for item in RUN] + ["-o", str(tmp_path)]
     first = subprocess.Popen([sys.executable, "-m", "blemish.cli.main", *arguments], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
         # Written once the folder is held; the file of the lock itself is there a moment before that.
-        while not [*tmp_path.glob("*/run.json")]:
-            assert first.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: [*tmp_path.glob("*/run.json")], first)
         os.kill(first.pid, 19)  # stopped, so that it cannot be done before the second begins
         second = command(*arguments)
         os.kill(first.pid, 18)
         assert second.returncode == 2
         assert "another run is writing to" in second.stderr
-        assert first.wait(timeout=120) == 0
+        assert first.wait(PATIENCE) == 0
     finally:
         first.kill()
         first.wait()
@@ -239,7 +235,7 @@ def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with held_folder(Path("run")):
         code, said = invoke("ccc", "run", "walk.json", *CCC, "--methods", "none", "-o", "run")
     assert (code, "another run is writing to run" in said) == (2, True)
-    shards = ["ccc", "materialise", "walk.json", "-d", "data.npz", "-o", "shards", "--shard-images", "20"]
+    shards = ["ccc", "materialise", "walk.json", "-d", "data.npz", "-o", "shards", "--shard-images", "20", "--anyway"]
     with held_folder(Path("shards"), "0-of-2"):
         code, said = invoke(*shards, "--part", "0/2")
         assert (code, "another run is writing to shards" in said) == (2, True)
@@ -256,9 +252,9 @@ def test_only_one_of_many_holds_a_folder(tmp_path: Path) -> None:
     workers = [context.Process(target=compete, args=(folder, 60, seen)) for _ in range(3)]
     for worker in workers:
         worker.start()
-    heard = [seen.get(timeout=120)]
+    heard = [seen.get(timeout=PATIENCE)]
     while heard.count("done") < len(workers):
-        heard.append(seen.get(timeout=120))
+        heard.append(seen.get(timeout=PATIENCE))
     for worker in workers:
-        worker.join(timeout=60)
+        worker.join(PATIENCE)
     assert heard == ["done"] * len(workers)

@@ -23,6 +23,7 @@ from blemish.data.pictures import picture_id, read_picture, resize_and_crop
 from blemish.export import corrupt_picture, corrupt_tree, make_recipe
 from frost_files import digest, draw_pictures
 from stored_sets import contents, noise
+from until import until
 
 NAMES = ["gaussian_noise", "fog", "contrast"]
 
@@ -255,9 +256,7 @@ class TestInterruption:
         process = subprocess.Popen(
             run_cli("corrupt", source, "-o", target, *settings), env=environment(), stdout=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 60
-        while len(list(target.glob("*/*/*/*.jpg"))) < 40 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len([*target.glob("*/*/*/*.jpg")]) >= 40, process)
         process.kill()
         process.wait()
         time.sleep(0.3)  # the workers notice
@@ -287,9 +286,7 @@ class TestInterruption:
             # A test run in the background of a shell is born deaf to Ctrl-C, and so would be its children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        deadline = time.monotonic() + 60
-        while not list(target.glob("*/*/*/*.jpg")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: [*target.glob("*/*/*/*.jpg")], process)
         process.send_signal(number)
         _, errors = process.communicate()
         assert process.returncode == 130

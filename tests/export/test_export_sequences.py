@@ -12,6 +12,7 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.core.files import STAGING
+from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import sequences
 from blemish.data.pictures import picture_id, read_picture, resize_and_crop
 from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
@@ -35,7 +36,7 @@ def test_layout_and_pixels(tmp_path: Path) -> None:
     recipe = make_sequence_recipe(["p:tilt", "p:shot_noise"], seed=3, difficulty=2)
     outcome = corrupt_sequences(source, tmp_path / "dst", recipe)
     assert (outcome.written, outcome.skipped, outcome.failures) == (3 * 2 * 31, 0, [])
-    assert outcome.presets == {"imagenet64": 3}
+    assert outcome.presets == {"cifar": 3}
     stems = ["class0/0", "class0/2", "class1/1"]
     expected = {f"{s}/{n}/{i:02d}.png" for s in ("tilt", "shot_noise_2") for n in stems for i in range(31)}
     assert set(contents(tmp_path / "dst")) == {"blemish.json", "blemish-files.jsonl", *expected}
@@ -57,9 +58,24 @@ def test_resize_first_and_crop_last(tmp_path: Path) -> None:
     assert np.array_equal(stored, expected[0].permute(1, 2, 0).numpy())
 
 
+def test_squares_come_last_where_the_image_moves(tmp_path: Path) -> None:
+    source = make_tree(tmp_path / "src", count=1, side=50)
+    square = Square(32, 0.75)
+    corrupt_sequences(source, tmp_path / "dst", make_sequence_recipe(["p:rotate", "p:translate"], crop=square))
+    picture = torch.from_numpy(np.array(read_picture(source / "class0" / "0.png"))).permute(2, 0, 1)[None]
+    expected = sequences["p:rotate"].frame(picture, 0, preset="cifar", crop=square)
+    stored = np.array(read_picture(tmp_path / "dst" / "rotate" / "class0" / "0" / "00.png"))
+    assert np.array_equal(stored, expected[0].permute(1, 2, 0).numpy())
+    assert len(list((tmp_path / "dst" / "translate").rglob("*.png"))) == 16  # the preset is the square's
+    protocol = json.loads((tmp_path / "dst" / "blemish.json").read_text())["protocol"]
+    assert protocol["crop"] == "the middle 75 % of each side, as 32×32 pixels"
+    with pytest.raises(InputError, match=r"crop was .the middle 75 % of each side"):
+        corrupt_sequences(source, tmp_path / "dst", make_sequence_recipe(["p:rotate"], crop=32))
+
+
 def test_resume_repeats_only_what_is_missing(tmp_path: Path) -> None:
     source = make_tree(tmp_path / "src")
-    recipe = make_sequence_recipe(["p:spatter", "p:translate"])
+    recipe = make_sequence_recipe(["p:spatter", "p:translate"], preset="imagenet64")
     corrupt_sequences(source, tmp_path / "dst", recipe)
     before = contents(tmp_path / "dst")
     for name in ("spatter/class0/0/09.png", "translate/class1/1/30.png"):
@@ -98,8 +114,8 @@ def test_the_manifest_grows_and_guards(tmp_path: Path) -> None:
     protocol = json.loads((target / "blemish.json").read_text())["protocol"]
     assert protocol["layout"] == "sequences"
     assert protocol["corruptions"] == {
-        "tilt": {"sequence": "p:tilt", "version": 1},
-        "shot_noise_3": {"sequence": "p:shot_noise", "version": 1, "difficulty": 3},
+        "tilt": {"sequence": "p:tilt", "version": 2},
+        "shot_noise_3": {"sequence": "p:shot_noise", "version": 2, "difficulty": 3},
     }
     with pytest.raises(InputError, match="seed was 0, now 1"):
         corrupt_sequences(source, target, make_sequence_recipe(["p:tilt"], seed=1))
@@ -129,9 +145,11 @@ def test_refusals(tmp_path: Path) -> None:
         ({"names": ["p:tild"]}, "did you mean p:tilt"),
         ({"names": []}, "expected at least one name"),
         ({"difficulty": 0}, "expected 1, 2 or 3"),
-        ({"preset": "cifar"}, "expected one of imagenet, imagenet64"),
+        ({"preset": "small"}, "expected one of imagenet, inception, imagenet64, cifar"),
         ({"file_format": "gif"}, "expected jpeg or png"),
         ({"resize": 30, "crop": 40}, "expected a crop of at most 30"),
+        ({"resize": 30, "crop": Square(40)}, "a square together with resize"),
+        ({"crop": Square(4)}, "expected at least 8×8"),
     ):
         with pytest.raises(InputError, match=message):
             make_sequence_recipe(**bad)  # type: ignore[arg-type]

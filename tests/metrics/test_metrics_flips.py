@@ -49,7 +49,7 @@ class TestFlips:
         assert len(compared_frames(parse_condition("p:translate@1"), 41)) == 40
         assert len(compared_frames(parse_condition("p:translate@1"), 31)) == 30
         assert len(compared_frames(parse_condition("p:tilt@3"), 31)) == 28
-        with pytest.raises(InputError, match=r"p:translate@1: 30 frames per image; expected 31 or 41"):
+        with pytest.raises(InputError, match=r"p:translate@1: 30 frames per image; expected 16, 31 or 41"):
             compared_frames(parse_condition("p:translate@1"), 30)
         with pytest.raises(InputError, match="no frames to compare"):
             flip_fractions([1, 2], [])

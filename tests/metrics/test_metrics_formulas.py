@@ -103,6 +103,14 @@ class TestPublished:
         assert round(100 * float(np.mean(list(ALEXNET.flips.values()))), 2) == 14.05
         assert "not re-checked" in ALEXNET.remarks["flips"]
 
+    def test_says_of_which_corruptions_its_numbers_are_others(self) -> None:
+        """docs/noc.md: the authors' release, and so AlexNet's number, has other noise than the paper's sentences."""
+        said = ALEXNET.remarks_on([parse_condition("noc:gaussian_noise@1-5"), parse_condition("noc:salt_pepper@1-5")])
+        assert any("adds the absolute value of the noise" in remark for remark in said)
+        assert any("hits single values" in remark for remark in said)
+        others = ALEXNET.remarks_on([parse_condition("noc:border@1-5"), parse_condition("noc:salt_pepper@2")])
+        assert not any("belongs to the authors' release" in remark for remark in others)
+
     def test_the_shipped_table_names_what_exists(self) -> None:
         for text in ALEXNET.errors:
             parse_condition(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from blemish.ops.box import box_blur
-from blemish.ops.distort import grid_positions, lens_positions, quadrilateral_map, shifted, snapped
+from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map, shifted, snapped
 from blemish.ops.warp import warp_affine
 from pictures import pictures
 
@@ -63,3 +64,21 @@ def test_box_of_whole_and_fractional_radius() -> None:
     torch.testing.assert_close(out[1, :, 5, 5], images[1, :, 4:7, 4:7].mean((1, 2)))
     weights = torch.tensor([0.25, 0.5, 0.25])
     torch.testing.assert_close(out[2, :, 5, 5], (images[2, :, 4:7, 4:7] * weights[:, None] * weights).sum((1, 2)))
+
+
+@pytest.mark.parametrize(("tall", "wide"), [(1, 1), (3, 5), (7, 10), (12, 10), (2, 9)])
+def test_an_enlargement_by_area_is_the_mean_of_what_each_pixel_covers(tall: int, wide: int) -> None:
+    """Worked by brute force: every old pixel repeated, every new one the mean over as many."""
+    images = torch.rand(2, 3, 13, 11, generator=torch.Generator().manual_seed(0))
+    out = area_enlarged(images, torch.tensor([[wide, tall], [wide, tall]]), 12, 10)
+    fine = images[..., :tall, :wide].repeat_interleave(12, dim=2).repeat_interleave(10, dim=3)
+    expected = fine.unfold(2, tall, tall).unfold(3, wide, wide).mean((-1, -2))
+    torch.testing.assert_close(out, expected)
+
+
+def test_each_image_has_its_own_sides() -> None:
+    images = torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    sides = torch.tensor([[8, 4], [2, 8]])
+    both = area_enlarged(images, sides, 8, 8)
+    alone = [area_enlarged(images[i : i + 1], sides[i : i + 1], 8, 8) for i in range(2)]
+    assert torch.equal(both, torch.cat(alone))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from torch import Tensor
 
-from blemish.ops import filters
+from blemish.ops import filters, fourier
 from blemish.ops.filters import Border, border_index, convolve, gaussian_blur, line_blur, pad
 
 NUMPY_MODE: dict[Border, Any] = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
@@ -173,7 +173,7 @@ def test_transform_sizes_are_the_next_quick_ones() -> None:
     """All products of 2, 3 and 5 that 16 divides, by enumeration."""
     powers = [2**a * 3**b * 5**c for a, b, c in itertools.product(range(4, 12), range(7), range(5))]
     for size in range(1, 1200):
-        assert filters._fast_size(size) == min(n for n in powers if n >= size)
+        assert fourier.fast_size(size) == min(n for n in powers if n >= size)
 
 
 def looped_lines(batch: Tensor, shifts: Tensor, weights: Tensor) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import blemish
-from blemish.ops import filters, plasma
+from blemish.ops import fourier, plasma
 from blemish.ops.groups import in_groups
 from pictures import pictures
 
@@ -27,8 +27,8 @@ def test_every_group_has_the_same_size(count: int) -> None:
 
 def test_groups_depend_on_the_size_of_images_alone() -> None:
     """One image needs no more memory than many; a plane of 4,096 pixels is transformed alone."""
-    assert filters._PLANE_VALUES // 4096**2 == 1
-    assert filters._PLANES * 256**2 <= filters._PLANE_VALUES
+    assert fourier._PLANE_VALUES // 4096**2 == 1
+    assert fourier._PLANES * 256**2 <= fourier._PLANE_VALUES
     assert plasma._ROWS > 1
 
 

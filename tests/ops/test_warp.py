@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from torch import Tensor
 
-from blemish.ops.warp import Outside, affine_from_points, displace, projected, sample, warp_affine
+from blemish.ops.warp import Outside, affine_from_points, bilinear, displace, projected, sample, warp_affine
 
 SIZES = [(8, 8), (24, 37), (50, 21)]
 
@@ -167,3 +167,23 @@ def test_nearest_samples_are_pixels() -> None:
     rows, columns = np.rint(y).astype(int), np.rint(x).astype(int)
     for b in range(2):
         np.testing.assert_array_equal(found[b], batch[b].numpy()[:, rows[b], columns[b]])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bilinear_fades_to_black(size: tuple[int, int]) -> None:
+    """As SciPy samples the image with a black frame around it, up to several pixels beyond the border."""
+    height, width = size
+    batch = images(2, height, width)
+    generator = np.random.default_rng(1)
+    y, x = (generator.uniform(-3, side + 2, (2, 15, 9)) for side in (height, width))
+    framed = torch.nn.functional.pad(batch, (5, 5, 5, 5))
+    expected = interpolated(framed, y + 5, x + 5, "constant")
+    found = bilinear(batch, torch.from_numpy(y), torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_bilinear_keeps_pixels_exactly() -> None:
+    levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
+    rows, columns = torch.arange(16, dtype=torch.float64)[None, :, None], torch.arange(16, dtype=torch.float64)
+    assert torch.equal(bilinear(levels, rows, columns), levels.double())
+    assert torch.equal(bilinear(levels, rows, columns.flip(0)), levels.double().flip(-1))

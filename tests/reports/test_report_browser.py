@@ -11,12 +11,13 @@ import pytest
 
 from blemish.reports.html import write_report
 from report_runs import HOSTILE, pictured_run
+from until import PATIENCE
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
 
 
 def browse(page: Path, folder: Path, *options: str, fragment: str = "") -> subprocess.CompletedProcess[str]:
@@ -34,7 +35,7 @@ def browse(page: Path, folder: Path, *options: str, fragment: str = "") -> subpr
         *options,
         f"{page.as_uri()}{fragment}",
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +56,8 @@ def test_charts_are_drawn_without_errors(page: Path, tmp_path: Path, fragment: s
     assert opening is not None
     assert f'data-theme="{theme}"' in opening[0]
     assert 'data-errors=""' in opening[0]
-    # Three severity curves, the families, and a reliability diagram for each model.
-    assert 'data-charts="6"' in opening[0]
+    # Two of models beside each other, three severity curves, families, and a reliability diagram for each model.
+    assert 'data-charts="8"' in opening[0]
     console = [line for line in result.stderr.splitlines() if "CONSOLE" in line]
     assert not console, console
     assert "<title>Robustness report: A synthetic benchmark</title>" in result.stdout
@@ -81,7 +82,7 @@ def test_a_broken_chart_would_be_reported(page: Path, tmp_path: Path) -> None:
     opening = re.search(r"<html[^>]*>", browse(broken, tmp_path, "--dump-dom").stdout)
     assert opening is not None
     assert 'data-errors="curve-0' in opening[0]
-    assert 'data-charts="5"' in opening[0]
+    assert 'data-charts="7"' in opening[0]
 
 
 def test_it_prints(page: Path, tmp_path: Path) -> None:

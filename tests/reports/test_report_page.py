@@ -84,6 +84,7 @@ class TestContent:
         found = [attributes["id"] for attributes in two.all("section")]
         assert found == [
             "summary",
+            "standings",
             "corruptions",
             "severities",
             "families",
@@ -102,7 +103,8 @@ class TestContent:
     def test_charts_have_places_and_words(self, two: Page) -> None:
         plots = {a["id"]: a for a in two.all("div") if a.get("class") == "plot"}
         assert list(plots) == [chart["id"] for chart in two.charts()]
-        assert len(plots) == 3 + 1 + 2
+        # Models beside each other, severity curves, families, and a reliability diagram for each model.
+        assert len(plots) == 3 + 3 + 1 + 2
         assert all(a["role"] == "img" and a["aria-label"] for a in plots.values())
 
     def test_headings_do_not_skip_levels(self, two: Page) -> None:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.severity import PRESETS
@@ -20,13 +21,13 @@ STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
 
 METRICS = {
-    "error": "mean error over all conditions",
+    "error": "mean error over all conditions, relative to no baseline",
     "mce": "mean corruption error: errors relative to a baseline's",
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
     "residual": "mean residual robustness: clean accuracy less accuracy",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
-    "flips": "mean flip probability over perturbation sequences",
+    "flips": "mean flip probability over perturbation sequences, relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
@@ -39,7 +40,8 @@ class Protocol:
     """What decides the pixels besides the condition; equal protocols and data make numbers comparable.
 
     ``resize`` and ``crop`` are the shorter side before and the square after a centre crop, both before corrupting;
-    sequences are rendered from the uncropped image and cropped last.
+    sequences are rendered from the uncropped image and cropped last. Instead, ``square`` brings all of an image, or the
+    share ``centre`` in the middle of each side, to so many pixels on both sides, whatever its shape.
     """
 
     preset: str | None = None
@@ -47,6 +49,8 @@ class Protocol:
     storage: str = "raw"
     resize: int | None = None
     crop: int | None = None
+    square: int | None = None
+    centre: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -60,6 +64,19 @@ class Protocol:
                 raise InputError(f"{what} to {side} pixels; expected at least {MIN_SIDE}")
         if self.resize is not None and self.crop is not None and self.crop > self.resize:
             raise InputError(f"a crop of {self.crop} out of images resized to {self.resize}; expected a smaller crop")
+        if self.square is not None and (self.resize, self.crop) != (None, None):
+            raise InputError("square together with resize or crop; expected the one or the others")
+        if self.centre is not None and self.square is None:
+            raise InputError("centre without square; expected the side of the square that the middle is brought to")
+        if isinstance(self.view, Square):
+            self.view.check(least=MIN_SIDE)
+
+    @property
+    def view(self) -> int | Square | None:
+        """What a model is shown of an image that is resized: a centre crop of this side, or a square made of it."""
+        if self.square is None:
+            return self.crop
+        return Square(self.square, 1.0 if self.centre is None else self.centre)
 
 
 @dataclass(frozen=True)

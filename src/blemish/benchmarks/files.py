@@ -18,7 +18,15 @@ __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
 
 _SUFFIX = ".toml"
 _KEYS = ("name", "title", "paper", "metric", "baseline", "protocol", "conditions")
-_PROTOCOL_KEYS: Mapping[str, type] = {"preset": str, "seed": int, "storage": str, "resize": int, "crop": int}
+_PROTOCOL_KEYS: Mapping[str, type] = {
+    "preset": str,
+    "seed": int,
+    "storage": str,
+    "resize": int,
+    "crop": int,
+    "square": int,
+    "centre": float,
+}
 
 
 def built_in() -> list[str]:

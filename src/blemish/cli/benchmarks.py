@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from rich.table import Table
 from blemish.benchmarks.benchmark import METRICS, Benchmark
 from blemish.benchmarks.condition import Condition, Step
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark
+from blemish.core.types import Square
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, say, show
@@ -54,14 +56,13 @@ def benchmarks_command(
 
 
 def _entry(benchmark: Benchmark) -> dict[str, object]:
-    protocol = benchmark.protocol
     return {
         "name": benchmark.name,
         "title": benchmark.title,
         "paper": benchmark.paper,
         "metric": benchmark.metric,
         "baseline": benchmark.baseline,
-        "protocol": {key: getattr(protocol, key) for key in ("preset", "seed", "storage", "resize", "crop")},
+        "protocol": asdict(benchmark.protocol),
         "conditions": [str(condition) for condition in benchmark.conditions],
     }
 
@@ -86,6 +87,8 @@ def _show(benchmark: Benchmark) -> None:
     baseline = f", baseline {benchmark.baseline}" if benchmark.baseline else ""
     say(f"headline   {METRICS[benchmark.metric]} ({benchmark.metric}){baseline}")
     sizes = f"resize {protocol.resize}, centre crop {protocol.crop}" if protocol.resize or protocol.crop else "as given"
+    if isinstance(protocol.view, Square):
+        sizes = f"square: {protocol.view}"
     say(f"images     {sizes}; preset {protocol.preset or 'by image size'}; seed {protocol.seed}")
     stored = "as they are (raw)" if protocol.storage == "raw" else "through JPEG of quality 85, as published (jpeg85)"
     say(f"pixels     reach the model {stored}")

@@ -12,6 +12,7 @@ import typer
 
 from blemish.cli.sequence import check_names_a_folder, chosen_sequences, sequence_preset_choice
 from blemish.core.errors import InputError
+from blemish.core.types import Square
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
@@ -25,14 +26,15 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
     preset_choice,
 )
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
-from blemish.terminal.images import Crop, Labels, Resize
+from blemish.terminal.images import Centre, Crop, Labels, Resize, SquareSide, chosen_view
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
@@ -70,9 +72,12 @@ def corrupt_command(
     ray: Ray = None,
     resize: Resize = None,
     crop: Crop = None,
+    square: SquareSide = None,
+    centre: Centre = None,
     labels: Labels = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +124,8 @@ def corrupt_command(
       blemish corrupt imagenet/val -o imagenet-p --sequence benchmark --resize 256 --crop 224 -j 8
     """
     executor = chosen_executor(jobs, ray=ray)
-    settings: dict[str, Any] = {"seed": seed, "preset": preset, "resize": resize, "crop": crop}
+    view = chosen_view(crop, square, centre)
+    settings: dict[str, Any] = {"seed": seed, "preset": preset, "resize": resize, "crop": view}
     if file_format is not None:
         settings["file_format"] = file_format.value
     if sequence is not None:
@@ -129,7 +135,7 @@ def corrupt_command(
         _check_source_of_frames(source, out, frames)
         work: Work = partial(corrupt_sequences, source, out, frames, executor=executor, quick=quick, prune=prune)
     else:
-        catalog = chosen_catalog(plugins, frost)
+        catalog = chosen_catalog(plugins, frost, tiles)
         levels = chosen_severities(severities) or DEFAULT_SEVERITIES
         recipe = make_recipe(chosen_names(corruptions, catalog), levels, catalog=catalog, **settings)
         is_array = _check_source_of_copies(source, out, recipe, labels=labels, overwrite=overwrite)
@@ -151,7 +157,9 @@ def _check_source_of_frames(source: Path, out: Path, recipe: SequenceRecipe) -> 
     if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
         raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
     check_names_a_folder(out, "frames go to a folder; blemish show --sequence makes an animation")
-    side = recipe.resize if recipe.resize is not None or source.is_dir() else min(read_picture(source).size)
+    side = recipe.crop.side if isinstance(recipe.crop, Square) else recipe.resize
+    if side is None and source.is_file():
+        side = min(read_picture(source).size)
     say(sequence_preset_choice(recipe.sequences[0], recipe.preset, side), style="dim")
 
 
@@ -167,7 +175,7 @@ def _check_source_of_copies(source: Path, out: Path, recipe: Recipe, *, labels: 
     else:
         check_replaceable(out, overwrite=overwrite)
     say(preset_choice(recipe.corruptions, recipe.preset, _shorter_side(source, recipe, is_array)), style="dim")
-    check_frost(recipe.corruptions)
+    check_files(recipe.corruptions)
     return is_array
 
 
@@ -175,7 +183,7 @@ def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:
     """The shorter side of all images to be corrupted, if it is the same for all."""
     if is_array:
         return int(min(read_arrays(source).images.shape[1:3]))
-    side = recipe.crop or recipe.resize
+    side = recipe.crop.side if isinstance(recipe.crop, Square) else recipe.crop or recipe.resize
     return min(read_picture(source).size) if side is None and source.is_file() else side
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, show
@@ -57,8 +59,14 @@ def _entry(corruption: Corruption) -> dict[str, object]:
         "parameters": list(table.names),
         # Row 0 of a table is the identity, whose parameters may be infinite; published severities start at 1.
         "published": corruption.severities,
-        "severities": {preset: [list(row) for row in rows[1:]] for preset, rows in table.rows.items()},
+        "severities": {preset: [list(row) for row in _whole(rows)] for preset, rows in table.rows.items()},
     }
+
+
+def _whole(rows: Sequence[tuple[float, ...]]) -> Sequence[tuple[float, ...]]:
+    """The rows of the severities 1 … 5; a table may have further ones between them."""
+    step = (len(rows) - 1) // MAX_SEVERITY
+    return rows[step::step]
 
 
 def _table(corruptions: list[Corruption]) -> Table:

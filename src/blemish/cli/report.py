@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.score import Folders, ScoreOptions, read_with_progress
+from blemish.cli.score import Folders, Published, ScoreOptions, chosen_published, read_with_progress
 from blemish.evaluation.runs import find_runs
-from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
+from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, counted_models, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Plugins, chosen_catalog
+from blemish.terminal.corruptions import Frost, Plugins, Tiles, chosen_catalog
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
@@ -25,8 +25,10 @@ def report_command(
     folders: Folders,
     how: ScoreOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    published: Published = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page with every number, chart, example and setting; it works offline and needs no other file.
@@ -42,15 +44,22 @@ def report_command(
       blemish report results -o report.html
 
       blemish report results/resnet50 results/vit -o two.html
+
+      blemish report results-c results-p --published leaderboard -o many.html
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost)
+    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost, tiles)
     work = partial(
-        write_report, runs, out, catalog=catalog, extra=[separation_sections(runs, folders)], **how.settings()
+        write_report,
+        runs,
+        out,
+        catalog=catalog,
+        published=chosen_published(published),
+        extra=[separation_sections(runs, folders)],
+        **how.settings(),
     )
     written = read_with_progress("report", work)
-    models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
-    say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {models})")
+    say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")
     if not charts_are_drawn():
         say(NO_CHARTS, style="yellow")

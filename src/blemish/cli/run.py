@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from blemish.corruptions.base import Corruption
 from blemish.data.natural import natural_source
 from blemish.data.open import open_stored
 from blemish.data.source import Source
+from blemish.data.subsets import chosen_classes, only_classes
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.sequential import precise_enough
@@ -24,9 +25,9 @@ from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Only, Plugins, check_frost, chosen_catalog, chosen_conditions
+from blemish.terminal.corruptions import Frost, Only, Plugins, Tiles, check_files, chosen_catalog, chosen_conditions
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.terminal.images import ImageOptions, Limit
+from blemish.terminal.images import Classes, ImageOptions, Limit
 from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
@@ -47,6 +48,7 @@ def run_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the results; each model gets a folder of its own in it.")
     ],
+    classes: Classes = None,
     limit: Limit = None,
     until: Annotated[
         float | None,
@@ -80,12 +82,17 @@ def run_command(
     crop: Annotated[
         int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
     ] = None,
+    square: Annotated[
+        int | None,
+        typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for images as they are."),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -113,13 +120,16 @@ def run_command(
         raise InputError(f"--until {until:g}; expected the width of an interval, such as 0.5")
     executor = chosen_executor(jobs, gpus, ray, model.device)
     sets = _natural_sets(natural or [])
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
-    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop)
+    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop, square=square)
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
-        check_frost(unit for unit in units.values() if isinstance(unit, Corruption))
+        check_files(unit for unit in units.values() if isinstance(unit, Corruption))
     source = images.open()
+    if classes is not None:
+        # Class folders are numbered when the model is there; all other labels stay what they mean to it.
+        source = only_classes(source, chosen_classes(source, classes), renumber=source.labelling == "order")
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
@@ -192,8 +202,10 @@ def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: list[str]
 
 
 def _with_protocol(benchmark: Benchmark, **settings: int | str | None) -> Benchmark:
-    given = {key: value for key, value in settings.items() if value is not None}
-    for key in ("resize", "crop"):
+    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    for key in ("resize", "crop", "square"):
         if given.get(key) == 0:
-            given[key] = None  # type: ignore[assignment]
-    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark  # type: ignore[arg-type]
+            given[key] = None
+    if given.get("square", 0) is None:
+        given["centre"] = None
+    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark

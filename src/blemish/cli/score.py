@@ -10,21 +10,36 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
+from blemish.metrics.published import PublishedModel, published_models
+from blemish.reports.model_table import models_csv
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
+from blemish.reports.standings import standing_tables
 from blemish.reports.table_files import scores_csv, scores_json
+from blemish.reports.tables import Table
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.option_groups import spread_options
+from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
-from blemish.terminal.results import Level, Replicates, TableOptions
+from blemish.terminal.results import Format, Level, Replicates, TableOptions, deliver
 
 R = TypeVar("R")
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
+]
+Published = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--published",
+        metavar="NAME|FILE",
+        help="Published numbers to stand beside the models: leaderboard, testbed, or a CSV file with the columns "
+        "model, clean_error, mce, relative_mce, mfr. May be repeated.",
+    ),
 ]
 
 
@@ -47,6 +62,11 @@ class ScoreOptions:
         return {"baseline": _baseline(self.baseline), "level": self.level, "replicates": self.replicates}
 
 
+def chosen_published(names: list[str] | None) -> list[PublishedModel]:
+    """The models of all published tables that were named."""
+    return [model for name in names or () for model in published_models(name)]
+
+
 def _baseline(text: str | None) -> Run | str | None:
     """A published baseline by name, or a run by its folder."""
     if text is None or text in published_baselines() or not is_folder(text):
@@ -63,10 +83,24 @@ def read_with_progress(title: str, work: Callable[..., R]) -> R:
 
 @exit_on_input_error
 @spread_options
-def score_command(folders: Folders, how: ScoreOptions, results: TableOptions) -> None:
+def score_command(
+    folders: Folders,
+    how: ScoreOptions,
+    results: TableOptions,
+    published: Published = None,
+    by_model: Annotated[
+        bool,
+        typer.Option(
+            "--by-model",
+            help="CSV with a row per model, for blemish build natural: accuracies as fractions, and the means of "
+            "benchmarks. Results of one model under several benchmarks make one row.",
+        ),
+    ] = False,
+) -> None:
     """Print every number of the literature that applies to some results, with intervals.
 
-    Numbers of corruptions that a model was trained on are marked with a dagger.
+    Numbers of corruptions that a model was trained on are marked with a dagger. Several models stand beside each other:
+    clean error, mCE, relative mCE and mFR, and which lie above the line of the ImageNet testbed's models.
 
     Examples:
 
@@ -74,11 +108,28 @@ def score_command(folders: Folders, how: ScoreOptions, results: TableOptions) ->
 
       blemish score results/resnet50 results/vit --baseline results/alexnet
 
+      blemish score results-c results-p --published leaderboard
+
       blemish score results --csv -o numbers.csv
+
+      blemish score candidates natural --by-model -o models.csv
     """
     results.check()
-    work = partial(read_all, find_runs(folders), **how.settings())
-    readings = read_with_progress("score", work)
-    results.deliver(
-        json=lambda: scores_json(readings), csv=lambda: scores_csv(readings), tables=lambda: score_tables(readings)
-    )
+    others = chosen_published(published)
+    runs = find_runs(folders)
+    if by_model:
+        if results.format not in (Format.TEXT, Format.CSV):
+            raise InputError(f"--by-model and {results.format.value}; expected CSV")
+        # Intervals are not in it, so that nothing needs to be resampled.
+        readings = read_with_progress("score", partial(read_all, runs, **{**how.settings(), "replicates": 1}))
+        deliver(models_csv(readings), results.out)
+        if unsure := [reading.label for reading in readings if reading.scores.near_chance]:
+            say(f"{', '.join(unsure)}: near chance on clean images, so that the row means nothing", style="yellow")
+        return
+    readings = read_with_progress("score", partial(read_all, runs, **how.settings()))
+
+    def tables() -> list[Table]:
+        summary, *rest = score_tables(readings)
+        return [summary, *standing_tables(readings, others), *rest]
+
+    results.deliver(json=lambda: scores_json(readings), csv=lambda: scores_csv(readings), tables=tables)

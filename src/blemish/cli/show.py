@@ -27,7 +27,8 @@ from blemish.terminal.corruptions import (
     Preset,
     Seed,
     Severities,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
     chosen_severities,
@@ -52,6 +53,7 @@ def show_command(
     preset: Preset = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     sequence: Annotated[
         str | None,
         typer.Option("--sequence", help="Instead of a sheet, animate an ImageNet-P sequence such as p:tilt."),
@@ -80,7 +82,7 @@ def show_command(
         show_sequence(image, out, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
         return
     out = out or Path("sheet.png")
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
     levels = [check_severity(level) for level in chosen_severities(severities) or DEFAULT_SEVERITIES]
     for corruption in chosen:
@@ -108,7 +110,7 @@ def show_command(
 def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:
     """The corruptions, refused where files are missing; where nobody asked for frost by name, it may be drawn."""
     try:
-        check_frost(chosen)
+        check_files(chosen)
     except MissingFrostError as error:
         if not by_default:
             raise

@@ -31,7 +31,7 @@ _COLUMNS = (
     rb"corruption,standard,[^\n]*,gain,covered\n",
     rb"corruption,end,target,severity,",
     rb"trained_on,mce_percent\n",
-    rb"group,benchmarks,natural,correlation,",
+    rb"group,benchmarks,scored_by,natural,correlation,",
     rb"first,second,score,low,high,",
     rb"first,second,[^\n]*,difference\n",
 )

@@ -83,6 +83,10 @@ class Files(Protocol):
     def kind(self) -> str:
         """What they are, in a word."""
 
+    @property
+    def note(self) -> str | None:
+        """What is to be said of numbers that are measured with them; nothing of the reference's own files."""
+
     def check(self) -> None:
         """Refuse where they are missing, with how to get them."""
 

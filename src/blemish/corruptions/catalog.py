@@ -7,10 +7,14 @@ import os
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.by_name import ByName, hint
+from blemish.corruptions.cbar import CBAR
+from blemish.corruptions.human import HUMAN
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
+from blemish.corruptions.laion import LAION_C, tiled_with
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
+from blemish.corruptions.optics import OPTICS
 from blemish.corruptions.syn2nat import SYN2NAT
 
 __all__ = ["Catalog", "catalog", "hint"]
@@ -53,6 +57,11 @@ class Catalog(ByName[Corruption]):
         self[mine.name]  # refused where there is none
         return Catalog(*(mine if corruption.name == mine.name else corruption for corruption in self.values()))
 
+    def with_tiles(self, folder: str | os.PathLike[str]) -> Catalog:
+        """A catalog whose mosaics and stickers are made of crops of the pictures in a folder: see `tiled_with`."""
+        mine = {corruption.name: corruption for corruption in tiled_with(folder)}
+        return Catalog(*(mine.get(name, corruption) for name, corruption in self.items()))
+
     @property
     def frost_kind(self) -> str | None:
         """Which photographs frost is made from, in the word of protocols; none of them is read for it."""
@@ -64,4 +73,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *OPTICS, *HUMAN, *LAION_C)

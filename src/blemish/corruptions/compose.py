@@ -93,6 +93,12 @@ class _Sequence:
         """The files of all links, in a word."""
         return "+".join(link.corruption.files.kind for link in self.links if link.corruption.files is not None)
 
+    @property
+    def note(self) -> str | None:
+        """What is to be said of them."""
+        files = [link.corruption.files for link in self.links if link.corruption.files is not None]
+        return "; ".join(each.note for each in files if each.note is not None) or None
+
     def check(self) -> None:
         """Refuse where a link lacks its files."""
         for link in self.links:

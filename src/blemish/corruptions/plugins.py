@@ -90,6 +90,18 @@ def own_code_digest(corruption: Corruption) -> str | None:
     return None if known is not None and with_other_files and code_digest(known) == digest else digest
 
 
+def stated_version(corruption: Corruption) -> int | dict[str, Any]:
+    """What protocols say of a corruption: its version; of a user's own also a digest of its code.
+
+    So also which files it is made of, but for frost's photographs, which protocols state apart.
+    """
+    code = own_code_digest(corruption)
+    files = None if corruption.files is None or corruption.name == "frost" else corruption.files.kind
+    entries = {"version": corruption.version, "code": code, "files": files}
+    known = {name: entry for name, entry in entries.items() if entry is not None}
+    return known if len(known) > 1 else corruption.version
+
+
 def own_code(corruptions: Iterable[Corruption]) -> dict[str, str]:
     """The digests of the code of users' own corruptions among these, by name."""
     digests = {corruption.name: own_code_digest(corruption) for corruption in corruptions}

@@ -107,8 +107,9 @@ def nearest_preset(height: int, width: int) -> str:
 class SeverityTable:
     """Rows 0 … 5 of parameters for each preset; row 0 is (the limit of) the identity.
 
-    Between rows parameters are interpolated linearly, as continuously changing corruptions do: those in ``reciprocal``
-    through 1/x, and those in ``rounded`` are rounded to whole numbers afterwards.
+    A table may have more rows than one for each whole severity, evenly spaced: for example one for each half. Between
+    rows parameters are interpolated linearly, as continuously changing corruptions do: those in ``reciprocal`` through
+    1/x, and those in ``rounded`` are rounded to whole numbers afterwards.
     """
 
     names: tuple[str, ...]
@@ -130,6 +131,17 @@ class SeverityTable:
         [0.07500000000000001]
         """
         rows = tuple(tuple(float(v[s]) for v in parameters.values()) for s in range(MAX_SEVERITY + 1))
+        return cls(tuple(parameters), {"any": rows}, {"any": PUBLISHED_SIDE}, rounded=frozenset(rounded))
+
+    @classmethod
+    def halves(cls, *, rounded: Sequence[str] = (), **parameters: Sequence[float]) -> SeverityTable:
+        """Every parameter's values at severities 0, 0.5, 1, … 5, for images of any size.
+
+        >>> width = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9, 1.2, 2)
+        >>> SeverityTable.halves(width=width).at([0.5, 4, 4.75], "any")["width"].tolist()
+        [0.1, 0.9, 1.6]
+        """
+        rows = tuple(tuple(float(v[s]) for v in parameters.values()) for s in range(2 * MAX_SEVERITY + 1))
         return cls(tuple(parameters), {"any": rows}, {"any": PUBLISHED_SIDE}, rounded=frozenset(rounded))
 
     @classmethod
@@ -180,14 +192,16 @@ class SeverityTable:
                 known = self.rows if len(self.rows) > 1 else PRESETS
                 raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(known)}")
             (preset,) = self.rows
-        levels = np.asarray(severity, dtype=np.float64)[:, None]  # NumPy, because so few numbers are all overhead
-        low = np.clip(np.floor(levels), 0, MAX_SEVERITY - 1)
         table = np.array(self.rows[preset])
+        last = len(table) - 1
+        # NumPy, because so few numbers are all overhead.
+        levels = np.asarray(severity, dtype=np.float64)[:, None] * (last / MAX_SEVERITY)
+        low = np.clip(np.floor(levels), 0, last - 1)
         inverse = [name in self.reciprocal for name in self.names]
         table[:, inverse] = 1 / table[:, inverse]
         row = low[:, 0].astype(np.int64)
         below, above = table[row], table[row + 1]
-        # Published rows come out untouched: no rounding error is added where the severity is whole.
+        # Published rows come out untouched: no rounding error is added where the severity is that of a row.
         values = np.where(levels == low + 1, above, below + (levels - low) * (above - below))
         with np.errstate(divide="ignore"):  # infinitely many photons at severity 0
             values[:, inverse] = 1 / values[:, inverse]

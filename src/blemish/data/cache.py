@@ -23,6 +23,7 @@ from PIL import Image
 from blemish.core.errors import InputError, about, storage_errors
 from blemish.core.files import PartFile
 from blemish.core.progress import READING, ProgressReport, tell_nobody
+from blemish.core.types import Square
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -43,7 +44,7 @@ def load(
     source: Source,
     *,
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
     workers: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     limit: int = MEMORY_LIMIT,
@@ -89,7 +90,7 @@ class _Pixels(NamedTuple):
 
 
 def _kept_file(
-    source: Source, folder: str | os.PathLike[str] | None, resize: int | None, crop: int | None
+    source: Source, folder: str | os.PathLike[str] | None, resize: int | None, crop: int | Square | None
 ) -> Path | None:
     """The file of a source whose images can be told from others without decoding them."""
     if folder is None or source.stamp is None:
@@ -102,7 +103,7 @@ def _kept_file(
 
 
 def _decode(
-    source: Source, resize: int | None, crop: int | None, workers: int, sink: _Sink, progress: ProgressReport
+    source: Source, resize: int | None, crop: int | Square | None, workers: int, sink: _Sink, progress: ProgressReport
 ) -> _Pixels:
     shapes = np.empty((len(source), 3), dtype=np.int64)
     digests = np.empty((len(source), DIGEST_BYTES), dtype=np.uint8)

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image, UnidentifiedImageError
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, read_bytes
 from blemish.core.rng import hash_id
+from blemish.core.types import Square
 from blemish.data.png import check_whole
+from blemish.ops.resample import squared
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -132,13 +135,18 @@ def picture_id(name: str) -> int:
     return hash_id(raw.decode("utf-8", "backslashreplace"))
 
 
-def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: int | None = None) -> Image.Image:
+def resize_and_crop(
+    picture: Image.Image, *, resize: int | None = None, crop: int | Square | None = None
+) -> Image.Image:
     """Bring the shorter side to ``resize`` (bilinear, antialiased), then cut a centre square of side ``crop``.
 
-    Sizes are rounded as torchvision's ``Resize`` and ``CenterCrop`` do. ImageNet-C was made with 256 and 224.
+    Sizes are rounded as torchvision's ``Resize`` and ``CenterCrop`` do. ImageNet-C was made with 256 and 224. A
+    `Square` takes another part of the image, and changes its shape.
     """
+    if isinstance(crop, Square):
+        crop.check(least=1)
     for setting, side in (("resize", resize), ("crop", crop)):
-        if side is not None and side < 1:
+        if isinstance(side, int) and side < 1:
             raise InputError(f"{setting} to {side} pixels; expected at least 1")
     width, height = picture.size
     shorter = min(width, height)
@@ -148,10 +156,22 @@ def resize_and_crop(picture: Image.Image, *, resize: int | None = None, crop: in
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     if crop is None:
         return picture
+    if isinstance(crop, Square):
+        return _squared(picture, crop)
     if crop > min(width, height):
         raise InputError(f"{width}×{height} pixels are too few for a centre crop of {crop}×{crop}")
     left, top = round((width - crop) / 2), round((height - crop) / 2)
     return picture.crop((left, top, left + crop, top + crop))
+
+
+def _squared(picture: Image.Image, square: Square) -> Image.Image:
+    """Made by our own operation, so that sequences, which do this last, have the same pixels as pictures."""
+    width, height = picture.size
+    if min(square.kept(height, width)) < 1:
+        raise InputError(f"{width}×{height} pixels are too few for {square}")
+    levels = torch.from_numpy(np.array(picture)).view(height, width, -1).permute(2, 0, 1)
+    made = squared(levels, square).permute(1, 2, 0).numpy()
+    return Image.fromarray(made[..., 0] if made.shape[-1] == 1 else np.ascontiguousarray(made))
 
 
 def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, notify
+from blemish.core.types import Square
 from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
@@ -29,7 +31,7 @@ class Fitted(NamedTuple):
     outputs: int
 
 
-def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | None = None) -> Fitted:
+def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | Square | None = None) -> Fitted:
     """Give images the labels that the model means, and say what was assumed of labels and of the model's input.
 
     For that the model is shown the first image, brought to size. Everything that shows labelled images to a model
@@ -43,11 +45,18 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
 
 
 def check_outputs_unchanged(
-    model: Classifier, images: Images, run: Run, stage: int, *, batch_size: int | None, crop: int | None
+    model: Classifier,
+    images: Images,
+    run: Run,
+    stage: int,
+    *,
+    protocol: Protocol,
+    batch_size: int | None,
+    crop: int | Square | None,
 ) -> None:
     """Raise if the model's outputs changed since the run began: weights are not all that can change."""
     again = images.take(range(min(_AGAIN, len(images))))
-    ((_, now),) = measure(plan_for(model, again, batch_size=batch_size, crop=crop))
+    ((_, now),) = measure(plan_for(model, again, protocol=protocol, batch_size=batch_size, crop=crop))
     difference = np.abs(now.label_confidence - run.part(CLEAN, stage).label_confidence[: len(again)])
     if (difference > _CONFIDENCE).any():
         raise InputError(

@@ -18,8 +18,7 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.imagenet_p import PerturbationSequence
-from blemish.corruptions.plugins import own_code_digest
+from blemish.corruptions.plugins import stated_version
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
@@ -47,13 +46,16 @@ def protocol_info(
 ) -> ProtocolInfo:
     """What a run file says of a protocol; ``stored`` are fingerprints of images that were not made here."""
     protocol, steps = benchmark.protocol, _steps(benchmark)
-    shared = ProtocolInfo(protocol.seed, protocol.preset, resize=protocol.resize, crop=protocol.crop, labels=labels)
+    sizes = ("resize", "crop", "square", "centre")
+    shared = ProtocolInfo(
+        protocol.seed, protocol.preset, labels=labels, **{name: getattr(protocol, name) for name in sizes}
+    )
     if stored is not None:
         return replace(shared, storage="as stored", pixels="stored", stored=stored)
     return replace(
         shared,
         storage=protocol.storage,
-        corruptions={step.name: version_entry(step.unit) for step in steps},
+        corruptions={step.name: _version(step) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
 
@@ -74,12 +76,11 @@ def _photographs(step: Step) -> str | None:
     return None if files is None else files.kind
 
 
-def version_entry(unit: Corruption | PerturbationSequence | None) -> int | dict[str, Any]:
-    """The version of a corruption or sequence; of a user's own corruption with a digest of its code."""
-    if unit is None:
-        raise InputError("a corruption is not at hand; expected conditions made with a catalog")
-    code = own_code_digest(unit) if isinstance(unit, Corruption) else None
-    return unit.version if code is None else {"version": unit.version, "code": code}
+def _version(step: Step) -> int | dict[str, Any]:
+    """The version of a corruption; of a user's own with a digest of its code."""
+    if step.unit is None:
+        raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
+    return stated_version(step.unit) if isinstance(step.unit, Corruption) else step.unit.version
 
 
 def made_with() -> dict[str, str]:

@@ -45,6 +45,8 @@ class ProtocolInfo:
     storage: str = "raw"
     resize: int | None = None
     crop: int | None = None
+    square: int | None = None
+    centre: float | None = None
     pixels: str = "generated"
     stored: dict[str, str] | None = None
     corruptions: dict[str, Any] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from torch import Tensor
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.settings import differences
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
@@ -209,7 +210,7 @@ class Measurer:
         return finish
 
     def _answers(
-        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None
     ) -> Iterator[tuple[Columns, Tensor | None]]:
         """What is kept of a batch, frame by frame (there is one, but of sequences); and the distances between frames.
 
@@ -235,13 +236,13 @@ class Measurer:
             yield rank(probabilities, labels, top), distance
 
     def _pixels(
-        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | None
+        self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None
     ) -> Tensor:
         if crop is not None:
             pixels = centre(pixels, crop)
-        if not condition.steps:
-            return pixels
         protocol = self.plan.protocol
+        if not condition.steps:
+            return as_stored(pixels, protocol.storage) if self.plan.store_clean else pixels
         ids = torch.from_numpy(images.ids[rows])
 
         def apply(steps: Condition, images: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.types import Square
 from blemish.data.arrays import read_members
 from blemish.data.images import Images
 from blemish.evaluation.pixels import centre
@@ -30,8 +31,8 @@ def worst_first(clean: NDArray[np.bool_], corrupted: NDArray[np.bool_]) -> NDArr
     return np.lexsort((-failures, ~clean)).astype(np.int64)
 
 
-def save_pictures(run: Run, stages: Sequence[Images]) -> None:
-    """Write the worst-hit images and some others, all of the shape that most images have."""
+def save_pictures(run: Run, stages: Sequence[Images], *, crop: int | Square | None = None) -> None:
+    """Write the worst-hit images and some others, all of the shape that most images have, cut as ``crop`` says."""
     path = run.folder / PICTURES
     conditions = [condition for condition in run.conditions if condition.steps and not condition.is_sequence]
     mark = run.info.data.fingerprint
@@ -51,7 +52,7 @@ def save_pictures(run: Run, stages: Sequence[Images]) -> None:
     entries: dict[str, Any] = {
         "data": np.asarray(mark),
         "names": names[chosen],
-        "images": np.stack([_pixels(stages, row, run.info.protocol.crop) for row in chosen]),
+        "images": np.stack([_pixels(stages, row, crop) for row in chosen]),
         "labels": np.concatenate([images.labels for images in stages])[chosen],
         "ids": np.concatenate([images.ids for images in stages])[chosen],
     }
@@ -76,7 +77,7 @@ def _most_common_shape(images: Images) -> NDArray[np.bool_]:
     return kept
 
 
-def _pixels(stages: Sequence[Images], row: int, crop: int | None) -> NDArray[np.uint8]:
+def _pixels(stages: Sequence[Images], row: int, crop: int | Square | None) -> NDArray[np.uint8]:
     for images in stages:
         if row < len(images):
             image = images.batch([row])

@@ -10,7 +10,9 @@ from torch import Tensor
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
+from blemish.core.types import Square
 from blemish.ops.jpeg import jpeg_round_trip
+from blemish.ops.resample import squared
 
 _JPEG_QUALITY = 85.0
 
@@ -22,8 +24,10 @@ def as_stored(images: Tensor, storage: str) -> Tensor:
     return jpeg_round_trip(images, torch.full((len(images),), _JPEG_QUALITY, dtype=torch.float64))
 
 
-def centre(images: Tensor, side: int) -> Tensor:
-    """The centre square, placed as torchvision's CenterCrop does."""
+def centre(images: Tensor, side: int | Square) -> Tensor:
+    """The centre square, placed as torchvision's CenterCrop does; or the square that images are brought to."""
+    if isinstance(side, Square):
+        return squared(images, side)
     height, width = images.shape[-2:]
     if side > min(height, width):
         raise InputError(f"images of {height}×{width} pixels are too small for a crop of {side}×{side}")
@@ -37,14 +41,15 @@ def frame_probabilities(
     images: Tensor,
     ids: Tensor,
     protocol: Protocol,
-    crop: int | None,
+    crop: int | Square | None,
     size: int,
 ) -> Iterator[Tensor]:
     """The model's output for each frame; frames of few images are classified together, ``size`` images at most."""
     sequence = condition.sequence()
-    preset = protocol.preset if protocol.preset in sequence.presets else None
     difficulty = int(condition.steps[0].low)
-    frames = sequence.frames(images, seed=protocol.seed, ids=ids, difficulty=difficulty, preset=preset, crop=crop)
+    frames = sequence.frames(
+        images, seed=protocol.seed, ids=ids, difficulty=difficulty, preset=protocol.preset, crop=crop
+    )
     waiting: list[Tensor] = []
     together = max(1, size // len(images))
     for frame in frames:

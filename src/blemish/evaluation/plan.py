@@ -15,6 +15,7 @@ import torch
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
@@ -50,7 +51,7 @@ class Reopened:
 
     reopen: Callable[[], Source]
     resize: int | None
-    crop: int | None
+    crop: int | Square | None
 
     def read(self, images: Images, rows: Sequence[int]) -> Images:
         """Some of the images, decoded here."""
@@ -98,8 +99,9 @@ class Plan:
     """Everything that decides what a model says, and all that a worker needs.
 
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
-    after the frames of sequences are made. ``info`` is the run file, from which the headers of records take what
-    concerns their condition in a ``stage``.
+    after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
+    the published benchmarks only corrupted ones are. ``info`` is the run file, from which the headers of records take
+    what concerns their condition in a ``stage``.
     """
 
     model: Classifier | Portable
@@ -107,8 +109,9 @@ class Plan:
     images: Mapping[str, ImageSet]
     protocol: Protocol
     batch_size: int
-    crop: int | None = None
+    crop: int | Square | None = None
     zipf: bool = False
+    store_clean: bool = False
     stored: StoredSet | Callable[[], StoredSet] | None = None
     info: RunInfo | None = None
     stage: int = 0
@@ -142,7 +145,7 @@ def plan_for(
     *,
     protocol: Protocol | None = None,
     batch_size: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
 ) -> Plan:
     """The plan of a study: some images under some conditions, in this process."""
     return Plan(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
@@ -183,15 +184,15 @@ class Recording:
 
     def _size(self, condition: Condition) -> int:
         """How many images the model sees under a condition."""
-        return len(self.plan.images_of(condition)) * frames_of(condition)
+        return len(self.plan.images_of(condition)) * frames_of(condition, self.plan.protocol)
 
     def _part_size(self, part: Part) -> int:
         condition = self._conditions[part.condition]
         if part.last is None:
             return self._size(condition)
-        return sum(map(len, self._rows(condition)[part.first : part.last])) * frames_of(condition)
+        return sum(map(len, self._rows(condition)[part.first : part.last])) * frames_of(condition, self.plan.protocol)
 
 
-def frames_of(condition: Condition) -> int:
-    """How many pictures a condition makes of an image."""
-    return condition.sequence().length() if condition.is_sequence else 1
+def frames_of(condition: Condition, protocol: Protocol) -> int:
+    """How many pictures a condition makes of an image; as if of 224 pixels where only its size will tell."""
+    return condition.sequence().length(protocol.preset or "imagenet") if condition.is_sequence else 1

@@ -23,6 +23,7 @@ from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.typed import read_typed
+from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
@@ -166,7 +167,7 @@ class _Evaluation:
         """Make the labels the model's class numbers."""
         protocol = self.benchmark.protocol
         try:
-            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.crop)
+            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.view)
         except InputError as error:
             if error.__cause__ is not None:  # what the model raised may be wanted
                 raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
@@ -201,14 +202,19 @@ class _Evaluation:
             self._measure_stage(run, number, source, stages[-1], others)
             if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
                 break
-        save_pictures(run, stages)
+        save_pictures(run, stages, crop=self._late_crop)
         return run
 
     def _load(self, source: Source, *, crop: bool = True) -> Images:
         """The images of a source, brought to the size of the protocol."""
         protocol = self.benchmark.protocol
-        side = protocol.crop if crop else None
-        return load(source, resize=protocol.resize, crop=side, folder=self.cache, progress=self.report)
+        view = protocol.view if crop else None
+        return load(source, resize=protocol.resize, crop=view, folder=self.cache, progress=self.report)
+
+    @property
+    def _late_crop(self) -> int | Square | None:
+        """What is still to be cut from the loaded images: sequences are made of whole ones."""
+        return self.benchmark.protocol.view if self.benchmark.has_sequences else None
 
     def _info(
         self, present: RunInfo | None, first: Images, stages: Sequence[DataInfo], data: DataInfo, *, doubling: bool
@@ -240,10 +246,12 @@ class _Evaluation:
             remove_parts(run.folder, stage)
             return
         self.check_conditions(waiting, grows=stage > 0)
-        late_crop = self.benchmark.protocol.crop if self.benchmark.has_sequences else None
         if CLEAN in finished:
             self._check_chance(run, stage)
-            check_outputs_unchanged(self.model, images, run, stage, batch_size=self.batch_size, crop=late_crop)
+            protocol, crop = self.benchmark.protocol, self._late_crop
+            check_outputs_unchanged(
+                self.model, images, run, stage, protocol=protocol, batch_size=self.batch_size, crop=crop
+            )
         sets = {"": images}
         for condition in waiting:
             if condition.other is not None and condition.other not in sets:
@@ -264,7 +272,7 @@ class _Evaluation:
                 ),
                 protocol=self.benchmark.protocol,
                 batch_size=self.batch_size or fitting_batch_size(images, self.executor.device or self.model.device),
-                crop=late_crop,
+                crop=self._late_crop,
                 zipf=self.zipf,
                 stored=self.stored if in_process else reopening(self.stored),
                 info=run.info,
@@ -276,7 +284,7 @@ class _Evaluation:
                 self.model,
                 self.executor,
                 self.report,
-                earlier=sum(len(images) * frames_of(condition) for condition in finished),
+                earlier=sum(len(images) * frames_of(condition, self.benchmark.protocol) for condition in finished),
                 after_clean=lambda: self._check_chance(run, stage),
             ).work()
 

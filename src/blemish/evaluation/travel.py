@@ -13,6 +13,7 @@ from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.files import staging_path
+from blemish.core.types import Square
 from blemish.data.images import Images
 from blemish.data.natural import same_classes
 from blemish.data.source import Source
@@ -63,7 +64,7 @@ def image_sets(
     protocol = benchmark.protocol
     reopened = {}
     for name, images in sets.items():
-        crop = None if benchmark.has_sequences and not name.startswith(_NATURAL) else protocol.crop
+        crop = None if benchmark.has_sequences and not name.startswith(_NATURAL) else protocol.view
         origin = source
         if name.startswith(_NATURAL):
             origin = natural[name.removeprefix(_NATURAL)]
@@ -82,7 +83,7 @@ def mapped_sets(sets: Mapping[str, Images], folder: Path, stack: contextlib.Exit
     return {name: ImageSet(_without_pixels(images), files[id(images.pixels)]) for name, images in sets.items()}
 
 
-def reopened_set(images: Images, source: Source, resize: int | None, crop: int | None) -> ImageSet:
+def reopened_set(images: Images, source: Source, resize: int | None, crop: int | Square | None) -> ImageSet:
     """For workers on other machines, which open the source themselves."""
     if source.reopen is None:
         raise InputError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity
@@ -23,12 +24,17 @@ class PictureRecipe:
     preset: str | None = None
     file_format: str = "jpeg"
     resize: int | None = None
-    crop: int | None = None
+    crop: int | Square | None = None
 
     def __post_init__(self) -> None:
         """Refuse unknown formats, and sizes that leave no picture to corrupt."""
         if self.file_format not in FORMATS:
             raise InputError(f"unknown format {self.file_format!r}; expected {' or '.join(FORMATS)}")
+        if isinstance(self.crop, Square):
+            if self.resize is not None:
+                raise InputError("a square together with resize; expected one of them")
+            self.crop.check(least=MIN_SIDE)
+            return
         resize, crop = self.resize, self.crop
         for change, side in (("resize", resize), ("crop", crop)):
             if side is not None and side < MIN_SIDE:
@@ -37,6 +43,11 @@ class PictureRecipe:
             raise InputError(
                 f"a crop of {crop} out of pictures resized to {resize}; expected a crop of at most {resize}"
             )
+
+    @property
+    def sizes(self) -> dict[str, int | str | None]:
+        """How pictures are brought to size, in the words of the manifest."""
+        return {"resize": self.resize, "crop": str(self.crop) if isinstance(self.crop, Square) else self.crop}
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ def make_recipe(
     preset: str | None = None,
     file_format: str = "jpeg",
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
     catalog: Catalog = catalog,
 ) -> Recipe:
     """A checked recipe; without names it holds ImageNet-C's. Names and severities given twice count once."""

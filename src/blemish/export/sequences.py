@@ -14,6 +14,7 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
+from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
 from blemish.data.pictures import list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
@@ -54,7 +55,7 @@ def make_sequence_recipe(
     preset: str | None = None,
     file_format: str = "png",
     resize: int | None = None,
-    crop: int | None = None,
+    crop: int | Square | None = None,
 ) -> SequenceRecipe:
     """A checked recipe; without names it holds all fifteen sequences. Names given twice count once."""
     chosen = tuple(sequences[name] for name in dict.fromkeys(sequences if names is None else names))
@@ -123,8 +124,7 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
             "seed": recipe.seed,
             "preset": recipe.preset or "nearest to the shorter side",
             "format": recipe.file_format,
-            "resize": recipe.resize,
-            "crop": recipe.crop,
+            **recipe.sizes,
             "corruptions": {
                 recipe.folder(sequence): {"sequence": sequence.name, "version": sequence.version}
                 | ({"difficulty": recipe.difficulty} if sequence.noise else {})
@@ -153,7 +153,7 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
     def copies(self, name: str, levels: Tensor) -> list[Copies]:
         groups = []
         for sequence in self.recipe.sequences:
-            preset = self.recipe.preset or sequence.preset(*levels.shape[-2:])
+            preset = self.recipe.preset or sequence.preset(levels.shape[-2], levels.shape[-1], self.recipe.crop)
             make = partial(_frames, sequence, levels, self.recipe, name)
             groups.append(Copies(self._keys(sequence, sequence.length(preset)), preset, make))
         return groups

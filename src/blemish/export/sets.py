@@ -17,6 +17,7 @@ from torch import Tensor
 from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import write_files
 from blemish.core.printable import first_few
+from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
 from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
@@ -125,7 +126,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
 
 
 def load_picture(
-    path: Path, content: bytes, *, resize: int | None = None, crop: int | None = None
+    path: Path, content: bytes, *, resize: int | None = None, crop: int | Square | None = None
 ) -> tuple[Tensor, int | None]:
     """A picture as a batch of one, (1, C, H, W), and its EXIF orientation."""
     picture = decode_picture(content, os.fspath(path))

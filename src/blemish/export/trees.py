@@ -121,8 +121,7 @@ class _TreeWork(PictureWork[Recipe]):
     """Copies have the folder of their condition as key."""
 
     def protocol(self) -> dict[str, Any]:
-        sizes = {"resize": self.recipe.resize, "crop": self.recipe.crop}
-        origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **sizes}
+        origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **self.recipe.sizes}
         return protocol(self.recipe, layout="tree", **origin)
 
     def keys(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -27,7 +27,8 @@ class Baseline:
     """A model's errors, flip probabilities and top-5 distances by condition, as rates.
 
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
-    numbers of each kind come from.
+    numbers of each kind come from, and of single corruptions in what they differ. ``unfit`` is why a run cannot be
+    compared with it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Baseline:
     remarks: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     near_chance: bool = False
+    unfit: str | None = None
 
     def errors_of(self, conditions: Sequence[Condition]) -> Array:
         """The errors under all conditions of one corruption, or their mean where only that is known."""
@@ -72,10 +74,12 @@ class Baseline:
         return known[str(condition)]
 
     def remarks_on(self, conditions: Sequence[Condition]) -> list[str]:
-        """Where the numbers that apply to these conditions come from."""
+        """Where the numbers that apply to these conditions come from, and of which corruptions they are others."""
         used = set()
         for condition in conditions:
             text = str(condition)
+            if text in self.errors:
+                used.add(condition.group)
             if condition == CLEAN:
                 used.add("clean")
             elif text in self.flips:
@@ -123,6 +127,15 @@ def published_baseline(name: str = "alexnet") -> Baseline:
         remarks=entry["remarks"],
         published=True,
     )
+
+
+def fitted(baseline: Baseline, run: Run) -> Baseline:
+    """A baseline for a run: published numbers are of images of 224 pixels, and unfit for others."""
+    preset = run.info.protocol.preset
+    if not baseline.published or preset in (None, "imagenet"):
+        return baseline
+    why = f"baseline {baseline.name} was measured on images of 224 pixels, and this run has the preset {preset}"
+    return replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
 
 
 def baseline_from_run(run: Run) -> Baseline:

@@ -45,6 +45,8 @@ def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
         return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
+    if metric.name.startswith("effective"):
+        return "the clean accuracy is 0 or 100 %"
     return "the clean accuracy is 0"
 
 
@@ -57,7 +59,9 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
         lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
-    return lines if baseline is None or not baseline.published else lines + _baseline_remarks(run, baseline)
+    if baseline is None or not baseline.published or baseline.unfit is not None:
+        return lines
+    return lines + _baseline_remarks(run, baseline)
 
 
 def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:

@@ -26,7 +26,10 @@ from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 
 _FIELDS = {
-    "protocol": ("seed", "preset", "storage", "resize", "crop", "pixels", "stored", "corruptions", "frost", "labels"),
+    "protocol": (
+        *("seed", "preset", "storage", "resize", "crop", "square", "centre"),
+        *("pixels", "stored", "corruptions", "frost", "labels"),
+    ),
     "data": ("fingerprint", "selection", "others"),
 }
 

@@ -93,5 +93,6 @@ def compared_frames(condition: Condition, length: int) -> list[tuple[int, int]]:
     for preset in sequence.presets:
         if sequence.length(preset) == length:
             return sequence.pairs(difficulty, preset=preset)
-    known = " or ".join(str(number) for number in sorted({sequence.length(preset) for preset in sequence.presets}))
+    *first, last = sorted({sequence.length(preset) for preset in sequence.presets})
+    known = f"{', '.join(map(str, first))} or {last}" if first else last
     raise InputError(f"{condition}: {length} frames per image; expected {known}")

@@ -101,6 +101,8 @@ class _Maker:
     def base(self) -> Baseline:
         if self.baseline is None:
             raise InputError("no baseline was given (--baseline, or baseline=)")
+        if self.baseline.unfit is not None:
+            raise InputError(self.baseline.unfit)
         return self.baseline
 
     def column(self, kind: Kind, condition: Condition) -> Function:

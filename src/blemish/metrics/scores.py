@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blemish.benchmarks.condition import Condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.resampling import Bootstrap, stream_of
@@ -16,9 +16,10 @@ from blemish.core.statistics import Estimate, percentile_interval, unanimous_int
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import Run
-from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
 from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
+from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
@@ -146,8 +147,10 @@ def score(
     plan = make_plan(run.conditions, keys, base, family=run.family, partial=part is not None)
     point = sample_means(tables)
     replicated = resampled(tables, replicates=replicates, seed=seed, report=report)
-    rows, missing = [], list(plan.missing)
-    for metric in plan.metrics:
+    clean = point.get(("correct", str(CLEAN)))
+    further, absent = effective_metrics(run, set(keys), None if clean is None else float(clean))
+    rows, missing = [], [*plan.missing, *absent]
+    for metric in (*plan.metrics, *further):
         try:
             refuse_near_chance(metric, chance)
             number = measured(metric, tables, point, replicated, level=used)
@@ -164,7 +167,7 @@ def score(
         rows=tuple(rows),
         missing=merged(missing),
         reliability=_reliability(tables),
-        baseline=base.name if base else None,
+        baseline=base.name if base and base.unfit is None else None,
         remarks=tuple(remarks(run, base, chance)),
         images=len(tables[0].images),
         level=level,
@@ -188,7 +191,8 @@ def as_baseline(run: Run, baseline: Baseline | Run | str | None) -> Baseline | N
     chosen = run.info.benchmark.baseline if baseline is None else baseline
     if isinstance(chosen, Run):
         return baseline_from_run(chosen)
-    return published_baseline(chosen) if isinstance(chosen, str) else chosen
+    named = published_baseline(chosen) if isinstance(chosen, str) else chosen
+    return None if named is None else fitted(named, run)
 
 
 def sample_means(tables: Sequence[Table]) -> dict[Key, Array]:

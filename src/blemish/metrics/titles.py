@@ -43,6 +43,10 @@ TITLES = {
     "mean_t5d": Title("mean T5D"),
     "zipf": Title("Zipf distance", scale=1.0, unit=""),
     "natural_gap": Title("natural gap"),
+    "effective_robustness": Title("effective robustness", unit="points", higher_is_better=True),
+    "effective_robustness_standard": Title(
+        "effective robustness against standard training", unit="points", higher_is_better=True
+    ),
 }
 """The metrics by name."""
 

@@ -10,11 +10,11 @@ LUMINANCE = (0.299, 0.587, 0.114)
 """What red, green and blue contribute to luminance (ITU-R BT.601)."""
 
 
-def luminance(images: Tensor) -> Tensor:
-    """ITU-R BT.601 luminance, (B, 1, H, W); a copy of images that have one channel."""
+def luminance(images: Tensor, weights: tuple[float, float, float] = LUMINANCE) -> Tensor:
+    """ITU-R BT.601 luminance, or one with other weights, (B, 1, H, W); a copy of images that have one channel."""
     if images.shape[1] == 1:
         return images.clone()
-    r, g, b = LUMINANCE
+    r, g, b = weights
     return (images[:, :1] * r).add_(images[:, 1:2], alpha=g).add_(images[:, 2:], alpha=b)
 
 

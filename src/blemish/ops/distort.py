@@ -1,4 +1,4 @@
-"""Positions for warps: lenses, stretched grids and quadrilaterals."""
+"""Positions for warps: lenses, stretched grids and quadrilaterals; shifts and enlargements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["grid_positions", "lens_positions", "quadrilateral_map", "shifted", "snapped"]
+__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted", "snapped"]
 
 # OpenCV samples at multiples of 1/32 pixel. Then bilinear weights are exact in float32, and so is the result.
 _STEPS = 32
@@ -31,10 +31,32 @@ def shifted(images: Tensor, shift: Tensor) -> Tensor:
         size = images.shape[dim]
         position = snapped(torch.arange(size) - move[:, None])
         below = position.floor()
-        view = (-1, 1, 1, size) if dim == -1 else (-1, 1, size, 1)
-        share = to_device(position - below, images.device, torch.float32).view(view)
-        index = [to_device(_mirrored(below + i, size), images.device).view(view).expand_as(images) for i in (0, 1)]
-        images = images.gather(dim, index[0]).mul_(1 - share).add_(images.gather(dim, index[1]).mul_(share))
+        images = _blended(images, dim, _mirrored(below, size), _mirrored(below + 1, size), position - below)
+    return images
+
+
+def _blended(images: Tensor, dim: int, first: Tensor, second: Tensor, share: Tensor) -> Tensor:
+    """Lines of each image along a dimension, (B, n) on the CPU: the first ones, and the second ones with a share."""
+    view = (-1, 1, 1, first.shape[1]) if dim == -1 else (-1, 1, first.shape[1], 1)
+    size = [*images.shape]
+    size[dim] = first.shape[1]
+    weight = to_device(share, images.device, torch.float32).view(view)
+    lines = [images.gather(dim, to_device(i, images.device).view(view).expand(size)) for i in (first, second)]
+    return lines[0].mul_(1 - weight).add_(lines[1].mul_(weight))
+
+
+def area_enlarged(images: Tensor, sides: Tensor, height: int, width: int) -> Tensor:
+    """The first sides[b] = (width, height) pixels of each image, enlarged to width × height.
+
+    A new pixel shows the mean of what it covers, as OpenCV enlarges by area: old pixels stay squares. `sides` (B, 2)
+    int64 lives on the CPU. Whole numbers decide where an old pixel ends.
+    """
+    for dim, size, old in ((-1, width, sides[:, :1]), (-2, height, sides[:, 1:])):
+        pixel = torch.arange(size)
+        first = pixel * old // size
+        beyond = (pixel + 1) * old - (first + 1) * size
+        share = (beyond % old).to(torch.float64) / old * (beyond > 0)
+        images = _blended(images, dim, first, torch.minimum(first + 1, old - 1), share)
     return images
 
 

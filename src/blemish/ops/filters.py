@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -11,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.cache import cached
+from blemish.ops.fourier import fast_size, transformed
 from blemish.ops.fused import kernels_for
-from blemish.ops.groups import in_groups
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import to_device
@@ -22,13 +21,15 @@ __all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
 
+GaussianBorder = Border | Literal["zeros"]
+"""Also zeros outside."""
+
+
+# The borders that sums over neighbours on a GPU know.
+_FUSED = ("replicate", "reflect")
 
 # Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
 _NEAR = 16
-
-# Planes that a GPU transforms at once; of large ones fewer, so that one image does not need the memory of many.
-_PLANES = 48
-_PLANE_VALUES = 2**24
 
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
@@ -54,14 +55,16 @@ def pad(images: Tensor, top: int, bottom: int, left: int, right: int, border: Bo
     return images.index_select(-2, rows).index_select(-1, columns)
 
 
-def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, border: Border = "replicate") -> Tensor:
+def gaussian_blur(
+    images: Tensor, sigma: Tensor, *, truncate: float = 4.0, border: GaussianBorder = "replicate"
+) -> Tensor:
     """Separable Gaussian filter of standard deviation sigma[b], cut at radius int(truncate · sigma + ½).
 
     SciPy's kernel: sampled, cut and normalised. A radius of 0 leaves the image as it is.
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border != "reflect101":
+    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border in _FUSED:
         # Which way an image takes depends on its own radius alone.
         near = truncate * sigma + 0.5 < min(_NEAR + 1, *images.shape[-2:])
         if bool(near.all()):
@@ -87,7 +90,7 @@ def gaussian_blur(images: Tensor, sigma: Tensor, *, truncate: float = 4.0, borde
     return out
 
 
-def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
+def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: GaussianBorder) -> Tensor:
     sigma = sigma.clamp(min=1e-6)[:, None]
     radii = (truncate * sigma + 0.5).floor()
     steps = torch.arange(_NEAR + 1, dtype=torch.float64)
@@ -102,19 +105,19 @@ def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> 
 
 @cached()
 def _gaussian_map(
-    size: int, sigma: float, truncate: float, border: Border, device: torch.device, dtype: torch.dtype
+    size: int, sigma: float, truncate: float, border: GaussianBorder, device: torch.device, dtype: torch.dtype
 ) -> LinearMap:
     """The filter along a side of this size."""
     matrix = _gaussian_matrix(size, torch.tensor([sigma], dtype=torch.float64), truncate, border, torch.device("cpu"))
     return LinearMap.of(matrix, device, dtype)
 
 
-def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: Border, images: Tensor) -> LinearMap:
+def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, images: Tensor) -> LinearMap:
     """A filter for each image, made on their device: on the host it would take longer than filtering."""
     return LinearMap.of(_gaussian_matrix(size, sigma, truncate, border, images.device), images.device, images.dtype)
 
 
-def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, device: torch.device) -> Tensor:
+def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, device: torch.device) -> Tensor:
     """Matrices (B, 1, size, size), what lies beyond the border folded in; each kernel has its own radius."""
     sigma = sigma.clamp(min=1e-6)
     reach = (truncate * sigma + 0.5).floor()
@@ -123,23 +126,11 @@ def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: Border, 
     steps = torch.arange(size + 2 * radius, dtype=torch.float64, device=device) - radius
     distance = (steps - torch.arange(size, dtype=torch.float64, device=device)[:, None]).abs()
     band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
-    fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
+    if border == "zeros":
+        fold = F.pad(torch.eye(size, dtype=torch.float64), (0, 0, radius, radius))
+    else:
+        fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
     return (band / band.sum(-1, keepdim=True)) @ to_device(fold, device)
-
-
-def _fast_size(size: int) -> int:
-    """The next multiple of 16 whose only prime factors are 2, 3 and 5; other transforms take up to twice as long."""
-    size = -(-size // 16) * 16
-    while not _is_smooth(size):
-        size += 16
-    return size
-
-
-def _is_smooth(number: int) -> bool:
-    for prime in (2, 3, 5):
-        while number % prime == 0:
-            number //= prime
-    return number == 1
 
 
 def convolve(
@@ -152,29 +143,19 @@ def convolve(
     """
     height, width = images.shape[-2:]
     tall, wide = kernels.shape[-2:]
-    size = (_fast_size(height + tall - 1), _fast_size(width + wide - 1))
+    size = (fast_size(height + tall - 1), fast_size(width + wide - 1))
     top, left = anchor
     padded = pad(images, top, size[0] - height - top, left, size[1] - width - left, border)
-    # Threads share out transforms that a core does several at a time, and those left over are rounded otherwise.
     with one_thread(images.device):
-        spectrum = _transformed(padded, torch.fft.rfft2)
+        spectrum = transformed(padded, torch.fft.rfft2)
         # A correlation is a convolution with the mirrored kernel, whose result lies further down and to the right.
         flipped = to_device(kernels.flip(-2, -1), images.device)
-        mirrored = _transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
+        mirrored = transformed(flipped, partial(torch.fft.rfft2, s=size)).unsqueeze(1)
         if which is not None and len(kernels) > 1:
             mirrored = mirrored.index_select(0, to_device(which, images.device))
         spectrum *= mirrored
-        result = _transformed(spectrum, partial(torch.fft.irfft2, s=size))
+        result = transformed(spectrum, partial(torch.fft.irfft2, s=size))
     return result[..., tall - 1 : tall - 1 + height, wide - 1 : wide - 1 + width]
-
-
-def _transformed(values: Tensor, transform: Callable[[Tensor], Tensor]) -> Tensor:
-    """A transform of each plane of (…, H, W). A GPU's rounding depends on how many it does at once."""
-    if values.device.type == "cpu":
-        return transform(values)
-    planes = values.reshape(-1, *values.shape[-2:])
-    result = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
-    return result.view(*values.shape[:-2], *result.shape[-2:])
 
 
 def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) -> Tensor:

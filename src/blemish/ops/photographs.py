@@ -65,6 +65,13 @@ class Photographs:
         """What protocols call them: ``reference``, or ``custom-`` and the digest."""
         return REFERENCE if self.digest == REFERENCE_DIGEST else f"custom-{self.digest}"
 
+    @property
+    def note(self) -> str | None:
+        """A word of warning, but for the reference's."""
+        if self.digest == REFERENCE_DIGEST:
+            return None
+        return f"{self.kind} photographs, not comparable with published numbers of frost"
+
     def check(self) -> None:
         """Refuse to begin where they are missing or have changed."""
         self.find()

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["Outside", "affine_from_points", "displace", "projected", "sample", "warp_affine"]
+__all__ = ["Outside", "affine_from_points", "bilinear", "displace", "projected", "sample", "warp_affine"]
 
 Outside = Literal["zeros", "replicate", "reflect101"]
 """What stands outside the image: black, the edge's values, or the mirror image without the edge."""
@@ -66,6 +66,28 @@ def sample(images: Tensor, x: Tensor, y: Tensor, *, outside: Outside, nearest: b
     grid = torch.stack([x * (2 / (width - 1)) - 1, y * (2 / (height - 1)) - 1], dim=-1)
     mode = "nearest" if nearest else "bilinear"
     return F.grid_sample(images, grid, mode=mode, padding_mode=_PADDING[outside], align_corners=True)
+
+
+def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """The images at positions (row, column), float64 (B, H', W') or what broadcasts to it; black outside the image.
+
+    For images of levels or floats, in double precision. A whole position gives the very value of its pixel; beyond the
+    last row or column the result fades to black within a pixel.
+    """
+    channels, height, width = images.shape[1:]
+    top, left = rows.floor(), columns.floor()
+    down, right = (rows - top).unsqueeze(1), (columns - left).unsqueeze(1)
+    flat = images.flatten(2)
+
+    def tap(row: Tensor, column: Tensor) -> Tensor:
+        seen = ((row >= 0) & (row < height)) & ((column >= 0) & (column < width))
+        place = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).to(torch.int64)
+        values = flat.gather(2, place.flatten(1)[:, None].expand(-1, channels, -1))
+        return values.view(-1, channels, *place.shape[1:]).to(torch.float64).mul_(seen.unsqueeze(1))
+
+    upper = tap(top, left) * (1 - right) + tap(top, left + 1) * right
+    lower = tap(top + 1, left) * (1 - right) + tap(top + 1, left + 1) * right
+    return upper * (1 - down) + lower * down
 
 
 def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,20 @@ from blemish.reports.page import Chart, visible
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model in a plane: two numbers with their intervals; ``place`` gives its colour and mark.
+
+    ``label`` is what stands beside the mark, a number or a letter: names would lie over each other.
+    """
+
+    name: str
+    label: str
+    place: int
+    x: Estimate
+    y: Estimate
 
 
 def chart_text(text: str) -> str:
@@ -140,3 +155,56 @@ def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int,
         "margin": {"l": 50, "r": 10, "t": 8, "b": 44},
     }
     return Chart(identity, title, "Accuracy against confidence; the numbers are in the table below.", data, layout, 300)
+
+
+def scatter(
+    identity: str,
+    title: str,
+    points: Sequence[Point],
+    quiet: Sequence[tuple[str, str, float, float]] = (),
+    *,
+    titles: tuple[str, str],
+    lines: Sequence[dict[str, Any]] = (),
+) -> Chart:
+    """Models as marks in a plane, and others, given as name, label and two numbers, as small gray ones."""
+    others: dict[str, Any] = {
+        "type": "scatter",
+        "x": [x for _, _, x, _ in quiet],
+        "y": [y for _, _, _, y in quiet],
+        "marker": {"color": "$quiet", "size": 5, "opacity": 0.55},
+        **_labels([(name, label) for name, label, _, _ in quiet]),
+    }
+    data = [*([others] if quiet else []), *lines]
+    for point in points:
+        colour = f"$series-{point.place % 8}"
+        data.append(
+            {
+                "type": "scatter",
+                "x": [point.x.value],
+                "y": [point.y.value],
+                "error_x": _errors([point.x], colour),
+                "error_y": _errors([point.y], colour),
+                "marker": {"color": colour, "size": 10, "symbol": _SYMBOLS[point.place % 8]},
+                **_labels([(point.name, point.label)]),
+                "textfont": {"color": "$ink", "size": 13},
+            }
+        )
+    layout = {
+        "xaxis": {"title": {"text": titles[0]}},
+        "yaxis": {"title": {"text": titles[1]}},
+        "margin": {"l": 56, "r": 16, "t": 12, "b": 46},
+    }
+    words = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
+    return Chart(identity, title, f"{titles[0]} and {titles[1]}. {words}.", data, layout, 320)
+
+
+def _labels(names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Labels beside marks, and the names that they stand for when they are pointed at."""
+    return {
+        "mode": "markers+text" if any(label for _, label in names) else "markers",
+        "text": [chart_text(label) for _, label in names],
+        "textposition": "top right",
+        "cliponaxis": False,
+        "hovertext": [chart_text(name) for name, _ in names],
+        "hovertemplate": "%{hovertext}: %{x:.1f}, %{y:.1f}<extra></extra>",
+    }

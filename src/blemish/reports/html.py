@@ -14,6 +14,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.evaluation.info import DataInfo
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
+from blemish.metrics.published import PublishedModel
 from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
 from blemish.reports.protocol import run_warnings
 from blemish.reports.reading import read_all
@@ -61,6 +62,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     extra: Sequence[ExtraSections] = (),
+    published: Sequence[PublishedModel] = (),
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
@@ -70,11 +72,19 @@ def write_report(
     """Write the report of some runs; the file is complete or not there.
 
     ``extra`` are sections of studies, such as `blemish.studies.separation.section.separation_sections` finds them.
+    ``published`` are models that stand beside those of the runs, such as `blemish.metrics.published.published_models`.
     Pictures are made again with the corruptions of the ``catalog``. ``report`` is told how far it has come.
     """
     target = check_report_path(path)
     content = report_page(
-        runs, extra=extra, baseline=baseline, level=level, replicates=replicates, catalog=catalog, report=report
+        runs,
+        extra=extra,
+        published=published,
+        baseline=baseline,
+        level=level,
+        replicates=replicates,
+        catalog=catalog,
+        report=report,
     )
     write_bytes(target, content.encode("utf-8"))
     return target
@@ -84,6 +94,7 @@ def report_page(
     runs: Sequence[Run],
     *,
     extra: Sequence[ExtraSections] = (),
+    published: Sequence[PublishedModel] = (),
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
@@ -103,7 +114,9 @@ def report_page(
         lead=_lead(runs),
         warnings=warnings if drawn else [*warnings, f"{NO_CHARTS}."],
         sections=[
-            *score_sections(readings, baseline=baseline, level=level, replicates=replicates, report=report),
+            *score_sections(
+                readings, published=published, baseline=baseline, level=level, replicates=replicates, report=report
+            ),
             *(section for study in extra for section in study.sections),
             *picture_sections(readings, catalog, report),
             *setting_sections(readings),
@@ -127,8 +140,14 @@ def _lead(runs: Sequence[Run]) -> str:
     """What was measured, in one line."""
     data = [run.info.data for run in runs]
     names = ", ".join(dict.fromkeys(f"{entry.name} ({_amount(entry)})" for entry in data))
-    models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
-    return f"{models} under {max(len(run.conditions) for run in runs)} conditions, on {names}."
+    return f"{counted_models(runs)} under {max(len(run.conditions) for run in runs)} conditions, on {names}."
+
+
+def counted_models(runs: Sequence[Run]) -> str:
+    """How many models some runs are of; one may have several, of several benchmarks."""
+    count = len({(run.info.model.name, run.info.model.weights) for run in runs})
+    models = "1 model" if count == 1 else f"{count} models"
+    return models if count == len(runs) else f"{models} in {len(runs)} runs"
 
 
 def _amount(data: DataInfo) -> str:

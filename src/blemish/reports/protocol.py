@@ -9,8 +9,7 @@ from typing import Any
 
 from blemish.core.printable import first_few
 from blemish.evaluation.chance import LOOK_AT
-from blemish.metrics.compare import protocol_differences
-from blemish.reports.reading import Reading
+from blemish.reports.reading import Reading, differences, firsts
 
 _PARTS = {
     "benchmark": "Benchmark",
@@ -95,10 +94,10 @@ def protocol_rows(readings: Sequence[Reading]) -> dict[str, list[ProtocolRow]]:
 def run_warnings(readings: Sequence[Reading]) -> list[str]:
     """What a reader has to know before trusting or comparing the numbers."""
     warnings = []
-    for other in readings[1:]:
-        if reasons := protocol_differences(readings[0].run, other.run):
+    for first, other, reasons in zip(firsts(readings), readings, differences(readings), strict=True):
+        if reasons:
             warnings.append(
-                f"{readings[0].name} and {other.name} were not measured in the same way, so that their numbers are not "
+                f"{first.name} and {other.name} were not measured in the same way, so that their numbers are not "
                 f"comparable: {'; '.join(reasons)}."
             )
     own: dict[str, list[str]] = {}

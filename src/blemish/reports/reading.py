@@ -17,6 +17,9 @@ from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
+_UNNORMALISED = ("error", "flips")
+"""What benchmarks are headed by for which no baseline is published."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -168,17 +171,31 @@ def read_all(
 
 
 def baseline_note(readings: Sequence[Reading]) -> str | None:
-    """Which numbers are relative to a baseline, and to which; None where there are none."""
+    """Which numbers are relative to a baseline, and to which; or that the headline is relative to none.
+
+    None where neither has to be said.
+    """
     shown = {row.name for reading in readings for row in reading.scores.rows}
     names = [name for pair in zip(MEANS.values(), MEANS, strict=True) for name in pair if name in shown]
     if not names:
-        return None
+        plain = dict.fromkeys(whole_title(r.metric, r.part) for r in readings if r.metric in _UNNORMALISED)
+        return f"Relative to no baseline: {', '.join(plain)}." if plain else None
     # A mean speaks for its parts.
     named = [TITLES[name].title for name in names if MEANS.get(name) not in names]
     baselines = dict.fromkeys(reading.scores.baseline for reading in readings if reading.scores.baseline is not None)
     return f"Relative to the baseline {', '.join(baselines)}, which has 100 %: {', '.join(named)}."
 
 
+def firsts(readings: Sequence[Reading]) -> list[Reading]:
+    """For each run the first one that has corruptions, sequences or sets in common with it: the one to compare with.
+
+    Runs of different benchmarks have nothing in common that could be compared.
+    """
+    contents = [{condition.group for condition in reading.run.conditions} - {"clean"} for reading in readings]
+    return [readings[next(i for i in range(n + 1) if i == n or own & contents[i])] for n, own in enumerate(contents)]
+
+
 def differences(readings: Sequence[Reading]) -> list[list[str]]:
-    """For each run, the fields in which its protocol differs from that of the first and that change numbers."""
-    return [protocol_differences(readings[0].run, reading.run) for reading in readings]
+    """For each run, the fields in which its protocol differs from that of the first of its kind and change numbers."""
+    pairs = zip(firsts(readings), readings, strict=True)
+    return [protocol_differences(first.run, reading.run) for first, reading in pairs]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
 from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
-from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, title_of
+from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
 from blemish.reports.tables import Cell, Table, number
 
 _GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
@@ -90,8 +90,8 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
 def _protocol_notes(readings: Sequence[Reading]) -> list[str]:
     """Whose numbers are not comparable with the first model's, and why."""
     return [
-        f"{readings[0].name} and {reading.name} were not measured in the same way: {'; '.join(unlike)}."
-        for reading, unlike in zip(readings, differences(readings), strict=True)
+        f"{first.name} and {reading.name} were not measured in the same way: {'; '.join(unlike)}."
+        for first, reading, unlike in zip(firsts(readings), readings, differences(readings), strict=True)
         if unlike
     ]
 

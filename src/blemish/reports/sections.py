@@ -15,6 +15,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import Reliability, pooled
 from blemish.metrics.compare import compare, protocol_differences
+from blemish.metrics.published import PublishedModel
 from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
@@ -23,11 +24,15 @@ from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.page import Chart, Section
 from blemish.reports.protocol import protocol_rows
-from blemish.reports.reading import Reading, baseline_note
+from blemish.reports.reading import Reading, baseline_note, firsts
 from blemish.reports.score_cards import card, heatmap
+from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
-_TERMS = ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+_TERMS = (
+    *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
+    "effective_robustness",
+)
 
 
 def _section(
@@ -43,6 +48,7 @@ def score_sections(
     baseline: Baseline | Run | str | None,
     level: float,
     replicates: int,
+    published: Sequence[PublishedModel] = (),
     report: ProgressReport = tell_nobody,
 ) -> Iterator[Section]:
     """The numbers of some runs, and what is measured of their difference."""
@@ -55,6 +61,8 @@ def score_sections(
         remarks=list(dict.fromkeys(text for reading in readings for text in reading.scores.remarks)),
         missing=score_tables.missing_table(readings),
     )
+    if (section := standing_section(readings, published)) is not None:
+        yield section
     names = [reading.name for reading in readings]
     if shown := [reading for reading in readings if reading.groups]:
         maps = [heatmap(reading) for reading in shown]
@@ -63,10 +71,11 @@ def score_sections(
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
     if (table := score_tables.family_table(readings)) is not None:
         yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
-    if len(readings) > 1:
-        pairs = [_pair(readings[0], other, baseline, level, replicates, report) for other in readings[1:]]
-        first = readings[0].name
-        yield _section("differences", "Differences between models", short="Differences", first=first, pairs=pairs)
+    beside = [(first, other) for first, other in zip(firsts(readings), readings, strict=True) if first is not other]
+    if beside:
+        pairs = [_pair(first, other, baseline, level, replicates, report) for first, other in beside]
+        named = ", ".join(dict.fromkeys(first.name for first, _ in beside))
+        yield _section("differences", "Differences between models", short="Differences", first=named, pairs=pairs)
     if (table := score_tables.calibration_table(readings)) is not None:
         charts = [_reliability(reading) for reading in readings]
         yield _section("calibration", "Calibration", table=table, bins=_bins_table(readings), charts=charts)

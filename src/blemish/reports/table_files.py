@@ -19,7 +19,8 @@ _MARK = "trained_on_note"
 def scores_json(readings: Sequence[Reading]) -> str:
     """A list with an entry per model: its scores, what could not be computed, and its protocol.
 
-    ``protocol_differences`` names the fields in which it was not measured like the first model, with both values.
+    ``protocol_differences`` names the fields in which it was not measured like the first model that has something in
+    common with it, with both values.
     """
     entries = []
     for reading, unlike in zip(readings, differences(readings), strict=True):

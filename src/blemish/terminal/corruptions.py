@@ -13,7 +13,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.plugins import load_catalog
 from blemish.corruptions.transform import preset_rule
-from blemish.ops.photographs import REFERENCE
 from blemish.terminal.lists import listed, numbers
 from blemish.terminal.printing import say
 
@@ -61,10 +60,21 @@ Frost = Annotated[
 ]
 
 
-def chosen_catalog(plugins: list[str] | None, frost: Path | None = None) -> Catalog:
-    """All corruptions: ours, those of installed packages and of plugins; with other photographs for frost."""
+Tiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--tiles",
+        metavar="DIR",
+        help="Folder with pictures to cut the tiles of laion:mosaic and laion:stickers from. Default: drawn ones.",
+    ),
+]
+
+
+def chosen_catalog(plugins: list[str] | None, frost: Path | None = None, tiles: Path | None = None) -> Catalog:
+    """All corruptions: ours, those of installed packages and of plugins; with other files where they are named."""
     catalog = load_catalog(plugins or ())
-    return catalog if frost is None else catalog.with_frost(frost)
+    catalog = catalog if frost is None else catalog.with_frost(frost)
+    return catalog if tiles is None else catalog.with_tiles(tiles)
 
 
 def chosen_names(texts: list[str] | None, catalog: Catalog) -> list[str]:
@@ -93,13 +103,12 @@ def chosen_severities(texts: list[str] | None) -> list[float] | None:
     return None if not texts else numbers(texts, "--severity", such_as="1,2,3 or 2.5")
 
 
-def check_frost(corruptions: Iterable[Corruption]) -> None:
-    """Refuse corruptions whose files are missing, before any work; say so where frost is not the reference's."""
+def check_files(corruptions: Iterable[Corruption]) -> None:
+    """Refuse corruptions whose files are missing, before any work; say so where they are not the reference's."""
     for corruption in corruptions:
         corruption.check_files()
-        if corruption.files is not None and corruption.files.kind != REFERENCE:
-            kind = corruption.files.kind
-            say(f"{corruption.name}: {kind} photographs, not comparable with published numbers of frost", style="dim")
+        if corruption.files is not None and corruption.files.note is not None:
+            say(f"{corruption.name}: {corruption.files.note}", style="dim")
 
 
 def preset_choice(corruptions: Iterable[Corruption], preset: str | None, side: int | None) -> str:

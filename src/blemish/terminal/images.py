@@ -9,6 +9,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from blemish.core.errors import InputError
+from blemish.core.types import Square
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 
@@ -26,6 +28,15 @@ Mapping = Annotated[
         "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
     ),
 ]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        rich_help_panel=_PANEL,
+        help="Only some classes: every:10 for every tenth (of ImageNet: ImageNet-100), names separated by commas, or a "
+        "file with a name per line.",
+    ),
+]
 Limit = Annotated[
     int | None,
     typer.Option(
@@ -41,6 +52,20 @@ Resize = Annotated[
 Crop = Annotated[
     int | None,
     typer.Option("--crop", rich_help_panel=_PANEL, help="Then cut a centre square of this side (ImageNet-C: 224)."),
+]
+SquareSide = Annotated[
+    int | None,
+    typer.Option(
+        "--square",
+        rich_help_panel=_PANEL,
+        help="Instead of both, bring images to a square of this side, whatever their shape (ImageNet-C-299: 299).",
+    ),
+]
+Centre = Annotated[
+    float | None,
+    typer.Option(
+        "--centre", rich_help_panel=_PANEL, help="Of --square: the share of each side to take (ImageNet-C-299: 0.875)."
+    ),
 ]
 
 
@@ -70,3 +95,14 @@ def balanced_part(source: Source, limit: int | None) -> Source:
     if limit is None or limit >= len(source):
         return source
     return source.take(np.sort(stratified_order(source.labels, source.ids)[:limit]))
+
+
+def chosen_view(crop: int | None, square: int | None, centre: float | None) -> int | Square | None:
+    """What is shown of an image: a centre crop, or a square made of it."""
+    if square is None:
+        if centre is not None:
+            raise InputError("--centre without --square; expected the side of the square that the middle is brought to")
+        return crop
+    if crop is not None:
+        raise InputError("--square and --crop; expected one of them")
+    return Square(square, 1.0 if centre is None else centre)

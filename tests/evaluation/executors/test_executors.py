@@ -9,7 +9,6 @@ import queue
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from blemish.evaluation.executors.base import torch_threads
 from blemish.evaluation.executors.failures import FAILURES_FILE, completed
 from blemish.evaluation.executors.worker import OPENING, Queued, serve
 from execution_jobs import Afterwards, Overlapping, Sleeper, Squares, Unopenable, Weighty
+from until import PATIENCE, until
 
 EXECUTORS: list[Executor] = [InProcess(), Processes(2)]
 
@@ -48,6 +48,7 @@ def test_what_a_worker_says(tmp_path: Path) -> None:
     assert messages.index(outcomes[1]) < messages.index(Queued(3)) < messages.index(outcomes[3])
 
 
+@pytest.mark.ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
 def test_a_cluster_that_is_not_there(address: str) -> None:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
@@ -217,17 +218,11 @@ class TestProcesses:
         with subprocess.Popen(
             [sys.executable, str(script), str(tmp_path), str(Path(__file__).parents[2])], stderr=subprocess.DEVNULL
         ) as parent:
-            pids: list[int] = []
-            while len(pids) < 2:
-                assert parent.poll() is None
-                time.sleep(0.1)
-                pids = [int(path.name.partition("-")[2]) for path in tmp_path.glob("pid-*")]
+            until(lambda: len([*tmp_path.glob("pid-*")]) == 2, parent)
+            pids = [int(path.name.partition("-")[2]) for path in tmp_path.glob("pid-*")]
             parent.send_signal(how)
-            parent.wait(30)
-        deadline = time.monotonic() + 30
-        while any(alive(pid) for pid in pids):
-            assert time.monotonic() < deadline, "workers outlive the coordinator"
-            time.sleep(0.1)
+            parent.wait(PATIENCE)
+        until(lambda: not any(alive(pid) for pid in pids))  # they sleep for ever
 
     def test_refusals(self) -> None:
         with pytest.raises(InputError, match="0 jobs"):

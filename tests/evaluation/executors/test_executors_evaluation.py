@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from blemish.models.speed import compile_seconds, speed_up
 from blemish.models.torch_module import from_module
 from execution_jobs import Net, benchmark, evaluate, pictures, records_of
 from told_steps import Steps
+from until import PATIENCE, until
 
 CONDITIONS = ("gaussian_noise@3", "fog@1-5", "p:gaussian_noise@1", "p:translate@2", "brightness@5")
 TWO: Executor = Processes(2, threads=1)
@@ -136,11 +136,9 @@ def test_finished_parts_survive_a_killed_coordinator(tmp_path: Path) -> None:
     )
     command = [sys.executable, str(script), str(tmp_path / "two"), str(Path(__file__).parents[2])]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
-        while not list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet")):
-            assert parent.poll() is None
-            time.sleep(0.02)
+        until(lambda: [*(tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet")], parent)
         os.kill(parent.pid, signal.SIGKILL)
-        parent.wait(30)
+        parent.wait(PATIENCE)
     parts = list((tmp_path / "two").glob(f"*/{UNFINISHED}/*/*.parquet"))
     assert parts
     measured = sum(len(read_records(path)) for path in parts)
@@ -242,7 +240,7 @@ def test_workers_tell_how_long_they_compiled(tmp_path: Path, monkeypatch: pytest
     assert compile_seconds(model) > 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use here")
+@pytest.mark.gpu
 @pytest.mark.parametrize("count", [1, 2])
 def test_processes_on_a_gpu(tmp_path: Path, count: int) -> None:
     """One process per GPU is the same code as several on one, which is what a machine with one GPU can test."""

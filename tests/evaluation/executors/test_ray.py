@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,9 +23,10 @@ from blemish.models.torch_module import from_module
 from execution_checks import KILL, check_calibration, check_corrupted_copies, check_materialised_stream, check_training
 from execution_jobs import Afterwards, Net, Overlapping, Squares, Unopenable, benchmark, evaluate, pictures, records_of
 from told_steps import Steps
+from until import PATIENCE, until
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'blemish[ray]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # warnings of Ray's own
 
 
 @pytest.fixture(scope="module")
@@ -220,13 +220,9 @@ def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        deadline = time.monotonic() + 120
-        while not [*(tmp_path / "out").glob("*/*/*/*.jpg")]:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: [*(tmp_path / "out").glob("*/*/*/*.jpg")], process)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()

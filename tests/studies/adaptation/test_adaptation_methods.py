@@ -268,16 +268,32 @@ class TestCoTTA:
         assert low - 0.01 < float(means.min()) < float(means.max()) < high + 0.01
 
 
-def test_rdumb_has_the_released_margin() -> None:
-    """E₀ = ln(1000)/2 − 1 = 2.4539 for 1,000 classes; ETA's is 0.4 · ln(1000) = 2.7631."""
-    method = make_method("rdumb", small_net(), similarity=2.0)
+@pytest.mark.parametrize(
+    ("margin", "limit"),
+    [
+        # The authors' code since 17 August 2023: 0.4 · ln(1000).
+        (None, 2.7631),
+        ("release", 2.7631),
+        # Before: ln(1000)/2 − 1.
+        ("first-release", 2.4539),
+    ],
+)
+def test_rdumbs_margins(margin: str | None, limit: float) -> None:
+    method = make_method("rdumb", small_net(), similarity=2.0, **({} if margin is None else {"margin": margin}))
     assert isinstance(method, RDumb)
-    assert method.margin * math.log(1000) == pytest.approx(2.4539, abs=1e-4)
-    # Between the two an image counts for ETA and not for RDumb: p = 0.76 and the rest even over 999 classes gives
-    # E = −0.76 ln 0.76 − 0.24 ln(0.24 / 999) = 2.209; p = 0.7 gives 2.683.
-    for share, counts in ((0.76, True), (0.7, False)):
+    assert method.margin * math.log(1000) == pytest.approx(limit, abs=1e-4)
+    # p = 0.76 and the rest even over 999 classes gives E = −0.76 ln 0.76 − 0.24 ln(0.24 / 999) = 2.209; p = 0.7 gives
+    # 2.683, which lies between the two margins; p = 0.6 gives 3.436.
+    for share, uncertainty in ((0.76, 2.209), (0.7, 2.683), (0.6, 3.436)):
         logits = torch.full((1, 1000), math.log((1 - share) / 999))
         logits[0, 0] = math.log(share)
         method.reset()
-        assert (method.loss(logits) is not None) == counts
-        assert ETA(small_net(), similarity=2.0).loss(logits) is not None
+        assert (method.loss(logits) is not None) == (uncertainty < limit)
+
+
+def test_a_margin_that_is_none() -> None:
+    with pytest.raises(InputError, match="margin 'old'; expected a number, or one of release, first-release"):
+        make_method("rdumb", small_net(), margin="old")
+    for margin in (0, float("nan")):
+        with pytest.raises(InputError, match="expected positive numbers"):
+            make_method("rdumb", small_net(), margin=margin)

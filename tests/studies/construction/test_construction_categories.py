@@ -203,6 +203,30 @@ class TestGeneration:
         # Each expected 1000 times, with a standard deviation of 29: five of them either way.
         assert all(abs(count - 1000) < 5 * math.sqrt(1000 * 6 / 7) for count in counts.values())
 
+    def test_categories_first_prefers_small_categories(self) -> None:
+        """Algorithm 1 by hand: of categories of 2 and 4, each is drawn half of the time, so its 1 and 6 pairs share."""
+        categories = made(2, 4)
+        drawn = [
+            generate_benchmarks(categories, n=1, k=2, count=1, seed=s, draw="categories-first") for s in range(6000)
+        ]
+        counts = Counter(found[0] for found in drawn)
+        assert len(counts) == 7
+        for benchmark, count in counts.items():
+            share = 1 / 2 if benchmark[0].startswith("c0") else 1 / 12
+            assert abs(count - 6000 * share) < 5 * math.sqrt(6000 * share * (1 - share))
+
+    def test_categories_first_gives_different_benchmarks_and_all_there_are(self) -> None:
+        categories = made(2, 4, 1)
+        found = generate_benchmarks(categories, n=2, k=1, count=14, draw="categories-first")
+        assert sorted(found) == sorted(generate_benchmarks(categories, n=2, k=1, count=14))
+        assert len(generate_benchmarks(categories, n=2, k=2, count=6, draw="categories-first")) == 6
+        again = generate_benchmarks(categories, n=2, k=1, count=14, draw="categories-first")
+        assert found == again
+        with pytest.raises(InputError, match="there are only 6 benchmarks"):
+            generate_benchmarks(categories, n=2, k=2, count=7, draw="categories-first")
+        with pytest.raises(InputError, match="unknown draw 'paper'; expected uniform or categories-first"):
+            generate_benchmarks(categories, n=2, k=2, count=1, draw="paper")
+
     def test_seeds_and_size(self) -> None:
         categories = made(10, 9, 8, 7, 6, 3)
         first = generate_benchmarks(categories, n=6, k=3, count=1000, seed=0)

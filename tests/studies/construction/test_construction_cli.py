@@ -118,6 +118,13 @@ def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
     done("generate", work / "categories.json", "-o", tmp_path / "even", "-n", 3, "-k", 2, "--count", 20)
     assert len(list((tmp_path / "even").glob("*.toml"))) == 20
     assert load_benchmark(tmp_path / "even" / "n3k2-01.toml").conditions[1].severity == 1
+    assert "drawn uniform, seed 0" in load_benchmark(tmp_path / "even" / "n3k2-01.toml").title
+    drawn = ("--count", 5, "--draw", "categories-first", "--seed", 3)
+    assert "as the paper draws" in done(
+        "generate", work / "categories.json", "-o", tmp_path / "p", "-n", 2, "-k", 2, *drawn
+    )
+    title = "2 of 3 categories, 2 corruptions of each; drawn categories-first, seed 3"
+    assert {load_benchmark(path).title for path in (tmp_path / "p").glob("*.toml")} == {title}
     output = done("unbalance", work / "categories.json", tmp_path / "even", "-o", tmp_path / "uneven", "--times", 2)
     assert "std-0.82" in output
     assert list((tmp_path / "uneven" / "std-0.82").glob("*.toml"))

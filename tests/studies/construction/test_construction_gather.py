@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from blemish.cli.main import app
 from blemish.core.errors import InputError
+from blemish.evaluation.runs import open_run
 from blemish.studies.construction.gather import gather_accuracies, gather_correct
+from blemish.studies.construction.matrices import read_matrix
 from synthetic_runs import write_run
 
 
@@ -94,6 +96,47 @@ def test_overlap_from_pictures_to_matrix(tmp_path: Path) -> None:
     other = CliRunner().invoke(app, [*arguments, "--rate", "0.5"])
     assert other.exit_code == 2
     assert "schedule.rate" in other.output
+    further = CliRunner().invoke(app, [*arguments, "--under", "contrast,noc:border,syn2nat:invert"])
+    assert further.exit_code == 0, further.output
+    assert "training" not in further.output  # all networks are there; only records are added
+    with (out / "accuracies.csv").open() as stream:
+        rows = list(csv.reader(stream))
+    assert rows[0][1:] == ["clean", "gaussian_noise", "contrast", "noc:border", "syn2nat:invert"]
+    assert read_matrix(out / "overlap.csv").names == ("gaussian_noise", "contrast")
+    with (out / "coverage.csv").open() as stream:
+        covered = list(csv.reader(stream))
+    assert [row[0] for row in covered] == ["corruption", "gaussian_noise", "contrast", "noc:border", "syn2nat:invert"]
+    assert covered[0] == ["corruption", "standard", "all", "gain", "covered"]
+    accuracies = {row[0]: dict(zip(rows[0][1:], map(float, row[1:]), strict=True)) for row in rows[1:]}
+    for name, _, trained, gain, yes in covered[1:]:
+        scores = [accuracies[model][name] / accuracies[model]["clean"] for model in ("standard", "all")]
+        assert float(trained) == pytest.approx(scores[1], abs=1e-4)
+        assert float(gain) == pytest.approx(scores[1] - scores[0], abs=1e-4)
+        assert yes == ("yes" if scores[1] - scores[0] >= 0.01 else "no")
+    assert "of 3 corruptions" in " ".join(further.output.split())
     single = CliRunner().invoke(app, ["train-overlap", "-c", "fog", *arguments[3:]])
     assert single.exit_code == 2
     assert "at least two" in single.output
+
+
+def test_overlap_of_some_classes(tmp_path: Path) -> None:
+    """Every second of six classes: three outputs, and test images with the same numbers as training images."""
+    generator = np.random.default_rng(1)
+    for name in ("train", "test"):
+        labels = generator.permutation(np.arange(60) % 6)
+        images = generator.integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
+        np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, [
+        "train-overlap", "-c", "gaussian_noise,contrast", "-d", str(tmp_path / "train.npz"),
+        "-t", str(tmp_path / "test.npz"), "--classes", "every:2", "--arch", "small_net", "--epochs", "1",
+        "--batch-size", "20", "-o", str(out),
+    ])  # fmt: skip
+    assert result.exit_code == 0, result.output
+    run = open_run(out / "results" / "standard")
+    records = run.records(run.conditions[0])
+    assert len(records) == 30
+    assert run.info.model.outputs == 3
+    with np.load(tmp_path / "test.npz") as test:
+        kept = test["labels"][test["labels"] % 2 == 0]
+    assert sorted(records.labels.tolist()) == sorted((kept // 2).tolist())

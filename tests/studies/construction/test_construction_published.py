@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ import pytest
 from blemish.core.errors import InputError
 from blemish.studies.construction.coverage import balance, coverage_by_training, mean_corruption_errors
 from blemish.studies.construction.overlap import overlap_matrix, robustness_scores
-from blemish.studies.construction.published import PUBLISHED, published_table
+from blemish.studies.construction.published import PRINTED, PUBLISHED, printed_table, published_table
 from blemish.studies.construction.selection import APPENDIX_B, select_non_overlapping
-from blemish.studies.construction.tables import AccuracyTable
+from blemish.studies.construction.tables import read_table
 from conftest import SHARED
 
 FOLDER = SHARED / "published"
+PACKAGE = Path(__file__).parents[3] / "src/blemish/studies/construction"
 
 
 def published(name: str) -> Any:
@@ -131,32 +132,123 @@ def test_mean_corruption_errors_round_to_the_printed_ones(name: str, key: str, p
         assert found[model] == pytest.approx(row["printed_mce"], abs=1.01)
 
 
-def from_relative(name: str, model: str, clean_error: float, percent: Sequence[int]) -> AccuracyTable:
-    """A published table with one more model, given as the paper prints it."""
-    table = published_table(name)
-    base = table.accuracy("alexnet", "clean")
-    rises = [p / 100 * (base - table.accuracy("alexnet", c)) for p, c in zip(percent, table.settings[1:], strict=True)]
-    row = [1 - clean_error, *(1 - clean_error - rise for rise in rises)]
-    return AccuracyTable((*table.models, model), table.settings, np.vstack([table.values, row]))
-
-
 def test_coverage_by_training() -> None:
     """NOC paper, Table 1: NOC covers all of ImageNet-C; ImageNet-C covers all of NOC but border and hue."""
-    noc_on_c = from_relative(
-        "imagenet-c", "m_inoc", 0.199, [92, 94, 93, 102, 112, 86, 78, 69, 81, 67, 41, 97, 63, 71, 53]
-    )
+    noc_on_c, c_on_noc = published_table("imagenet-c-coverage"), published_table("imagenet-noc-coverage")
     assert all(item.covered for item in coverage_by_training(noc_on_c, "m_inoc"))
-    c_on_noc = from_relative("imagenet-noc", "m_ic", 0.239, [44, 15, 39, 58, 79, 49, 72, 117])
     found = coverage_by_training(c_on_noc, "m_ic")
     assert {item.corruption for item in found if not item.covered} == {"noc:border", "noc:hue"}
 
 
-def test_there_are_two_tables() -> None:
-    with pytest.raises(InputError, match="expected imagenet-c or imagenet-noc"):
+def test_names_of_tables() -> None:
+    with pytest.raises(InputError, match="no published table 'imagenet-d'; expected one of imagenet-c, imagenet-noc,"):
         published_table("imagenet-d")
-    assert all("standard" in published_table(name).models for name in PUBLISHED)
+    with pytest.raises(InputError, match="no published table 'testbed'"):
+        printed_table("testbed")
+    for name in PUBLISHED:
+        table = published_table(name)
+        assert "standard" in table.models or "resnet18" in table.models
+    assert {name for name in PRINTED if name not in PUBLISHED} == {"imagenet-noc-augmented", "pretrained-mce"}
+
+
+@pytest.mark.parametrize(("name", "key"), [("imagenet-c-pretrained", "imagenet_c"), ("imagenet-noc-pretrained", "noc")])
+def test_the_pretrained_classifiers_are_those_of_tables_5_and_6(name: str, key: str) -> None:
+    rows = published("noc_pretrained.json")[key]["rows"]
+    table = printed_table(name)
+    assert table.models == tuple(rows)
+    for model, values in zip(table.models, table.values.tolist(), strict=True):
+        row = rows[model]
+        assert values == [row["clean_error"], *row["relative_ce_percent"], row["printed_mce"]]
+
+
+def test_table_3_is_the_last_column_of_tables_5_and_6() -> None:
+    both = [printed_table(name).values[:, -1] for name in ("imagenet-c-pretrained", "imagenet-noc-pretrained")]
+    assert printed_table("pretrained-mce").models == printed_table("imagenet-c-pretrained").models
+    assert np.array_equal(printed_table("pretrained-mce").values, np.transpose(both))
+
+
+@pytest.mark.parametrize("name", [name for name in PRINTED if name != "pretrained-mce"])
+def test_printed_means_are_means_of_the_printed_numbers(name: str) -> None:
+    """Up to the rounding of each CE to whole percent, or its truncation, and of the mean once more."""
+    table = printed_table(name)
+    first, last = 1, table.columns.index("mce_percent")
+    means = table.values[:, first:last].mean(axis=1)
+    assert np.abs(means - table.values[:, last]).max() < 1.5
+
+
+def numbers(line: str) -> list[float]:
+    return [float(text) for text in re.findall(r"\d+(?:\.\d+)?", line.replace("3x3", ""))]
+
+
+def test_tables_1_3_and_4_are_those_of_the_papers_text() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((SHARED / "seeds").glob("*.txt"))]
+    text = next((text for text in texts if "INCREASING THE COVERAGE AND BALANCE" in text), None)
+    if text is None:
+        pytest.skip("the paper's text is not beside this checkout")
+
+    def row(start: str, table: str) -> list[float]:
+        part = text[text.index(f"\n{table}: ") :]
+        return numbers(re.search(rf"^{start}\t(.*)$", part, re.MULTILINE).group(1))  # type: ignore[union-attr]
+
+    for name, model, start in (
+        ("imagenet-c-coverage", "standard", "standard"),
+        ("imagenet-c-coverage", "m_inoc", r"m_\{INOC\}"),
+        ("imagenet-noc-coverage", "m_ic", r"m_\{IC\}"),
+    ):
+        table = printed_table(name)
+        assert table.values[table.models.index(model)].tolist() == row(start, "Table 1")
+    augmented = printed_table("imagenet-noc-augmented")
+    for values, start in zip(
+        augmented.values.tolist(), ("Standard", r"SIN\+", "Augmix", r"ANT \^\{3x3\}", "DeepAugment"), strict=True
+    ):
+        assert values[1:] == row(start, "Table 4")
+    means = printed_table("pretrained-mce").values
+    assert means[:, 0].tolist() == row(r"mCE\.IC", "Table 3")
+    assert means[:, 1].tolist() == row(r"mCE\.INOC", "Table 3")
+
+
+def test_ranks_of_table_4_are_those_of_its_scores() -> None:
+    table = printed_table("imagenet-noc-augmented")
+    columns = dict(zip(table.columns, table.values.T.tolist(), strict=True))
+    for scores, ranks in (("mce_percent", "rank"), ("imagenet_c_mce_percent", "imagenet_c_rank")):
+        assert [sorted(columns[scores]).index(value) + 1 for value in columns[scores]] == columns[ranks]
+    assert np.isnan(columns["clean_error"]).all()
+
+
+def test_the_testbed_is_a_part_of_its_table() -> None:
+    """194 models; every column against the table of the testbed, of a corruption the mean over its severities."""
+    path = FOLDER / "imagenet_testbed_top1.csv"
+    if not path.is_file():
+        pytest.skip("the testbed's table is not beside this checkout")
+    table = published_table("testbed")
+    assert len(table.models) == 194
+    source = {
+        "clean": ["val"],
+        "fog": [f"imagenet-c.fog.{level}_on-disk" for level in range(1, 6)],
+        "spatter": [f"imagenet-c.spatter.{level}_on-disk" for level in range(1, 6)],
+        "natural:imagenet-a": ["imagenet-a"],
+        "clean:imagenet-a": ["val-on-imagenet-a-classes"],
+        "natural:imagenet-v2": ["imagenetv2-matched-frequency"],
+        "natural:imagenet-sketch": ["imagenet-sketch"],
+        "natural:objectnet": ["objectnet-1.0-beta"],
+        "clean:objectnet": ["val-on-objectnet-classes"],
+        "natural:imagenet-r": ["imagenet-r"],
+        "clean:imagenet-r": ["val-on-imagenet-r-classes"],
+    }
+    whole = read_table(path, unit="percent", columns=[*itertools.chain(*source.values())], complete_only=True)
+    for column, parts in source.items():
+        means = whole.columns(parts).mean(axis=1)
+        expected = [means[whole.row(model)] for model in table.models]
+        assert table.columns([column])[:, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_testbeds_licence_comes_with_its_numbers() -> None:
+    content = json.loads((PACKAGE / "testbed.json").read_text())
+    assert "Copyright (c) 2020 Rohan Taori" in content["licence"]
+    assert "permission notice shall be included" in content["licence"]
+    assert "Taori" in content["about"]
 
 
 def test_the_folder_is_named_nowhere_in_the_package() -> None:
-    text = (Path(__file__).parents[3] / "src/blemish/studies/construction/published.json").read_text()
-    assert "shared" not in text
+    for name in ("published.json", "testbed.json"):
+        assert "shared" not in (PACKAGE / name).read_text()

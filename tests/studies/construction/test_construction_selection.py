@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
-from blemish.studies.construction.cliques import largest_cliques
+from blemish.studies.construction.cliques import DEFAULT_STEPS, largest_cliques
 from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.min_weight_choice import lightest_choice
@@ -289,11 +288,9 @@ def like_real(count: int, seed: int) -> OverlapMatrix:
 
 
 def test_two_hundred_corruptions_with_families_are_proven() -> None:
-    """More largest subsets than can be listed, and the lowest mean of all of them in two or three seconds."""
+    """More largest subsets than can be listed, and the lowest mean of all of them; 3,000 steps do not prove it."""
     matrix = like_real(200, 0)
-    start = time.process_time()
-    found = select_non_overlapping(matrix, threshold=0.35, limit=10)
-    assert time.process_time() - start < 30
+    found = select_non_overlapping(matrix, threshold=0.35, limit=10, steps=20_000)
     assert found.count is None
     assert found.proven
     assert found.mean_bound == found.mean
@@ -317,10 +314,13 @@ def test_too_few_steps_are_an_error_and_no_answer() -> None:
         largest_cliques(random_graph(60, 0.7, 0), limit=10, steps=5)
 
 
-@pytest.mark.parametrize(("density", "size"), [(0.3, 7), (0.5, 11), (0.6, 14)])
-def test_two_hundred_corruptions_in_seconds(density: float, size: int) -> None:
-    """Random graphs have the largest cliques that theory expects (Matula): about 7, 11 and 14 of 200."""
-    start = time.process_time()
-    found = largest_cliques(random_graph(200, density, 0), limit=1000)
+@pytest.mark.parametrize(("density", "size", "steps"), [(0.3, 7, 2_000), (0.5, 11, 20_000), (0.6, 14, 60_000)])
+def test_two_hundred_corruptions_in_few_steps(density: float, size: int, steps: int) -> None:
+    """Random graphs have the largest cliques that theory expects (Matula): about 7, 11 and 14 of 200.
+
+    All of them are listed, with about half of these steps; the default allows many more.
+    """
+    assert steps < DEFAULT_STEPS
+    found = largest_cliques(random_graph(200, density, 0), limit=1000, steps=steps)
     assert found.size == size
-    assert time.process_time() - start < 30  # one or two seconds where nothing else runs
+    assert found.count is not None

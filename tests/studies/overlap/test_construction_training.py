@@ -11,7 +11,9 @@ from torch import Tensor
 
 import blemish
 from blemish.core.errors import InputError
-from blemish.models.resnet import join_copies, resnet18, resnet50, small_net, split_copies
+from blemish.models.copies import join_copies, split_copies
+from blemish.models.densenet import densenet121
+from blemish.models.resnet import resnet18, resnet50, small_net, wide_resnet50_2
 from blemish.studies.overlap.harness import ALL, STANDARD, Plan, build_net, conditions, train_all
 from blemish.studies.overlap.training import Corruptor, Schedule, Trainer
 
@@ -44,9 +46,37 @@ def fresh(copies: int = 1) -> torch.nn.Module:
 
 
 def test_parameter_counts_are_the_published_ones() -> None:
-    # Counts of the usual implementation; 11.7 and 25.6 million in the literature.
+    # Counts of the usual implementation; 11.7, 25.6, 68.9 and 8.0 million in the literature.
     assert sum(p.numel() for p in resnet18().parameters()) == 11_689_512
     assert sum(p.numel() for p in resnet50().parameters()) == 25_557_032
+    assert sum(p.numel() for p in wide_resnet50_2().parameters()) == 68_883_240
+    assert sum(p.numel() for p in densenet121().parameters()) == 7_978_856
+
+
+@pytest.mark.parametrize("name", ["densenet121", "wide_resnet50_2"])
+def test_copies_give_the_scores_that_they_would_give_alone(name: str) -> None:
+    """Two networks with weights of their own, in one: each sees its own images."""
+    images = torch.randn(4, 2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(2)
+    alone = [build_net(name, 5).eval() for _ in range(2)]
+    both = build_net(name, 5, copies=2).eval()
+    both.load_state_dict(join_copies([net.state_dict() for net in alone]))
+    with torch.no_grad():
+        together = both(images.flatten(1, 2))
+        for number, net in enumerate(alone):
+            torch.testing.assert_close(together[:, number], net(images[:, number]), rtol=1e-3, atol=1e-4)
+
+
+def test_names_of_parameters_are_the_usual_ones() -> None:
+    """Those of torchvision's files, at the ends and in the middle."""
+    dense = densenet121().state_dict()
+    assert dense["features.denseblock4.denselayer16.conv2.weight"].shape == (32, 128, 3, 3)
+    assert dense["features.transition3.conv.weight"].shape == (512, 1024, 1, 1)
+    assert dense["features.norm5.running_var"].shape == (1024,)
+    assert dense["classifier.weight"].shape == (1000, 1024)
+    wide = wide_resnet50_2().state_dict()
+    assert wide["layer4.0.conv2.weight"].shape == (1024, 1024, 3, 3)
+    assert wide["layer4.2.conv3.weight"].shape == (2048, 1024, 1, 1)
 
 
 def test_copies_train_as_they_would_alone() -> None:

@@ -95,6 +95,12 @@ class TestContent:
         ]
         assert texts[-5:-1] == ["net", "90.000", "81.000 ± 1.000", "−10.000 ± 1.250"]
 
+    def test_points_that_were_left_out(self, run: Run) -> None:
+        left_out = [[{"point": 3, "label": "a", "name": "a/3.png"}, {"point": 7, "label": "b", "name": None}]]
+        write(run.folder, "mscr.json", {**MSCR, "left_out": left_out})
+        text = "without 2 points that are equal but have different labels, such as a/3.png (a) = 7 (b)."
+        assert any(text in part for part in page(run).sections["mscr"])
+
     def test_trained_models_alone_say_how_they_were_measured(self, run: Run) -> None:
         settings = {"k": 2, "runs": 3, "norm": "l2", "seed": 0, "clip": True}
         record = {"epsilon": 0.25, "radius": "as asked", "settings": settings, "models": {}, "trained": [SCORE]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.statistics import MeanEstimate
-from blemish.studies.separation.experiment import Protocol, experiment, forest, from_estimator, nearest_neighbour
+from blemish.studies.separation.experiment import Protocol, experiment, from_estimator, nearest_neighbour
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.sample_size import effect_of_k, effect_of_runs, runs_for
 from blemish.studies.separation.scores import accuracy, mscr, mscr_of
-from conftest import SHARED
 
 POWERS: dict[str, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -258,40 +255,6 @@ def test_the_effect_of_runs() -> None:
     assert runs_for(rows[-1].half_width, rows[-1].deviation) < 12  # 1.96 instead of t(11) = 2.201
     with pytest.raises(InputError, match="half_width=0"):
         runs_for(0, 1)
-
-
-def test_the_published_forest_within_the_combined_intervals() -> None:
-    """Table 2 at ε_train = 0 and ε_min, over 8 runs; ``perf/mscr_2d.py`` compares all columns over more."""
-    path = SHARED / "data" / "mscr_2d" / "B_sep.npz"
-    table = SHARED / "published" / "mscr.json"
-    if not (path.is_file() and table.is_file()):
-        pytest.skip("the 2D sets of the paper (../shared/data/mscr_2d) are not beside this checkout")
-    published = json.loads(table.read_text())["two_d"]
-    with np.load(path) as file:
-        points, labels = file["x"], file["y"]
-    matrix = experiment(points, labels, forest(), model="forest", epsilon_min=0.004013, runs=8, draws="shared")
-    at = published["eps_train"].index(0)
-    assert _agrees(matrix.accuracy(0.0)[0], published["clean"][at], 0.014)
-    assert _agrees(matrix.accuracy(0.004013)[0], published["robust_at_epsilon_min"][at], 0.013)
-    assert _agrees(matrix.mscr()[0], published["mscr_percent"][at], 0.007)
-    flat = experiment(
-        points,
-        labels,
-        nearest_neighbour(),
-        model="1nn",
-        epsilon_min=0.004013,
-        eps_train=(0, 0.004013, 0.007),
-        runs=8,
-        draws="shared",
-    )
-    clean = [value.value for value in flat.accuracy(0.0)]
-    assert max(clean) - min(clean) < 0.0005  # 1-NN is flat up to 0.007 (Figure 5)
-    assert min(clean) > matrix.accuracy(0.0)[0].value
-
-
-def _agrees(ours: MeanEstimate, percent: float, half_width: float) -> bool:
-    """Whether a published mean lies within the combined 95 % interval √(a² + b²)."""
-    return abs(100 * ours.value - percent) <= math.hypot(100 * ours.half_width, half_width)
 
 
 def test_the_split_is_new_in_every_run_and_repeats() -> None:

@@ -86,17 +86,17 @@ def test_from_calibration_to_shards(place: Path) -> None:
     )  # fmt: skip
     assert code == 0
     walk = read_walk(place / "walk.json")
-    assert f"{len(walk):,} images in {len(walk.steps)} steps, closed, pointwise paths" in output
+    assert f"{len(walk):,} images in {len(walk.steps)} steps, closed, pointwise paths, joint ends" in output
+    seams = walk.seams
+    assert (
+        f"{seams.jumping} of {seams.count} jump, by {seams.largest:g} in severity at most, {seams.mean:.2f} on"
+        in output
+    )
+    assert f", {seams.closing:g} from its end to its beginning" in output
     assert " at 95 %), target 60 %" in output
     assert walk.protocol["calibration"]["model"]["name"] == "net"
     assert (place / "walk.png").stat().st_size > 5000
     assert b"<svg" in (place / "surface.svg").read_bytes()
-    code, output, _ = invoke(
-        "walk", "cal", "--set", "ccc-5k", "-c", names, "--target", "0.6", "--images", 20, "--speed", 5, "-o", "5k.json"
-    )
-    assert code == 0
-    assert ", closed, " in output
-    assert "run it with --limit 5000" in output
     arguments = (
         "run", "walk.json", *MODEL, *common, "-o", "run", "--methods", "all", "--settings", "cifar", "--length", 60,
         "--batch-size", 20, "--figure", "run.png", "--reset", 2,
@@ -116,8 +116,13 @@ def test_from_calibration_to_shards(place: Path) -> None:
     )
     assert code == 0
     assert "calibrated with another model (net; other preprocessing)" in output
-    code, output, _ = invoke("materialise", "walk.json", *common, "-o", "shards", "--length", 60, "--shard-images", 25)
+    shards = ("materialise", "walk.json", *common, "-o", "shards", "--length", 60, "--shard-images", 25)
+    code, output, errors = invoke(*shards)
+    assert code == 2
+    assert "not shown as the walk was calibrated (jpeg was false, now true); expected the same" in errors
+    code, output, _ = invoke(*shards, "--anyway")
     assert code == 0
+    assert "not shown as the walk was calibrated (jpeg was false, now true): its target accuracy need not" in output
     assert "wrote 60 images to shards, 0 were there already" in output
     assert len(list((place / "shards").glob("serial_*.tar"))) == 3
 

@@ -10,6 +10,7 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
+from blemish.studies.streams.paths import find_path
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
 
@@ -22,7 +23,8 @@ WALK = Walk(STEPS, {"target": 0.4})
 def test_kinds_of_files(tmp_path: Path) -> None:
     ramp = np.linspace(0, 1, 21)
     plane = Surface("fog", "snow", 0.8 * np.exp(-ramp[:, None] - ramp[None, :]), 100)
-    surface_figure([plane, plane], tmp_path / "two.png", targets=(0.5, 0.3, 0.2))
+    paths = [find_path(plane, target) for target in (0.5, 0.3, 0.2)]
+    surface_figure([(plane, paths), (plane, paths[:1])], tmp_path / "two.png")
     hits = np.random.default_rng(0).uniform(size=150) < 0.4
     walk_figure(WALK, tmp_path / "walk.svg", images=150, correct=hits)
     run_figure({"easy": {"none": hits, "tent": ~hits}, "hard": {"none": hits}}, tmp_path / "run.pdf", window=20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from blemish.core.errors import InputError
 from blemish.studies.streams.paths import OBJECTIVES, find_path
 from blemish.studies.streams.surface import GRID, Surface, isotonic, monotonicity, repaired
+from severity_paths import Cells, all_paths
 
 IMAGES = 20
 
@@ -22,23 +22,6 @@ def surface(counts: np.ndarray, images: int = IMAGES) -> Surface:
     side = len(counts)
     grid = tuple(5 * i / (side - 1) for i in range(side))
     return Surface("fog", "snow", np.asarray(counts, dtype=np.float64) / images, images, grid)
-
-
-def all_paths(side: int) -> Iterator[list[tuple[int, int]]]:
-    """Every path from (a, 0), a > 0, that ends where the first corruption has vanished."""
-
-    def go_on(path: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-        a, b = path[-1]
-        if a == 0:
-            if b > 0:
-                yield path
-            return
-        yield from go_on([*path, (a - 1, b)])
-        if b + 1 < side:
-            yield from go_on([*path, (a, b + 1)])
-
-    for start in range(1, side):
-        yield from go_on([(start, 0)])
 
 
 squares = st.integers(2, 5).flatmap(lambda side: arrays(np.int64, (side, side), elements=st.integers(0, IMAGES)))
@@ -51,13 +34,12 @@ class TestAgainstAllPaths:
         target = wanted / IMAGES
         found = find_path(surface(counts), target, objective="mean")
 
-        def error(cells: list[tuple[int, int]]) -> Fraction:
+        def error(cells: Cells) -> Fraction:
             return abs(Fraction(int(sum(counts[cell] for cell in cells)), len(cells)) - wanted)
 
         best = min(error(cells) for cells in all_paths(len(counts)))
-        # Fraction(target) is not exactly wanted / IMAGES, hence the hair's breadth.
-        assert float(error(list(found.cells))) == pytest.approx(float(best), abs=1e-9)
-        assert list(found.cells) in list(all_paths(len(counts)))
+        assert error(found.cells) == best
+        assert found.cells in set(all_paths(len(counts)))
 
     @settings(max_examples=150, deadline=None)
     @given(squares, st.floats(0, 1))
@@ -66,7 +48,7 @@ class TestAgainstAllPaths:
         found = find_path(plane, target, objective="pointwise")
         best = min(np.mean([abs(plane.accuracy[cell] - target) for cell in cells]) for cells in all_paths(len(counts)))
         assert found.deviation == pytest.approx(best, abs=1e-12)
-        assert list(found.cells) in list(all_paths(len(counts)))
+        assert found.cells in set(all_paths(len(counts)))
 
     @settings(max_examples=60, deadline=None)
     @given(squares, st.floats(0, 1))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
-from blemish.studies.streams.levels import LEVELS, SETS, find_set
+from blemish.studies.streams.levels import LEVELS
+from blemish.studies.streams.planning import PathRule, make_walk, usable_corruptions
 from blemish.studies.streams.surface import Surface
-from blemish.studies.streams.walks import Walk, find_paths, make_walk, read_walk, usable_corruptions
+from blemish.studies.streams.walks import Walk, read_walk
 
 NAMES = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast")
 
@@ -27,7 +28,7 @@ def surfaces(names: tuple[str, ...] = NAMES) -> dict[tuple[str, str], Surface]:
     return found
 
 
-PATHS = find_paths(surfaces(), 0.4)
+SURFACES, RULE = surfaces(), PathRule(0.4)
 
 
 def visited(walk: Walk) -> list[tuple[str, str]]:
@@ -46,12 +47,12 @@ def visited(walk: Walk) -> list[tuple[str, str]]:
 def test_the_releases_order(seed: int, order: str) -> None:
     assert LEVELS["hard"].corruptions == NAMES
     expected = [word if word == "contrast" else f"{word}_noise" for word in order.split()]
-    walk = make_walk(PATHS, images=9 * 30 * 1000, speed=1000, seed=seed)
+    walk = make_walk(SURFACES, RULE, images=9 * 30 * 1000, speed=1000, seed=seed)
     assert [first for _, first, _ in visited(walk)][: len(expected)] == expected
 
 
 def test_segments_follow_one_another() -> None:
-    walk = make_walk(PATHS, images=3000, speed=10, seed=7)
+    walk = make_walk(SURFACES, RULE, images=3000, speed=10, seed=7)
     assert len(walk) >= 3000
     for (_, _, second), (_, first, _) in zip(visited(walk), visited(walk)[1:], strict=False):
         assert first == second
@@ -69,26 +70,26 @@ def test_segments_follow_one_another() -> None:
 
 
 def test_ends_as_asked() -> None:
-    walk = make_walk(PATHS, images=500, speed=10, seed=1, start="contrast", end="shot_noise")
+    walk = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, start="contrast", end="shot_noise")
     assert walk.steps[0].first == "contrast"
     assert walk.steps[-1].second == "shot_noise"
     assert not walk.closed
-    closed = make_walk(PATHS, images=500, speed=10, seed=1, closed=True)
+    closed = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, closed=True)
     assert closed.steps[0].first == closed.steps[-1].second
     assert closed.closed
-    named = make_walk(PATHS, images=500, speed=10, seed=1, closed=True, start="contrast")
+    named = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, closed=True, start="contrast")
     assert named.steps[0].first == named.steps[-1].second == "contrast"
 
 
 def test_seeds_and_speeds() -> None:
-    one, two = (make_walk(PATHS, images=500, speed=10, seed=seed) for seed in (1, 2))
-    assert one == make_walk(PATHS, images=500, speed=10, seed=1)
+    one, two = (make_walk(SURFACES, RULE, images=500, speed=10, seed=seed) for seed in (1, 2))
+    assert one == make_walk(SURFACES, RULE, images=500, speed=10, seed=1)
     assert one != two
-    assert {step.images for step in make_walk(PATHS, images=500, speed=25).steps} == {25}
+    assert {step.images for step in make_walk(SURFACES, RULE, images=500, speed=25).steps} == {25}
 
 
 def test_files(tmp_path: Path) -> None:
-    walk = make_walk(PATHS, images=500, speed=10, seed=1, closed=True, protocol={"level": "hard"})
+    walk = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, closed=True, protocol={"level": "hard"})
     (tmp_path / "walk.json").write_text(walk.to_json(), encoding="utf-8")
     assert read_walk(tmp_path / "walk.json") == walk
     assert walk.protocol["level"] == "hard"
@@ -123,27 +124,12 @@ def test_corruptions_that_cannot_hold_the_target() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(InputError, match="'fog' is not among"):
-        make_walk(PATHS, images=10, speed=1, start="fog")
+        make_walk(SURFACES, RULE, images=10, speed=1, start="fog")
     with pytest.raises(InputError, match="expected it to end where it begins"):
-        make_walk(PATHS, images=10, speed=1, start="contrast", end="shot_noise", closed=True)
+        make_walk(SURFACES, RULE, images=10, speed=1, start="contrast", end="shot_noise", closed=True)
     with pytest.raises(InputError, match="0 for speed"):
-        make_walk(PATHS, images=10, speed=0)
+        make_walk(SURFACES, RULE, images=10, speed=0)
     with pytest.raises(InputError, match=r"contrast\+fog"):
-        find_paths(surfaces(), 0.4, names=("contrast", "fog"))
+        make_walk(SURFACES, RULE, images=10, speed=1, names=("contrast", "fog"))
     with pytest.raises(InputError, match="at least two"):
-        find_paths(surfaces(), 0.4, names=("contrast",))
-
-
-def test_published_sets() -> None:
-    """The release's lists: 14, 13 and 4 corruptions; the workshop paper's 15, targets and speeds."""
-    assert [len(level.corruptions) for level in LEVELS.values()] == [14, 13, 4]
-    assert [level.targets for level in LEVELS.values()] == [(0.4,), (0.2,), (0.0,)]
-    for name in ("ccc-5k", "ccc-50k"):
-        assert len(SETS[name].corruptions) == 15
-        assert SETS[name].targets == (0.2, 0.3, 0.4)
-        assert SETS[name].speeds == (5000, 10_000, 20_000)
-        assert SETS[name].closed
-        assert SETS[name].images == 750_000
-    assert find_set("ccc-5k").subset == 5000
-    with pytest.raises(InputError, match="unknown set"):
-        find_set("ccc-500k")
+        make_walk(SURFACES, RULE, images=10, speed=1, names=("contrast",))

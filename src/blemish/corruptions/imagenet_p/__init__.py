@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from blemish.corruptions.by_name import ByName
 from blemish.corruptions.imagenet_p import pixels, warps
-from blemish.corruptions.imagenet_p.sequence import DIFFICULTIES, PerturbationSequence, Preset, Scene, Window, strides
+from blemish.corruptions.imagenet_p.sequence import DIFFICULTIES, PerturbationSequence, Scene, Window, strides
+from blemish.corruptions.imagenet_p.settings import Preset
 
 __all__ = ["DIFFICULTIES", "PerturbationSequence", "Preset", "Scene", "Sequences", "Window", "sequences", "strides"]
 

@@ -16,13 +16,8 @@ from blemish.corruptions.draws import Field, draw_normals
 from blemish.corruptions.imagenet_c import digital, noise, weather
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.spatter import add_water
-from blemish.corruptions.imagenet_p.sequence import (
-    PerturbationSequence,
-    Scene,
-    Settings,
-    amount,
-    presets,
-)
+from blemish.corruptions.imagenet_p.sequence import PerturbationSequence, Scene
+from blemish.corruptions.imagenet_p.settings import Settings, amount, presets
 from blemish.ops.colour import luminance
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur
@@ -127,7 +122,12 @@ def _spatter(scene: Scene, values: Settings, thickness: Tensor, index: int) -> T
 gaussian_noise = PerturbationSequence(
     name="p:gaussian_noise",
     description="Faint normal noise, new in every frame.",
-    presets=presets(sigma=(0.03, 0.05, 0.08), small={"sigma": (0.025, 0.05, 0.075)}),
+    presets=presets(
+        sigma=(0.03, 0.05, 0.08),
+        inception={"sigma": (0.035, 0.055, 0.085)},
+        imagenet64={"sigma": (0.025, 0.05, 0.075)},
+        cifar={"sigma": (0.02, 0.04, 0.06)},
+    ),
     draw=draw_normals,
     render=_gaussian_noise,
     noise=True,
@@ -136,7 +136,12 @@ gaussian_noise = PerturbationSequence(
 shot_noise = PerturbationSequence(
     name="p:shot_noise",
     description="Poisson counts of many photons, new in every frame.",
-    presets=presets(photons=(300, 120, 60), small={"photons": (500, 250, 125)}),
+    presets=presets(
+        photons=(300, 120, 60),
+        inception={"photons": (250, 100, 50)},
+        imagenet64={"photons": (500, 250, 125)},
+        cifar={"photons": (700, 400, 200)},
+    ),
     draw=draw_normals,
     render=_shot_noise,
     noise=True,
@@ -145,7 +150,16 @@ shot_noise = PerturbationSequence(
 motion_blur = PerturbationSequence(
     name="p:motion_blur",
     description="A smear along a line that turns.",
-    presets=presets(radius=10, sigma=3, origin=30, step=4, small={"radius": 14, "step": 5}),
+    presets=presets(
+        radius=10,
+        sigma=3,
+        origin=30,
+        step=4,
+        inception={"radius": 13},
+        imagenet64={"radius": 14, "step": 5},
+        cifar={"radius": 6, "sigma": 1.8, "origin": 20, "step": 9},
+        lengths={"cifar": 21},
+    ),
     render=_motion_blur,
 )
 
@@ -163,7 +177,8 @@ snow = PerturbationSequence(
         base=-150,
         origin=0,
         step=4,
-        small={"std": 0.28, "zoom": 2, "radius": 10, "sigma": 2.5},
+        imagenet64={"std": 0.28, "zoom": 2, "radius": 10, "sigma": 2.5},
+        cifar={"zoom": 2, "radius": 10, "sigma": 2},
     ),
     draw=_draw_specks,
     render=_snow,
@@ -172,14 +187,16 @@ snow = PerturbationSequence(
 brightness = PerturbationSequence(
     name="p:brightness",
     description="Brightens the image, from darker than it is to brighter.",
-    presets=presets(origin=15, step=0.02),
+    presets=presets(origin=15, step=0.02, cifar={"step": 0.015}),
     render=_brightness,
 )
 
 speckle_noise = PerturbationSequence(
     name="p:speckle_noise",
     description="Faint normal noise in proportion to each value, new in every frame.",
-    presets=presets(sigma=(0.05, 0.10, 0.15)),
+    presets=presets(
+        sigma=(0.05, 0.10, 0.15), inception={"sigma": (0.06, 0.11, 0.16)}, cifar={"sigma": (0.05, 0.07, 0.10)}
+    ),
     draw=draw_normals,
     render=_speckle_noise,
     noise=True,
@@ -189,7 +206,15 @@ speckle_noise = PerturbationSequence(
 gaussian_blur = PerturbationSequence(
     name="p:gaussian_blur",
     description="A Gaussian blur that widens.",
-    presets=presets(truncate=6, base=0.25, origin=0, step=0.035, small={"truncate": 7, "base": 0.35, "step": 0.014}),
+    presets=presets(
+        truncate=6,
+        base=0.25,
+        origin=0,
+        step=0.035,
+        inception={"base": 0.35},
+        imagenet64={"truncate": 7, "base": 0.35, "step": 0.014},
+        cifar={"truncate": 7, "base": 0.3, "step": 0.015},
+    ),
     render=_gaussian_blur,
     extra=True,
 )
@@ -210,7 +235,9 @@ spatter = PerturbationSequence(
         from_above=0.15,
         stay=0.1,
         from_below=0.05,
-        small=_SMALL_DROPS,
+        inception={"std": 0.3, "sigma": 4},
+        imagenet64=_SMALL_DROPS,
+        cifar={**_SMALL_DROPS, "std": 0.265},
     ),
     draw=_draw_drops,
     advance=_drag,

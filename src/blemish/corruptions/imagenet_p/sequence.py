@@ -12,70 +12,24 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, image_ids
-from blemish.core.types import Shape
+from blemish.core.types import Shape, Square
 from blemish.corruptions.base import MIN_SIDE, check_images, quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.imagenet_p.settings import Preset, Settings
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range
+from blemish.ops.resample import resized, squared
 
-__all__ = [
-    "DIFFICULTIES",
-    "PerturbationSequence",
-    "Preset",
-    "Scene",
-    "Settings",
-    "Window",
-    "amount",
-    "presets",
-    "strides",
-]
+__all__ = ["DIFFICULTIES", "PerturbationSequence", "Scene", "Window", "strides"]
 
 DIFFICULTIES = (1, 2, 3)
 
-Settings = Mapping[str, float]
-"""What a sequence is rendered with, by physical name; all images of a batch share it."""
-
-Setting = float | tuple[float, float, float]
-Crop = int | tuple[int, int]
-
-_FRAMES = 31
-_SIDES = {"imagenet": 224, "imagenet64": 64}
+Crop = int | tuple[int, int] | Square
 
 # Values per part that is rendered at once: on the CPU it should stay in the cache, on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
-
-
-class Preset(NamedTuple):
-    """What depends on the size of the images: the side of the frames, their number, and settings by difficulty."""
-
-    side: int
-    length: int
-    rows: tuple[Settings, ...]
-
-
-def presets(
-    *, small: Mapping[str, Setting] | None = None, lengths: tuple[int, int] = (_FRAMES, _FRAMES), **imagenet: Setting
-) -> dict[str, Preset]:
-    """Presets for frames of 224 pixels and, with the settings in ``small`` instead, of 64.
-
-    A setting is one number, or one for each difficulty.
-    """
-    tables = (imagenet, {**imagenet, **(small or {})})
-    return {
-        name: Preset(side, length, tuple({key: _at(value, i) for key, value in table.items()} for i in range(3)))
-        for (name, side), length, table in zip(_SIDES.items(), lengths, tables, strict=True)
-    }
-
-
-def _at(value: Setting, index: int) -> float:
-    return value[index] if isinstance(value, tuple) else value
-
-
-def amount(values: Settings, index: int) -> float:
-    """A quantity that is ``base``, or 0, at frame ``origin``, exactly, and grows by ``step`` per frame."""
-    return values.get("base", 0.0) + values["step"] * (index - values["origin"])
 
 
 def strides(frames: int, difficulty: int) -> list[list[int]]:
@@ -134,6 +88,9 @@ class PerturbationSequence:
 
     The first frame of a noise sequence is the clean image, with which the others are compared; in a temporal sequence
     a frame is compared with its predecessor.
+
+    Where frames are a `Square`, one that ``moves`` the image is rendered from all of it and made a square afterwards;
+    any other is rendered from the square.
     """
 
     name: str
@@ -144,12 +101,18 @@ class PerturbationSequence:
     advance: Callable[[Scene, Settings, Any, int], Any] | None = None
     source: str = SOURCE
     noise: bool = False
+    moves: bool = False
     extra: bool = False
     family: str = "p"
-    version: int = 1
+    version: int = 2
 
-    def preset(self, height: int, width: int) -> str:
-        """The preset whose frames are nearest in size to the shorter side; the smaller one of two equally near."""
+    def preset(self, height: int, width: int, crop: Crop | None = None) -> str:
+        """The preset whose frames are nearest in size to the shorter side, or to that of a `Square`.
+
+        Of two that are equally near, it is the smaller one.
+        """
+        if isinstance(crop, Square):
+            height = width = crop.side
         return nearest_size({name: preset.side for name, preset in self.presets.items()}, height, width)
 
     def length(self, preset: str = "imagenet") -> int:
@@ -177,12 +140,13 @@ class PerturbationSequence:
         """The frames of a (B, C, H, W) batch one after the other, each uint8 (B, C, h, w); none is kept.
 
         The images are the uncropped ones, of uint8 or of float in [0, 1]. Frames are cut from their centre at the very
-        end: to the preset's side (224 or 64 pixels) in the directions in which the images are larger, or to ``crop``, a
-        side or a (height, width). A frame depends on the image, its id, the seed, the difficulty and its index alone.
+        end: to the preset's side (299, 224, 64 or 32 pixels) in the directions in which the images are larger, or to
+        ``crop``, a side, a (height, width) or a `Square`. A frame depends on the image, its id, the seed, the
+        difficulty and its index alone.
         """
         plan = self._plan(images, seed, ids, difficulty, preset, crop)
         films = [self._film(scene, plan.settings, rng, plan.length) for scene, rng in plan.parts]
-        return (_joined(frames) for frames in zip(*films, strict=True))
+        return (_joined(frames, plan.square) for frames in zip(*films, strict=True))
 
     def frame(
         self,
@@ -199,7 +163,7 @@ class PerturbationSequence:
         plan = self._plan(images, seed, ids, difficulty, preset, crop)
         if not 0 <= index < plan.length:
             raise InputError(f"frame {index} of {self.name}; expected 0 … {plan.length - 1}")
-        return _joined([self._single(scene, plan.settings, rng, index) for scene, rng in plan.parts])
+        return _joined([self._single(scene, plan.settings, rng, index) for scene, rng in plan.parts], plan.square)
 
     def _row(self, preset: str) -> Preset:
         if preset not in self.presets:
@@ -219,15 +183,23 @@ class PerturbationSequence:
         check_images(images)
         _check_difficulty(difficulty)
         height, width = images.shape[-2:]
-        row = self._row(preset or self.preset(height, width))
-        window = _window(height, width, crop, row.side)
+        row = self._row(preset or self.preset(height, width, crop))
         numbers = image_ids(ids, len(images))
         levels = as_levels(images)
+        square = None
+        if isinstance(crop, Square):
+            crop.check(least=MIN_SIDE)
+            if self.moves:
+                square, crop = crop, crop.kept(height, width)
+            else:
+                levels, crop = squared(levels, crop), crop.side
+                height = width = crop
+        window = _window(height, width, crop, row.side)
         room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
         size = max(1, room // images[0].numel())
         cuts = [slice(start, start + size) for start in range(0, len(images), size)]
         parts = [(Scene(levels[cut], window), CounterRng(seed, numbers[cut], self.name, images.device)) for cut in cuts]
-        return _Plan(parts, row.rows[difficulty - 1], row.length)
+        return _Plan(parts, row.rows[difficulty - 1], row.length, square)
 
     def _film(self, scene: Scene, values: Settings, rng: CounterRng, length: int) -> Iterator[Tensor]:
         state: Any = None
@@ -262,15 +234,16 @@ class PerturbationSequence:
 
 
 class _Plan(NamedTuple):
-    """What remains of a call after it was checked."""
+    """What remains of a call after it was checked; ``square`` is what rendered frames still have to become."""
 
     parts: list[tuple[Scene, CounterRng]]
     settings: Settings
     length: int
+    square: Square | None
 
 
-def _joined(frames: Iterable[Tensor]) -> Tensor:
-    parts = list(frames)
+def _joined(frames: Iterable[Tensor], square: Square | None) -> Tensor:
+    parts = [frame if square is None else resized(frame, square.side, square.side) for frame in frames]
     # Always memory of its own: a frame that is only a crop may not change with the images it was cut from.
     return torch.cat(parts) if len(parts) > 1 else parts[0].clone(memory_format=torch.contiguous_format)
 
@@ -280,7 +253,7 @@ def _check_difficulty(difficulty: int) -> None:
         raise InputError(f"difficulty {difficulty!r}; expected 1, 2 or 3")
 
 
-def _window(height: int, width: int, crop: Crop | None, side: int) -> Window:
+def _window(height: int, width: int, crop: int | tuple[int, int] | None, side: int) -> Window:
     """The centre window, placed as torchvision's CenterCrop does."""
     if crop is None:
         tall, wide = min(height, side), min(width, side)

@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.corruptions.imagenet_p.sequence import (
-    PerturbationSequence,
-    Scene,
-    Settings,
-    Window,
-    amount,
-    presets,
-)
+from blemish.corruptions.imagenet_p.sequence import PerturbationSequence, Scene, Window
+from blemish.corruptions.imagenet_p.settings import Settings, amount, presets
 from blemish.ops.cache import cached
 from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import to_device
@@ -139,8 +133,15 @@ def _mean_zoom(scene: Scene, values: Settings, total: Tensor | None, index: int)
 translate = PerturbationSequence(
     name="p:translate",
     description="Moves the image to the right, one pixel per frame.",
-    presets=presets(origin=20, step=1, small={"origin": 15}, lengths=(41, 31)),
+    presets=presets(
+        origin=20,
+        step=1,
+        imagenet64={"origin": 15},
+        cifar={"origin": 7},
+        lengths={"imagenet": 41, "inception": 41, "cifar": 16},
+    ),
     render=_translate,
+    moves=True,
 )
 
 rotate = PerturbationSequence(
@@ -148,19 +149,21 @@ rotate = PerturbationSequence(
     description="Turns the image clockwise, one degree per frame.",
     presets=presets(origin=15, step=1),
     render=_rotate,
+    moves=True,
 )
 
 tilt = PerturbationSequence(
     name="p:tilt",
-    description="Turns the image in space about both of its axes, one degree per frame.",
-    presets=presets(origin=15, step=1),
+    description="Turns the image in space about both of its axes, by a degree per frame or a little less.",
+    presets=presets(origin=15, step=1, cifar={"step": 0.75}),
     render=_tilt,
+    moves=True,
 )
 
 scale = PerturbationSequence(
     name="p:scale",
-    description="Scales the image from 40 % to 115 %.",
-    presets=presets(base=1, origin=24, step=0.025),
+    description="Scales the image, from smaller than it is to larger.",
+    presets=presets(base=1, origin=24, step=0.025, cifar={"origin": 15, "step": 0.02}),
     render=_scale,
 )
 
@@ -169,6 +172,7 @@ shear = PerturbationSequence(
     description="Shears the image, one degree per frame.",
     presets=presets(origin=15, step=1),
     render=_shear,
+    moves=True,
     extra=True,
 )
 

@@ -13,6 +13,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.draws import signs
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
+from blemish.ops.transfer import to_device
 from blemish.ops.warp import projected, sample
 
 __all__ = ["GEOMETRY"]
@@ -59,9 +60,15 @@ def _translation(images: Tensor, params: Params, draw: Signs) -> Tensor:
 
 
 def _shear(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    """Every row moves by whole pixels, the nearest number to its share."""
+    height, width = images.shape[-2:]
     slope = torch.tan(torch.deg2rad(params["degrees"])) * draw.signs[:, 0]
-    one, zero = torch.ones_like(slope), torch.zeros_like(slope)
-    return _warped(images, _about_centre(one, slope, zero, one, *images.shape[-2:]))
+    moves = (slope[:, None] * (torch.arange(height, dtype=torch.float64) - (height - 1) / 2) + 0.5).floor()
+    # Further than its width, a row is gone.
+    moves = to_device(moves.clamp(-width, width), images.device, torch.int64)[:, None, :, None]
+    source = torch.arange(width, device=images.device) + moves
+    inside = (source >= 0) & (source < width)
+    return images.gather(3, source.clamp_(0, width - 1).expand_as(images)).mul_(inside)
 
 
 def _rotation(images: Tensor, params: Params, draw: Signs) -> Tensor:
@@ -117,6 +124,7 @@ GEOMETRY: tuple[Corruption, ...] = (
         apply=_shear,
         severities="1-5",
         source=FIGURE_6,
+        version=2,
     ),
     Corruption(
         name="noc:elastic",

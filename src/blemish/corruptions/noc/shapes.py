@@ -27,8 +27,12 @@ _DISK_RADIUS = 6.2
 _RHOMBUS_REACH = 7.0
 _MARGIN = 7.0
 
-# A dotted line: a dash of five pixels with five dots on each side of it, on every second pixel; three pixels thick.
-_DASH_REACH, _LINE_REACH, _LINE_HALF_THICKNESS = 2.5, 12.5, 1.5
+# A dotted line, three pixels thick: a dash of five pixels, and in most lines dots on every second pixel, four before it
+# and, after a gap of three pixels, five behind it. These are the lines of the authors' release. The middles of the
+# first and last dots are so far from that of the dash.
+_DASH_REACH, _LINE_HALF_THICKNESS, _HALF_DOT = 2.5, 1.5, 0.5
+_FIRST_DOT, _AFTER_GAP, _LAST_DOT = 10.0, 6.0, 14.0
+_DOTTED_LINES = 6 / 7
 
 # A pixel under that many drops is white on all 256 levels.
 _MOST_DROPS = 16
@@ -45,52 +49,79 @@ def _draw_shapes(shape: Shape, params: Params, rng: CounterRng) -> Shapes:
     return Shapes(rng.uniforms("places", _MOST_SHAPES, 2), rng.uniforms("grays", _MOST_SHAPES))
 
 
-def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: tuple[float, float]) -> Tensor:
-    """The pixels covered by the first `count` shapes; see `covered_index`."""
+def _placed(images: Tensor, params: Params, middles: Tensor, margins: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    """The centres of the first `count` shapes in pixels, (B, N, 2), margins off the border, and which are shown."""
     height, width = images.shape[-2:]
     most = int(params["count"].max())
-    margin = _MARGIN * side_scale(height, width) if reach[0] == reach[1] else 0.0
-    room = torch.tensor([height - 2 * margin, width - 2 * margin], dtype=torch.float32)
-    centres = draw.middles[:, :most] * to_device(room, images.device) + (margin - 0.5)
-    shown = torch.arange(most) < params["count"][:, None]
-    return covered_index(centres, to_device(shown, images.device), inside, reach, height, width)
+    scale = side_scale(height, width)
+    down, right = (margin * scale for margin in margins)
+    room = torch.tensor([height - 2 * down, width - 2 * right], dtype=torch.float32)
+    first = torch.tensor([down - 0.5, right - 0.5], dtype=torch.float32)
+    centres = middles[:, :most] * to_device(room, images.device) + to_device(first, images.device)
+    return centres, to_device(torch.arange(most) < params["count"][:, None], images.device)
 
 
-def _line(along: Tensor, aside: Tensor, scale: float) -> Tensor:
-    """Whether a pixel this far from the middle belongs to a dotted line."""
-    along = along / scale
-    distance = along.abs()
-    dots = (along * 0.5 + 0.25).remainder_(1) < 0.5
-    marked = (distance <= _DASH_REACH) | (dots & (distance <= _LINE_REACH))
-    return marked & (aside.abs() <= _LINE_HALF_THICKNESS * scale)
+def _index(images: Tensor, params: Params, draw: Shapes, inside: Inside, reach: float) -> Tensor:
+    """The pixels covered by the first `count` shapes; see `covered_index`."""
+    centres, shown = _placed(images, params, draw.middles, (_MARGIN, _MARGIN))
+    return covered_index(centres, shown, inside, (reach, reach), *images.shape[-2:])
 
 
-def _shaded(images: Tensor, draw: Shapes, index: Tensor) -> Tensor:
-    """Covered pixels take one gray value per image."""
-    gray = draw.grays[:, 0].view(-1, 1, 1, 1)
-    return torch.where(covered(index, *images.shape[-2:]), gray, images)
+class Lines(NamedTuple):
+    """Many lines per image: middles as of shapes, whether a line has dots, bool (B, N), one gray, (B, 1, 1, 1)."""
+
+    middles: Tensor
+    dotted: Tensor
+    gray: Tensor
 
 
-def _artifacts(images: Tensor, params: Params, draw: Shapes) -> Tensor:
-    scale = side_scale(*images.shape[-2:])
-    reach = (_LINE_HALF_THICKNESS * scale, _LINE_REACH * scale)
-    return _shaded(images, draw, _index(images, params, draw, lambda dy, dx: _line(dx, dy, scale), reach))
+def _draw_lines(shape: Shape, params: Params, rng: CounterRng) -> Lines:
+    dotted = rng.uniforms("dots", _MOST_SHAPES) < _DOTTED_LINES
+    return Lines(rng.uniforms("places", _MOST_SHAPES, 2), dotted, rng.uniforms("gray", 1, 1, 1))
 
 
-def _vertical_artifacts(images: Tensor, params: Params, draw: Shapes) -> Tensor:
-    scale = side_scale(*images.shape[-2:])
-    reach = (_LINE_REACH * scale, _LINE_HALF_THICKNESS * scale)
-    return _shaded(images, draw, _index(images, params, draw, lambda dy, dx: _line(dy, dx, scale), reach))
+def _lined(images: Tensor, params: Params, draw: Lines, *, upright: bool) -> Tensor:
+    """Pixels under lines take one gray value. Lines stay inside: dots that would not fit are left out."""
+    height, width = images.shape[-2:]
+    scale = side_scale(height, width)
+    extents = ((_LAST_DOT + _HALF_DOT) * scale, _LINE_HALF_THICKNESS * scale)
+    margins = (_DASH_REACH - _HALF_DOT, _LINE_HALF_THICKNESS - _HALF_DOT)
+    centres, shown = _placed(images, params, draw.middles, margins if upright else margins[::-1])
+    middle = centres[..., 0 if upright else 1]
+    dotted = draw.dotted[:, : middle.shape[1]]
+    length = height if upright else width
+    before = (dotted & (middle - _FIRST_DOT * scale >= -0.5))[..., None, None]
+    behind = (dotted & (middle + _LAST_DOT * scale <= length - 0.5))[..., None, None]
+
+    def inside(down: Tensor, right: Tensor) -> Tensor:
+        along, aside = (down, right) if upright else (right, down)
+        place = along / scale
+        even = (place * 0.5 + 0.25).remainder_(1) < 0.5
+        first = before & (place < 0) & (place >= -_FIRST_DOT - _HALF_DOT)
+        last = behind & (place >= _AFTER_GAP - _HALF_DOT) & (place <= _LAST_DOT + _HALF_DOT)
+        marked = (place.abs() <= _DASH_REACH) | (even & (first | last))
+        return marked & (aside.abs() <= _LINE_HALF_THICKNESS * scale)
+
+    index = covered_index(centres, shown, inside, extents if upright else extents[::-1], height, width)
+    return torch.where(covered(index, height, width), draw.gray, images)
+
+
+def _artifacts(images: Tensor, params: Params, draw: Lines) -> Tensor:
+    return _lined(images, params, draw, upright=False)
+
+
+def _vertical_artifacts(images: Tensor, params: Params, draw: Lines) -> Tensor:
+    return _lined(images, params, draw, upright=True)
 
 
 def _rhombus_index(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     reach = _RHOMBUS_REACH * side_scale(*images.shape[-2:])
-    return _index(images, params, draw, lambda dy, dx: dy.abs() + dx.abs() <= reach, (reach, reach))
+    return _index(images, params, draw, lambda dy, dx: dy.abs() + dx.abs() <= reach, reach)
 
 
 def _disk_index(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     radius = _DISK_RADIUS * side_scale(*images.shape[-2:])
-    return _index(images, params, draw, lambda dy, dx: dy.square() + dx.square() <= radius**2, (radius, radius))
+    return _index(images, params, draw, lambda dy, dx: dy.square() + dx.square() <= radius**2, radius)
 
 
 def _painted(images: Tensor, draw: Shapes, index: Tensor) -> Tensor:
@@ -160,20 +191,22 @@ SHAPES: tuple[Corruption, ...] = (
         family="noc",
         description="Draws short dotted horizontal lines.",
         table=SeverityTable.between(count=(0, 15, 170), rounded=("count",)),
-        draw=_draw_shapes,
+        draw=_draw_lines,
         apply=_artifacts,
         severities="1-5",
         source=FIGURE_5,
+        version=2,
     ),
     Corruption(
         name="noc:vertical_artifacts",
         family="noc",
         description="Draws short dotted vertical lines.",
         table=SeverityTable.between(count=(0, 15, 180), rounded=("count",)),
-        draw=_draw_shapes,
+        draw=_draw_lines,
         apply=_vertical_artifacts,
         severities="1-5",
         source=FIGURE_5,
+        version=2,
     ),
     Corruption(
         name="noc:rhombus",

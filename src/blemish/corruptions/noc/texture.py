@@ -11,7 +11,6 @@ from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel
 from blemish.corruptions.noc.published import FIGURE_5
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
-from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
 from blemish.ops.transfer import to_device
@@ -20,12 +19,22 @@ __all__ = ["TEXTURE"]
 
 _BLUR_PASSES = 5
 
+# The numbers of levels of the published range.
+_MOST_LEVELS, _FEWEST_LEVELS = 9, 4
+
 # The variance of a row of three equal weights: the spread of one pass of the blur, in published pixels.
 _BLUR_VARIANCE = 2 / 3
 
 
+def _whole_levels(levels: Tensor) -> Tensor:
+    """Whole numbers of levels; each of the published ones has an equal share of the range, as one drawn by lot has."""
+    kinds = _MOST_LEVELS - _FEWEST_LEVELS + 1
+    passed = ((_MOST_LEVELS - levels) * kinds / (kinds - 1)).floor().clamp(max=kinds - 1)
+    return torch.where(levels < _MOST_LEVELS, _MOST_LEVELS - passed, levels.round())
+
+
 def _quantization(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    steps = per_image(params["levels"] - 1, images)
+    steps = per_image(_whole_levels(params["levels"]) - 1, images)
     return images.mul_(steps).round_().div_(steps)
 
 
@@ -48,18 +57,14 @@ def _spreading_weights(variance: float) -> Tensor:
 
 @cached()
 def _blur_map(size: int, scale: float, device: torch.device) -> LinearMap:
-    """All passes of the blur along a side of this size, the border's mirror image folded in."""
+    """All passes of the blur along a side of this size; before each of them zeros stand beyond the border."""
     weights = _spreading_weights(_BLUR_VARIANCE * scale**2)
-    kernel = weights
-    for _ in range(_BLUR_PASSES - 1):
-        padded = F.pad(kernel, (len(weights) - 1, len(weights) - 1))
-        kernel = padded.unfold(0, len(weights), 1) @ weights
-    reach = len(kernel) // 2
-    rows = torch.zeros(size, size + 2 * reach, dtype=torch.float64)
+    reach = len(weights) // 2
+    bands = torch.zeros(size, size + 2 * reach, dtype=torch.float64)
     for row in range(size):
-        rows[row, row : row + len(kernel)] = kernel
-    fold = F.one_hot(border_index(-reach, size + reach, size, "reflect"), size).to(torch.float64)
-    return LinearMap.of((rows @ fold)[None, None], device, torch.float32)
+        bands[row, row : row + len(weights)] = weights
+    one_pass = bands[:, reach : reach + size]
+    return LinearMap.of(torch.linalg.matrix_power(one_pass, _BLUR_PASSES)[None, None], device, torch.float32)
 
 
 def _blur(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
@@ -111,10 +116,11 @@ TEXTURE: tuple[Corruption, ...] = (
         name="noc:quantization",
         family="noc",
         description="Rounds values to a few evenly spaced levels.",
-        table=SeverityTable.between(levels=(256, 9, 4), rounded=("levels",)),
+        table=SeverityTable.between(levels=(256, _MOST_LEVELS, _FEWEST_LEVELS)),
         apply=_quantization,
         severities="1-5",
         source=FIGURE_5,
+        version=2,
     ),
     Corruption(
         name="noc:gaussian_noise",
@@ -145,6 +151,7 @@ TEXTURE: tuple[Corruption, ...] = (
         apply=_blur,
         severities="1-5",
         source=FIGURE_5,
+        version=2,
     ),
     Corruption(
         name="noc:thumbnail_resize",

@@ -17,7 +17,9 @@ __all__ = ["LARGEST_MEDIAN", "medians"]
 
 _LANES = 128
 
-# Counters have 9 bits, or 13 for large windows: the largest odd side whose windows fit.
+# Counters have 9 bits where half a window is below this, or 13 for larger ones.
+_NARROW = 256
+# The largest odd side whose windows fit.
 LARGEST_MEDIAN = 89
 
 
@@ -183,7 +185,7 @@ def medians(levels: Tensor, radius: int) -> Tensor:
     parts = triton.cdiv(size, _LANES)
     _split_kernel[(groups * parts,)](levels, words, planes, height, width, radius, stride, size, parts, lanes=_LANES)
     half = (2 * radius + 1) ** 2 // 2
-    wide = half >= 256
+    wide = half >= _NARROW
     start = (4096 if wide else 256) - half - 1
     parts = triton.cdiv(height * width, _LANES)
     _median_kernel[(groups * parts,)](

@@ -13,12 +13,30 @@ from torch.nn import functional as F
 from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 
-__all__ = ["EATA", "ETA", "RELEASED_MARGIN", "RDumb"]
+__all__ = ["EATA", "ETA", "MARGINS", "RDumb", "named_margin"]
 
 _KEPT = 0.9
 
-RELEASED_MARGIN = 0.5 - 1 / math.log(1000)
-"""RDumb's margin as a share of ln(classes), as released: ln(1000)/2 − 1 for the 1,000 classes of ImageNet."""
+MARGINS = {"release": 0.4, "first-release": 0.5 - 1 / math.log(1000)}
+"""RDumb's margins by name, as shares of ln(classes).
+
+``release`` is what the authors' code has since 17 August 2023, and ETA's; ``first-release`` what it had before:
+E₀ = ln(1000)/2 − 1 for the 1,000 classes of ImageNet, which is 0.355 · ln 1000.
+"""
+
+
+def named_margin(margin: float | str) -> float:
+    """A margin, given as a number or as one of the names of `MARGINS`.
+
+    >>> named_margin("release"), round(named_margin("first-release"), 3), named_margin("0.3")
+    (0.4, 0.355, 0.3)
+    """
+    if isinstance(margin, str) and margin not in MARGINS:
+        try:
+            return float(margin)
+        except ValueError as error:
+            raise InputError(f"margin {margin!r}; expected a number, or one of {', '.join(MARGINS)}") from error
+    return MARGINS[margin] if isinstance(margin, str) else margin
 
 
 class ETA(Gradient):
@@ -43,7 +61,7 @@ class ETA(Gradient):
         similarity: float = 0.05,
         optimiser: Optimiser | None = None,
     ) -> None:
-        if margin <= 0 or similarity <= 0:
+        if not (margin > 0 and similarity > 0):
             raise InputError(f"margin {margin:g} and similarity {similarity:g}; expected positive numbers")
         self.margin, self.similarity = margin, similarity
         super().__init__(model, optimiser=optimiser or Optimiser())
@@ -69,8 +87,8 @@ class EATA(ETA):
 
     Adds β Σ ω (θ − θ₀)², where ω is the diagonal Fisher information of clean images under the model's own labels
     (equation 9), as released: the mean over batches of the squared gradient of their mean loss. ``clean`` gives these
-    batches; the paper uses 2,000 images in batches of 64. β is 2,000 for ImageNet (paper and code), 1 for CIFAR-10
-    (paper).
+    batches; the paper uses 2,000 images in batches of 64. The release of the CCC comparison passes images of the stream
+    instead. β is 2,000 for ImageNet (paper and code), 1 for CIFAR-10 (paper).
     """
 
     name = "eata"
@@ -120,9 +138,9 @@ class EATA(ETA):
 class RDumb(ETA):
     """ETA that goes back to the model as it was given every ``every`` batches. Press et al., NeurIPS 2023.
 
-    1,000 in the paper, with batches of 64 images. Its code has E₀ = ln(1000)/2 − 1, that is a margin of 0.355 instead
-    of ETA's 0.4, and otherwise ETA's settings for ImageNet. The margin is kept as a share of ln(classes): ln(C)/2 − 1
-    would leave out nearly every image where there are 10 classes, and all of them below 8.
+    1,000 in the paper, with batches of 64 images; the rest are ETA's settings for ImageNet, the margin of 0.4 too. The
+    authors' code had another margin at first, which is called ``first-release``: see `MARGINS`. It is kept as a share
+    of ln(classes): ln(C)/2 − 1 would leave out nearly every image where there are 10 classes, and all of them below 8.
     """
 
     name = "rdumb"
@@ -135,14 +153,14 @@ class RDumb(ETA):
         model: nn.Module,
         *,
         every: int = 1000,
-        margin: float = RELEASED_MARGIN,
+        margin: float | str = 0.4,
         similarity: float = 0.05,
         optimiser: Optimiser | None = None,
     ) -> None:
         if every < 1:
             raise InputError(f"a reset every {every} batches; expected at least 1")
         self.every = every
-        super().__init__(model, margin=margin, similarity=similarity, optimiser=optimiser)
+        super().__init__(model, margin=named_margin(margin), similarity=similarity, optimiser=optimiser)
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Start afresh if it is time, predict, then take one step."""

@@ -43,7 +43,7 @@ _CIFAR: dict[str, dict[str, Any]] = {
     "eata": {"similarity": 0.4, "beta": 1.0, "optimiser": Optimiser(rate=0.005)},
     "cotta": {"confident": 0.92, "restore": 0.01, "symmetric": False, "optimiser": _ADAM},
     # RDumb was never run on CIFAR; these are ETA's.
-    "rdumb": {"margin": 0.4, "similarity": 0.4, "optimiser": Optimiser(rate=0.005)},
+    "rdumb": {"similarity": 0.4, "optimiser": Optimiser(rate=0.005)},
 }
 
 

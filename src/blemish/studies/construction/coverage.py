@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Covered",
     "Gained",
     "balance",
+    "balance_by",
     "coverage_by_overlap",
     "coverage_by_training",
     "mean_corruption_errors",
@@ -143,3 +144,18 @@ def balance(scores: Mapping[str, float]) -> Balance:
     if not np.isfinite(values).all():
         raise InputError("an mCE that is not a finite number; expected numbers")
     return Balance(dict(scores), float(values.std()), float(values.max() - values.min()))
+
+
+def balance_by(table: AccuracyTable, *, baseline: str, relative: bool = True) -> Callable[[Sequence[str]], float]:
+    """A function from a set of corruptions to its balance: the standard deviation of the mCE of their own models.
+
+    The mCE of a model is over the set; see `mean_corruption_errors`. A single corruption is balanced.
+    """
+
+    def deviation(names: Sequence[str]) -> float:
+        if len(names) < 2:
+            return 0.0
+        scores = mean_corruption_errors(table, baseline=baseline, models=names, corruptions=names, relative=relative)
+        return balance(scores).std
+
+    return deviation

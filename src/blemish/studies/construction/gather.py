@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.data.arrays import read_members
 from blemish.evaluation.runs import Run
 from blemish.studies.construction.tables import AccuracyTable
 
-__all__ = ["Correct", "gather_accuracies", "gather_correct", "write_correct"]
+__all__ = ["Correct", "gather_accuracies", "gather_correct", "read_correct", "write_correct"]
+
+_ARRAYS = ("correct", "models", "settings")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,17 @@ def write_correct(table: Correct, path: Path) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, correct=table.correct, models=np.array(table.models), settings=np.array(table.settings))
     write_bytes(path, buffer.getvalue())
+
+
+def read_correct(path: Path) -> Correct:
+    """Correctness image by image, as `write_correct` writes it."""
+    arrays = read_members(path, _ARRAYS)
+    for name in _ARRAYS:
+        if name not in arrays:
+            raise InputError(f"{path}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
+    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
+        raise InputError(f"{path}: models and settings; expected a row of names each")
+    return Correct(arrays["correct"], tuple(arrays["models"].tolist()), tuple(arrays["settings"].tolist()))
 
 
 def gather_accuracies(runs: Sequence[Run]) -> AccuracyTable:

@@ -18,7 +18,13 @@ from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.min_weight_clique import lightest_clique
 
-__all__ = ["LeastOverlapping", "count_benchmarks", "generate_benchmarks", "select_least_overlapping"]
+__all__ = ["DRAWS", "LeastOverlapping", "count_benchmarks", "generate_benchmarks", "select_least_overlapping"]
+
+DRAWS = {
+    "uniform": "every possible benchmark equally likely",
+    "categories-first": "n categories first, then k corruptions of each, as the paper draws",
+}
+"""How benchmarks are drawn. Where all categories are represented, both give every benchmark the same chance."""
 
 
 def count_benchmarks(categories: Categories, *, n: int, k: int) -> int:
@@ -50,12 +56,19 @@ def _ways(categories: Categories, n: int, k: int) -> list[list[int]]:
     return ways
 
 
-def generate_benchmarks(categories: Categories, *, n: int, k: int, count: int, seed: int = 0) -> list[tuple[str, ...]]:
-    """``count`` different benchmarks with k corruptions of each of n categories, every possible one equally likely.
+def generate_benchmarks(
+    categories: Categories, *, n: int, k: int, count: int, seed: int = 0, draw: str = "uniform"
+) -> list[tuple[str, ...]]:
+    """``count`` different benchmarks with k corruptions of each of n categories.
 
-    The possibilities are numbered, and numbers are drawn without replacement. Corruptions stand in the order of their
-    categories. An error says how many possibilities there are where they are fewer than asked for.
+    With the draw ``uniform`` every possible one is equally likely: the possibilities are numbered, and numbers are
+    drawn without replacement. ``categories-first`` is the paper's Algorithm 1, repeated until so many differ: it draws
+    all sets of n categories equally often, so that benchmarks of small categories are likelier. Categories of fewer
+    than k corruptions are never drawn. Corruptions stand in the order of their categories. An error says how many
+    possibilities there are where they are fewer than asked for.
     """
+    if draw not in DRAWS:
+        raise InputError(f"unknown draw {draw!r}; expected {' or '.join(DRAWS)}")
     total = count_benchmarks(categories, n=n, k=k)
     if count < 1:
         raise InputError(f"{count} benchmarks; expected at least 1")
@@ -65,10 +78,22 @@ def generate_benchmarks(categories: Categories, *, n: int, k: int, count: int, s
             f"there are only {total:,} benchmarks with n = {n}, k = {k}, and {count:,} are asked for "
             f"(categories: {sizes})"
         )
+    chance = random.Random(check_seed(seed))
+    if draw == "categories-first":
+        return _categories_first(categories, n, k, count, chance)
     ways = _ways(categories, n, k)
-    return [
-        _numbered(categories, ways, number, n, k) for number in _distinct(total, count, random.Random(check_seed(seed)))
-    ]
+    return [_numbered(categories, ways, number, n, k) for number in _distinct(total, count, chance)]
+
+
+def _categories_first(categories: Categories, n: int, k: int, count: int, draw: random.Random) -> list[tuple[str, ...]]:
+    """Algorithm 1 again and again until so many different benchmarks were found."""
+    able = [names for names in categories.members.values() if len(names) >= k]
+    found: dict[tuple[str, ...], None] = {}
+    while len(found) < count:
+        chosen = sorted(draw.sample(range(len(able)), n))
+        members = [able[place][i] for place in chosen for i in sorted(draw.sample(range(len(able[place])), k))]
+        found[tuple(members)] = None
+    return list(found)
 
 
 def _distinct(total: int, count: int, draw: random.Random) -> list[int]:

@@ -44,6 +44,23 @@ class Graph:
             left ^= 1 << v
         return order[::-1]
 
+    def coloured(self, vertices: int) -> list[list[int]]:
+        """These vertices in sets without a joined pair, each made greedily.
+
+        >>> Graph([0b010, 0b101, 0b010]).coloured(0b111)
+        [[0, 2], [1]]
+        """
+        colours = []
+        while vertices:
+            free, colour = vertices, []
+            while free:
+                v = (free & -free).bit_length() - 1
+                colour.append(v)
+                free &= self.apart[v]
+                vertices ^= 1 << v
+            colours.append(colour)
+        return colours
+
     def separate_parts(self) -> list[int]:
         """Sets of vertices that are fully joined to each other, so that their cliques can be sought one by one."""
         parts, left = [], self.all

@@ -119,21 +119,9 @@ class _Search:
         self.bound = min(self.least, self._bound(everything, np.zeros(len(self.graph)), self.size)[0])
         self._grow([], everything, np.zeros(len(self.graph)), 0.0)
 
-    def _colours(self, candidates: int) -> list[list[int]]:
-        colours = []
-        while candidates:
-            free, colour = candidates, []
-            while free:
-                v = (free & -free).bit_length() - 1
-                colour.append(v)
-                free &= self.graph.apart[v]
-                candidates ^= 1 << v
-            colours.append(colour)
-        return colours
-
     def _bound(self, candidates: int, costs: Floats, needed: int) -> tuple[float, int, int]:
         """What the rest weighs at least, the vertex to try first, and the candidates that are still possible."""
-        colours = self._colours(candidates)
+        colours = self.graph.coloured(candidates)
         if len(colours) < needed:
             return np.inf, -1, 0
         order = [v for colour in colours for v in colour]

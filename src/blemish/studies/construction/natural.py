@@ -20,6 +20,7 @@ from blemish.core.statistics import Estimate, check_level
 from blemish.studies.construction.tables import CLEAN, AccuracyTable
 
 __all__ = [
+    "Floats",
     "GroupCorrelation",
     "NaturalCorrelation",
     "compare_groups",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.floating[Any]]
+"""Numbers of single or double precision."""
 
 _LEAST_MODELS = 4
 _MOST_MISSING = 0.05
@@ -99,9 +101,9 @@ def correlate_with_natural(
     """Pearson correlations over models of every benchmark's scores with every natural set's.
 
     ``synthetic`` is (models, benchmarks) and ``natural`` (models, sets), usually from `mean_residuals` and
-    `natural_residuals`; ImageNet-P would enter with its flip rates. With ``control``, one number per model such as its
-    clean accuracy, correlations are partial: of what remains of both after a linear fit on it. p-values are
-    two-sided, from Student's t. ``resamples`` draws models with replacement.
+    `natural_residuals`; ImageNet-P enters with its mFR, of which more is worse as well. With ``control``, one number
+    per model such as its clean accuracy, correlations are partial: of what remains of both after a linear fit on it.
+    p-values are two-sided, from Student's t. ``resamples`` draws models with replacement.
     """
     _check_scores(synthetic, natural, names, control, level)
     models = len(synthetic)

@@ -23,6 +23,7 @@ __all__ = [
     "OverlapIntervals",
     "overlap_intervals",
     "overlap_matrix",
+    "resampled_scores",
     "robustness_scores",
 ]
 
@@ -122,6 +123,7 @@ def overlap_intervals(
     models: Sequence[str],
     settings: Sequence[str],
     *,
+    corruptions: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -132,16 +134,49 @@ def overlap_intervals(
 
     ``correct[m, s, i]`` says whether model m classified image i correctly under setting s; all models and settings saw
     the same images, which are drawn again with replacement, jointly for all of them. Models and settings are named as
-    in `overlap_matrix`.
+    in `overlap_matrix`; by default all settings are corruptions to compare.
+    """
+    check_level(level)
+    scores, matrix = resampled_scores(
+        correct,
+        models,
+        settings,
+        corruptions=corruptions,
+        resamples=resamples,
+        seed=seed,
+        clean=clean,
+        least_gain=least_gain,
+    )
+    missing = np.isnan(scores).mean(axis=0)
+    low, high = np.full((2, *missing.shape), np.nan)
+    known, tail = missing <= 1 - level, (1 - level) / 2
+    if known.any():
+        low[known], high[known] = np.nanquantile(scores[:, known], [tail, 1 - tail], axis=0)
+    return OverlapIntervals(matrix, low, high, missing, level)
+
+
+def resampled_scores(
+    correct: NDArray[np.bool_],
+    models: Sequence[str],
+    settings: Sequence[str],
+    *,
+    corruptions: Sequence[str] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    clean: str = CLEAN,
+    least_gain: float = LEAST_GAIN,
+) -> tuple[Floats, OverlapMatrix]:
+    """Scores of resampled test images, (resamples, C, C) with NaN where undefined, and the matrix of all images.
+
+    See `overlap_intervals`.
     """
     correct = np.asarray(correct)
     _check_correct(correct, models, settings)
-    check_level(level)
     if resamples < 2:
         raise InputError(f"{resamples} resamples; expected at least 2, better 1000")
     table = AccuracyTable(tuple(models), tuple(settings), correct.mean(axis=2))
-    names = _names(table, None, clean)
-    matrix = overlap_matrix(table, clean=clean, least_gain=least_gain)
+    names = _names(table, corruptions, clean)
+    matrix = overlap_matrix(table, corruptions=names, clean=clean, least_gain=least_gain)
     rows = [table.row(name) for name in (STANDARD, *names)]
     columns = [table.column(name) for name in (clean, *names)]
     used = correct[np.ix_(rows, columns)]
@@ -151,12 +186,7 @@ def overlap_intervals(
         robustness = accuracies[..., 1:] / accuracies[..., :1]
         scores, _ = _scores(robustness, least_gain)
     scores[~np.isfinite(scores)] = np.nan
-    missing = np.isnan(scores).mean(axis=0)
-    low, high = np.full((2, *missing.shape), np.nan)
-    known, tail = missing <= 1 - level, (1 - level) / 2
-    if known.any():
-        low[known], high[known] = np.nanquantile(scores[:, known], [tail, 1 - tail], axis=0)
-    return OverlapIntervals(matrix, low, high, missing, level)
+    return scores, matrix
 
 
 def _check_correct(correct: NDArray[np.bool_], models: Sequence[str], settings: Sequence[str]) -> None:

@@ -13,7 +13,15 @@ from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.min_weight_clique import lightest_clique
 
-__all__ = ["APPENDIX_B", "DEFAULT_LIMIT", "Selection", "Swept", "select_non_overlapping", "sweep_thresholds"]
+__all__ = [
+    "APPENDIX_B",
+    "DEFAULT_LIMIT",
+    "Selection",
+    "Swept",
+    "check_threshold",
+    "select_non_overlapping",
+    "sweep_thresholds",
+]
 
 APPENDIX_B = (0.0, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5)
 """The thresholds of the paper's Appendix B."""
@@ -78,7 +86,7 @@ def select_non_overlapping(
     listed, whatever their number; where there are too many to compare one by one, the lowest mean is found by branch
     and bound. ``steps`` bounds each of the searches.
     """
-    _check_threshold(threshold)
+    check_threshold(threshold)
     if limit < 1 or steps < 1:
         raise InputError(f"a limit of {limit} and {steps} steps; expected at least 1 of each")
     scores = matrix.scores
@@ -110,7 +118,8 @@ def select_non_overlapping(
     )
 
 
-def _check_threshold(threshold: float) -> None:
+def check_threshold(threshold: float) -> None:
+    """Refuse what is no overlapping score to compare with."""
     if not 0 <= threshold <= 1:
         raise InputError(f"an overlapping threshold of {threshold:g}; expected a number from 0 to 1")
 
@@ -167,7 +176,7 @@ def sweep_thresholds(
     if not thresholds:
         raise InputError("no thresholds; expected numbers from 0 to 1")
     for threshold in thresholds:
-        _check_threshold(threshold)
+        check_threshold(threshold)
     swept = []
     for threshold in sorted(set(thresholds)):
         try:

@@ -20,9 +20,12 @@ __all__ = [
     "STANDARD",
     "UNITS",
     "AccuracyTable",
+    "as_accuracies",
     "check_names",
     "near",
     "parse_number",
+    "read_columns",
+    "read_numbers",
     "read_table",
     "write_table",
 ]
@@ -152,16 +155,20 @@ def parse_number(text: str, where: str) -> float:
     return value
 
 
-def read_table(
-    path: Path, *, unit: str = "fraction", columns: Sequence[str] | None = None, complete_only: bool = False
-) -> AccuracyTable:
-    """An accuracy table from a CSV file: a header, then one row per model whose first cell is the model's name.
+def read_columns(path: Path) -> list[str]:
+    """The names of a table's columns, without that of the models."""
+    header, _ = _rows(path)
+    return header[1:]
 
-    ``unit`` says whether the file holds fractions (0.76) or percent (76). ``columns`` limits what is read, and
-    ``complete_only`` leaves out models with an empty cell there instead of refusing them.
+
+def read_numbers(
+    path: Path, *, columns: Sequence[str] | None = None, complete_only: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64]]:
+    """The models, the columns and the numbers of a CSV file: a header, then one row per model with its name first.
+
+    ``columns`` limits what is read, and ``complete_only`` leaves out models with an empty cell there instead of
+    refusing them.
     """
-    if unit not in UNITS:
-        raise InputError(f"unknown unit {unit!r}; expected {' or '.join(UNITS)}")
     header, rows = _rows(path)
     settings = header[1:]
     check_names(settings, f"{path}: column")
@@ -180,8 +187,27 @@ def read_table(
             for row in chosen
         ]
     )
+    return tuple(row[0] for row in chosen), tuple(wanted), values
+
+
+def read_table(
+    path: Path, *, unit: str = "fraction", columns: Sequence[str] | None = None, complete_only: bool = False
+) -> AccuracyTable:
+    """An accuracy table from a CSV file, as `read_numbers` reads it.
+
+    ``unit`` says whether the file holds fractions (0.76) or percent (76).
+    """
+    return as_accuracies(path, *read_numbers(path, columns=columns, complete_only=complete_only), unit=unit)
+
+
+def as_accuracies(
+    path: Path, models: Sequence[str], columns: Sequence[str], values: NDArray[np.float64], *, unit: str = "fraction"
+) -> AccuracyTable:
+    """Numbers that were read from a file as accuracies."""
+    if unit not in UNITS:
+        raise InputError(f"unknown unit {unit!r}; expected {' or '.join(UNITS)}")
     _check_unit(values, unit, path)
-    return AccuracyTable(tuple(row[0] for row in chosen), tuple(wanted), values / UNITS[unit])
+    return AccuracyTable(tuple(models), tuple(columns), values / UNITS[unit])
 
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:

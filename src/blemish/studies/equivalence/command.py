@@ -28,7 +28,7 @@ from blemish.studies.equivalence.tables import (
     summary_table,
 )
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Only, Plugins, Preset, Seed, chosen_catalog, chosen_conditions
+from blemish.terminal.corruptions import Frost, Only, Plugins, Preset, Seed, Tiles, chosen_catalog, chosen_conditions
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize, balanced_part
 from blemish.terminal.models import BatchSize, OptionalModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
@@ -81,6 +81,7 @@ def equivalence_command(
     batch_size: BatchSize = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
 ) -> None:
     """Can images made on the fly stand in for a set that somebody else made from the same clean images?
 
@@ -103,7 +104,7 @@ def equivalence_command(
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     whole = images.open()
     other = open_other(stored, whole, mapping=images.mapping)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     cells, skipped = chosen_cells(other, chosen_conditions(patterns), catalog=catalog)
     for cell in cells:
         cell.check_files()

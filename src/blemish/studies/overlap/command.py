@@ -13,25 +13,31 @@ import torch
 import typer
 
 from blemish.benchmarks.condition import CLEAN
+from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError, StorageError
 from blemish.core.folders import check_links
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.corruptions.catalog import Catalog
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
+from blemish.data.subsets import chosen_classes, only_classes
 from blemish.evaluation.chance import chance_of
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.runs import Run
 from blemish.models.torch_module import device_named
 from blemish.reports.figure_files import save_figure
+from blemish.studies.construction.commands.common import write_rows
 from blemish.studies.construction.commands.overlap_scores import write_intervals
+from blemish.studies.construction.commands.select import gained_rows
+from blemish.studies.construction.coverage import Gained, coverage_by_training
 from blemish.studies.construction.figures import SAVING, overlap_figure
 from blemish.studies.construction.gather import gather_accuracies, gather_correct, write_correct
 from blemish.studies.construction.matrices import write_matrix
 from blemish.studies.construction.overlap import OverlapIntervals, overlap_intervals
 from blemish.studies.construction.tables import write_table
-from blemish.studies.overlap.harness import ARCHITECTURES, Plan, Trained, train_all
+from blemish.studies.overlap.harness import ALL, ARCHITECTURES, Plan, Trained, train_all
 from blemish.studies.overlap.measure import measure_all
 from blemish.studies.overlap.training import Schedule
 from blemish.terminal.commands import exit_on_input_error
@@ -41,12 +47,14 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
-    check_frost,
+    Tiles,
+    check_files,
     chosen_catalog,
     chosen_names,
 )
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
-from blemish.terminal.images import Crop, Limit, Resize, balanced_part
+from blemish.terminal.images import Classes, Crop, Limit, Resize, balanced_part
+from blemish.terminal.lists import listed
 from blemish.terminal.models import Device
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
@@ -77,6 +85,14 @@ def train_overlap_command(
     with_all: Annotated[
         bool, typer.Option("--with-all", help="Also one network on all corruptions, to measure coverage.")
     ] = False,
+    under: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--under",
+            metavar="NAMES",
+            help="Also measure all networks under these, which none is trained on: as --corruption. May be repeated.",
+        ),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, rich_help_panel=_TRAINING, help="For networks from scratch.")] = 40,
     batch_size: Annotated[int, typer.Option(min=2, rich_help_panel=_TRAINING, help="Images per step.")] = 256,
     rate: Annotated[float, typer.Option(rich_help_panel=_TRAINING, help="Learning rate at the start.")] = 0.1,
@@ -91,11 +107,13 @@ def train_overlap_command(
     preset: Preset = None,
     resize: Resize = None,
     crop: Crop = None,
+    chosen: Classes = None,
     limit: Limit = None,
     seed: Seed = 0,
     device: Device = "auto",
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -103,19 +121,26 @@ def train_overlap_command(
     """Train a standard network and one per corruption, and measure how much corruptions overlap.
 
     Half of every batch is corrupted at random severities. Everything is kept and continued: stop whenever you like.
-    Then "blemish build select", "categories" and the like read OUT/overlap.csv.
+    Then "blemish build select", "categories" and the like read OUT/overlap.csv. The name of a built-in benchmark stands
+    for its corruptions. With --with-all one more network sees all corruptions, and OUT/coverage.csv says what that
+    helps against, also under those of another benchmark (--under), as in the NOC paper's Table 1.
 
     Examples:
 
       blemish train-overlap -c noise,fog,contrast -d train.npz -t test.npz --arch resnet18_small -o overlap
 
-      blemish train-overlap -c noc -d imagenet100/train -t imagenet100/val --resize 256 --crop 224 --fine-tune 4 -o noc
+      blemish train-overlap -c noc -d imagenet/train -t imagenet/val --classes every:10 --resize 256 --crop 224 -o noc
+
+      blemish train-overlap -c imagenet-c --with-all --under imagenet-noc -d train.npz -t test.npz -o coverage
     """
     schedule = Schedule(epochs, batch_size, rate, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip)
-    catalog = chosen_catalog(plugins, frost)
-    names = tuple(chosen_names(corruptions, catalog))
-    check_frost(catalog[name] for name in names)
+    catalog = chosen_catalog(plugins, frost, tiles)
+    names, further = (tuple(_named(texts, catalog)) if texts else () for texts in (corruptions, under))
+    check_files(catalog[name] for name in (*names, *further))
     training, testing = _same_classes(open_source(data), open_source(test))
+    if chosen is not None:
+        members = chosen_classes(training, chosen)
+        training, testing = (only_classes(source, members, renumber=True) for source in (training, testing))
     if Path(data).resolve() == Path(test).resolve():
         say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")
     if training.labelling == "order":
@@ -127,14 +152,22 @@ def train_overlap_command(
         tune = Schedule(
             fine_tune, batch_size, rate / 10, momentum=momentum, decay=decay, corrupted=corrupted, flip=flip
         )
-    plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset, catalog)
+    plan = Plan(names, arch, classes, schedule, tune, with_all, seed, preset, catalog, further)
     if len(names) < 2:
         raise InputError(f"{len(names)} corruption; expected at least two to compare")
     check_links(out)
     executor = chosen_executor(jobs, gpus, ray, device)
     here = device_named(own_device(device, ray))
     runs = _worked(plan, balanced_part(training, limit), testing, out, here, together, resize, crop, executor)
-    _conclude(runs, out)
+    _conclude(plan, runs, out)
+
+
+def _named(texts: list[str], catalog: Catalog) -> list[str]:
+    """Names of corruptions; a family stands for its members, and so does a built-in benchmark."""
+    items: list[str] = []
+    for item in listed(texts):
+        items += load_benchmark(item, catalog=catalog).groups if item in built_in() else (item,)
+    return chosen_names(items, catalog)
 
 
 def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
@@ -224,20 +257,34 @@ def _say_if_unsure(found: OverlapIntervals) -> None:
         )
 
 
-def _conclude(runs: list[Run], out: Path) -> None:
-    """Write the accuracies, the correctness image by image, the matrix and its picture."""
+def _tell_coverage(plan: Plan, gained: list[Gained]) -> None:
+    """Which corruptions training on all of the plan's helps against; those of --under, where there are any."""
+    asked = [g for g in gained if not plan.under or g.corruption in plan.under]
+    without = [g.corruption for g in asked if not g.covered]
+    more = f"; not to {', '.join(without)}" if without else ""
+    say(f"trained on all, a network is more robust to {len(asked) - len(without)} of {len(asked)} corruptions{more}")
+
+
+def _conclude(plan: Plan, runs: list[Run], out: Path) -> None:
+    """Write the accuracies, the correctness image by image, the matrix and its picture, and what is covered."""
     found = gather_correct(runs)
     if unlearnt := [run.name for run in runs if chance_of(run.records(CLEAN)).near]:
         say(
             f"{', '.join(unlearnt)}: not above chance on clean images, so that their scores mean nothing; train longer",
             style="yellow",
         )
-    write_table(gather_accuracies(runs), out / "accuracies.csv")
+    table = gather_accuracies(runs)
+    write_table(table, out / "accuracies.csv")
     write_correct(found, out / "correct.npz")
-    overlap = overlap_intervals(found.correct, found.models, found.settings)
+    overlap = overlap_intervals(found.correct, found.models, found.settings, corruptions=plan.corruptions)
     write_matrix(overlap.matrix, out / "overlap.csv")
     files = ["accuracies.csv", "correct.npz", "overlap.csv", "intervals.csv"]
     write_intervals(overlap, out / "intervals.csv")
+    if plan.with_all:
+        gained = coverage_by_training(table, ALL)
+        write_rows(out / "coverage.csv", *gained_rows(gained, ALL))
+        files.append("coverage.csv")
+        _tell_coverage(plan, gained)
     try:
         save_figure(overlap_figure(overlap.matrix), out / "overlap.png", **SAVING)
         files.append("overlap.png")

@@ -63,7 +63,7 @@ def train_all(
     The workers of an ``executor`` train networks, or groups of them, side by side; those on other machines make the
     images with ``again``.
     """
-    for name in plan.corruptions:
+    for name in (*plan.corruptions, *plan.under):
         plan.catalog[name].check_files()  # that, and an unknown name, is refused before any work
     executor = executor or InProcess()
     with contextlib.ExitStack() as stack:
@@ -102,7 +102,7 @@ def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> Non
     settings = {
         key: asdict(value) if isinstance(value, Schedule) else value
         for key, value in vars(plan).items()
-        if key != "catalog"
+        if key not in ("catalog", "under")  # what networks are measured under does not touch them
     }
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
     growing = () if plan.with_all else ("corruptions",)

@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog, hint
-from blemish.models import resnet
+from blemish.models import densenet, resnet
 from blemish.models.code import ending_refused
 from blemish.studies.overlap.training import Corruptor, Schedule
 
@@ -27,6 +27,8 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "resnet18": resnet.resnet18,
     "resnet18_small": resnet.resnet18_small,
     "resnet50": resnet.resnet50,
+    "wide_resnet50_2": resnet.wide_resnet50_2,
+    "densenet121": densenet.densenet121,
     "small_net": resnet.small_net,
 }
 """Networks that can be trained several at once; others are named as PACKAGE.MODULE:FUNCTION."""
@@ -36,7 +38,8 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 class Plan:
     """What is trained, on which corruptions of a catalog.
 
-    With ``fine_tune``, networks start from the standard one and follow that schedule instead.
+    With ``fine_tune``, networks start from the standard one and follow that schedule instead. ``under`` names further
+    corruptions that networks are measured under without being trained on them.
     """
 
     corruptions: tuple[str, ...]
@@ -48,6 +51,7 @@ class Plan:
     seed: int = 0
     preset: str | None = None
     catalog: Catalog = field(default_factory=lambda: catalog, repr=False, hash=False)
+    under: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a seed that is none before anything is trained."""
@@ -86,7 +90,7 @@ def build_net(architecture: str, classes: int, copies: int = 1) -> nn.Module:
 
 def conditions(plan: Plan) -> Iterator[Condition]:
     """The conditions that every network of a plan is measured under."""
-    for corruption in (plan.catalog[name] for name in plan.corruptions):
+    for corruption in (plan.catalog[name] for name in dict.fromkeys((*plan.corruptions, *plan.under))):
         only = corruption.only_severity
         severities = plan.schedule.severities if only is None else (only,)
         yield Condition((step_of(corruption, *severities),))

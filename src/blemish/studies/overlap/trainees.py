@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from blemish.core.states import DamagedFileError, read_state, state_bytes
 from blemish.evaluation.executors.base import Tell
 from blemish.models.code import ending_refused
-from blemish.models.resnet import join_copies, split_copies
+from blemish.models.copies import join_copies, split_copies
 from blemish.studies.overlap.plan import Plan, build_net
 from blemish.studies.overlap.training import Schedule, Trainer
 

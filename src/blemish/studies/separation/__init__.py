@@ -1,5 +1,6 @@
 """How far apart classes lie, and how well classifiers use that room: exact class separation and MSCR."""
 
+from blemish.studies.separation.contradictions import without_contradictions
 from blemish.studies.separation.exact import Pair, Separation, nearest_other_class, separation
 from blemish.studies.separation.experiment import Protocol, experiment, forest, from_estimator, nearest_neighbour
 from blemish.studies.separation.noise import Noise
@@ -23,4 +24,5 @@ __all__ = [
     "nearest_other_class",
     "runs_for",
     "separation",
+    "without_contradictions",
 ]

@@ -6,9 +6,7 @@ classifier can be right everywhere.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from blemish.core.errors import InputError
 from blemish.core.typed import Between
 from blemish.ops.balls import Norm
+from blemish.studies.separation.contradictions import contradictory_pairs
 from blemish.studies.separation.goals import ClassPairs, Nearest
 from blemish.studies.separation.search import Progress, Search
 
@@ -26,7 +25,6 @@ __all__ = ["NORMS", "Pair", "Separation", "check_norm", "checked_points", "neare
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 
-_LISTED = 1000
 _MOST_CLASSES = 4096
 _LARGEST = 1e15
 
@@ -114,8 +112,9 @@ def separation(
     ``points`` is any (N, …) array, such as uint8 images or float features; a mapped file is read as needed. uint8 is
     compared in integers and reported divided by 255; give ``scale`` to divide by something else. Without ``per_pair``
     only the ``closest`` pairs of all are searched, which is faster. ``exclude_duplicates`` leaves out pairs at distance
-    0, that is equal points with contradictory labels; they are listed in any case. Where several pairs are equally
-    close, one of them is named.
+    0, that is equal points with contradictory labels; they are listed in any case. The points themselves stay, with
+    their distances to others; `without_contradictions` tells which to take out. Where several pairs are equally close,
+    one of them is named.
 
     >>> found = separation([[0.0, 0.0], [1.0, 0.0], [0.25, 0.5]], ["a", "a", "b"])
     >>> found.distance, found.closest[0].first, found.closest[0].second
@@ -128,7 +127,7 @@ def separation(
     if per_pair and len(classes) > _MOST_CLASSES:
         raise InputError(f"{len(classes)} classes; expected at most {_MOST_CLASSES} for per_pair=True")
     unit = _unit(data, scale)
-    equal, count = _contradictions(data, codes)
+    equal, count = contradictory_pairs(data, codes)
     goal = ClassPairs(codes, per_pair=per_pair, closest=closest, above_zero=exclude_duplicates)
     Search(data, codes, norm=norm, device=torch.device(device)).all_pairs(goal, progress)
 
@@ -232,21 +231,3 @@ def _check_values(data: NDArray[Any]) -> None:
             raise InputError(f"point {row} holds NaN or infinity; expected finite numbers")
         if np.abs(chunk).max() > _LARGEST:
             raise InputError(f"points hold values beyond {_LARGEST:g}; expected smaller ones: scale the data first")
-
-
-def _contradictions(data: NDArray[Any], codes: NDArray[np.int64]) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of equal points of different class: the first thousand, and how many there are."""
-    groups: dict[bytes, list[int]] = defaultdict(list)
-    for row, point in enumerate(data):
-        plain = point if data.dtype == np.uint8 else point + 0.0  # −0 equals 0
-        groups[hashlib.blake2b(np.ascontiguousarray(plain).data, digest_size=16).digest()].append(row)
-    listed: list[tuple[int, int]] = []
-    count = 0
-    for rows in groups.values():
-        sizes = np.bincount(codes[rows])
-        count += int(len(rows) ** 2 - (sizes**2).sum()) // 2
-        for k, i in enumerate(rows if len(listed) < _LISTED and (sizes > 0).sum() > 1 else ()):
-            listed += [(i, j) for j in rows[k + 1 :] if codes[i] != codes[j]]
-            if len(listed) >= _LISTED:
-                break
-    return sorted(listed[:_LISTED]), count

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ from blemish.evaluation.runs import Run
 from blemish.ops.balls import Norm
 from blemish.studies.separation.exact import Separation
 from blemish.studies.separation.experiment import Protocol
+from blemish.studies.separation.sources import LeftOut
 
 __all__ = ["Entry", "Experiment", "Mean", "SeparationFiles", "Settings", "find_separation"]
 
@@ -89,13 +90,17 @@ class Score:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What one file says about MSCR; ``radius`` says where ε comes from."""
+    """What one file says about MSCR; ``radius`` says where ε comes from.
+
+    ``left_out`` are equal points with different labels that were not used, equal ones together.
+    """
 
     epsilon: Annotated[float, Between(1e-300)]
     radius: str
     settings: Settings
     models: dict[str, TrainedAt]
     trained: list[Score]
+    left_out: list[list[LeftOut]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.models and not self.trained:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
@@ -54,18 +55,31 @@ class Noise:
         """The same draws at another radius, for the same role or another."""
         return replace(self, epsilon=float(epsilon), role=self.role if role is None else role)
 
+    def units(
+        self, ids: NDArray[np.int64] | Tensor, *shape: int, copy: int = 0, device: torch.device | str = "cpu"
+    ) -> Tensor:
+        """A point of the unit ball for each of the data points at these positions, float32; one for all if shared."""
+        if self.draws == "shared":
+            numbers, scope = torch.tensor([self.run]), "mscr/shared"
+        else:
+            numbers, scope = torch.as_tensor(ids), f"mscr/{self.run}/{self.role}"
+        return in_ball(CounterRng(self.seed, numbers, scope, torch.device(device)), self.norm, *shape, name=str(copy))
+
     def around(self, points: NDArray[Any], *, ids: NDArray[np.int64] | None = None, copy: int = 0) -> NDArray[Any]:
         """One noisy point for each point; ``ids`` are their positions in the data, ``copy`` counts up to k."""
         if self.epsilon == 0:
             return points
-        if self.draws == "shared":
-            rng = CounterRng(self.seed, torch.tensor([self.run]), "mscr/shared")
-        else:
-            numbers = np.arange(len(points)) if ids is None else ids
-            rng = CounterRng(self.seed, torch.from_numpy(numbers), f"mscr/{self.run}/{self.role}")
-        unit = in_ball(rng, self.norm, *points.shape[1:], name=str(copy)).numpy()
+        unit = self.units(np.arange(len(points)) if ids is None else ids, *points.shape[1:], copy=copy).numpy()
         noisy = points + (unit * np.float64(self.epsilon)).astype(points.dtype)
         return np.asarray(noisy.clip(0, 1) if self.clip else noisy)
+
+    def around_images(self, images: Tensor, ids: Tensor) -> Tensor:
+        """One noisy image for each float image, on their device; ``ids`` are their positions, on the CPU."""
+        if self.epsilon == 0:
+            return images
+        unit = self.units(ids, *images.shape[1:], device=images.device)
+        noisy = images + unit * self.epsilon
+        return noisy.clamp_(0, 1) if self.clip else noisy
 
     def augmented(self, points: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """k noisy points per point in place of the points themselves; the points as they are where ε is 0."""

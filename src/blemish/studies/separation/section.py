@@ -87,6 +87,9 @@ def _experiment(entry: Entry[Experiment]) -> dict[str, Any]:
     texts = [f"ε = {found.epsilon:.6g} ({found.radius})", *_settings(found.settings)]
     if entry.data is not None:
         texts.insert(0, entry.data)
+    if count := sum(map(len, found.left_out)):
+        example = " = ".join(map(str, found.left_out[0]))
+        texts.append(f"without {count:,} points that are equal but have different labels, such as {example}")
     tables = [table for table in (_models(found), _trained(found)) if table is not None]
     return {"path": entry.path, "settings": ", ".join(texts), "tables": tables}
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
+from blemish.core.typed import Between
 from blemish.data.arrays import ARRAY_SUFFIXES, is_archive, member_names, read_arrays, read_members, read_npy
 from blemish.data.pictures import list_pictures, read_picture, resize_and_crop
+from blemish.studies.separation.contradictions import without_contradictions
+from blemish.studies.separation.exact import Label
 from blemish.studies.separation.search import Progress
 
-__all__ = ["LabelledPoints", "read_points"]
+__all__ = ["LabelledPoints", "LeftOut", "leave_out_contradictions", "read_points"]
 
 _POINT_KEYS = ("images", "x", "data", "features")
 _LABEL_KEYS = ("labels", "y")
@@ -35,6 +38,35 @@ class LabelledPoints:
         """Whether the points can be shown as pictures."""
         shape = self.points.shape
         return self.points.dtype == np.uint8 and (len(shape) == 3 or (len(shape) == 4 and shape[-1] in (1, 3)))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A point that is not used: its position in the data, its label, and its file where it has one."""
+
+    point: Annotated[int, Between(0)]
+    label: Label
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.point if self.name is None else self.name} ({self.label})"
+
+
+def leave_out_contradictions(found: LabelledPoints) -> tuple[LabelledPoints, list[list[LeftOut]]]:
+    """The points without those that are equal but have different labels, and these, equal ones together."""
+    kept, groups = without_contradictions(found.points, found.labels)
+    if not groups:
+        return found, []
+    labels, names = found.labels.tolist(), found.names or (None,) * len(found.labels)
+    left_out = [[LeftOut(row, labels[row], names[row]) for row in rows] for rows in groups]
+    if len(set(found.labels[kept].tolist())) < 2:
+        example = " and ".join(map(str, left_out[0][:2]))
+        raise InputError(
+            f"without equal points of different labels, such as {example}, fewer than two classes are left; "
+            "expected points of at least two"
+        )
+    files = None if found.names is None else tuple(found.names[row] for row in kept)
+    return LabelledPoints(found.points[kept], found.labels[kept], files), left_out
 
 
 def read_points(

@@ -6,7 +6,7 @@ that surfaces are smooth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from blemish.evaluation.measure import Measurer
 from blemish.evaluation.plan import Plan, plan_for
 from blemish.models.base import Classifier
 from blemish.studies.streams.adaptive import Cells, Refinement, refined
+from blemish.studies.streams.images import image_list
 from blemish.studies.streams.surface import GRID, Surface, check_grid
 
 __all__ = ["Bench", "Pair", "SurfaceMeasurement"]
@@ -32,7 +33,11 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Bench:
-    """A model, labelled images to measure it on, and the settings that decide the outcome."""
+    """A model, labelled images to measure it on, and the settings that decide the outcome.
+
+    ``jpeg`` stores them with JPEG of quality 85 at the end, as a stream with ``jpeg`` does. ``preparation`` says in
+    words what was done to the pictures: see `blemish.studies.streams.images.preparation`.
+    """
 
     model: Classifier
     images: Images
@@ -41,6 +46,8 @@ class Bench:
     batch_size: int | None = None
     grid: tuple[float, ...] = GRID
     catalog: Catalog = field(default_factory=lambda: catalog)
+    jpeg: bool = False
+    preparation: str = "as they are"
 
     def __post_init__(self) -> None:
         """Refuse severities that are no grid."""
@@ -49,8 +56,9 @@ class Bench:
     @cached_property
     def plan(self) -> Plan:
         """The images and the model; conditions are chosen cell by cell."""
-        protocol = Protocol(seed=self.seed, preset=self.preset)
-        return plan_for(self.model, self.images, protocol=protocol, batch_size=self.batch_size)
+        protocol = Protocol(seed=self.seed, preset=self.preset, storage="jpeg85" if self.jpeg else "raw")
+        plan = plan_for(self.model, self.images, protocol=protocol, batch_size=self.batch_size)
+        return replace(plan, store_clean=True)  # as a stream does
 
     def surface(self, first: str, second: str, *, refinement: Refinement | None = None) -> Surface:
         """The surface of one ordered pair, measured in this process."""
@@ -63,6 +71,9 @@ class Bench:
             "images": len(self.images),
             "shape": self.images.shapes[0].tolist(),
             "data_fingerprint": self.images.fingerprint,
+            "image_list": image_list(self.images.names),
+            "preparation": self.preparation,
+            "jpeg": self.jpeg,
             "seed": self.seed,
             "preset": self.preset,
             "grid": list(self.grid),

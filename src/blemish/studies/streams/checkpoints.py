@@ -22,7 +22,7 @@ from blemish.core.files import digest_of, file_digest, write_bytes
 from blemish.core.states import DamagedFileError, read_state, state_bytes
 from blemish.studies.streams.tables import read_table, table_bytes
 
-__all__ = ["IMAGE_COLUMNS", "Checkpoint", "Checkpoints", "Columns"]
+__all__ = ["IMAGE_COLUMNS", "Checkpoint", "Checkpoints", "Columns", "run_mark"]
 
 Columns = dict[str, NDArray[np.int64]]
 
@@ -93,7 +93,7 @@ class Checkpoints:
         write_bytes(self.folder / _part_name(begin), content, destination=self.folder)
         self._digests[begin] = digest_of(content).hash
         done = begin + len(part["label"])
-        state = {"done": done, "run": _mark(self.info), "parts": dict(self._digests), "methods": dict(states)}
+        state = {"done": done, "run": run_mark(self.info), "parts": dict(self._digests), "methods": dict(states)}
         write_bytes(self._path(done), state_bytes(state), destination=self.folder)
         self._kept = [*self._kept, self._path(done)][-_KEPT:]
         for path in self._paths():
@@ -114,7 +114,7 @@ class Checkpoints:
             raise DamagedFileError(f"{path}: damaged ({done} images done, of {images})")
         if done % batch and done != images:
             raise DamagedFileError(f"{path}: damaged ({done} images done, in batches of {batch})")
-        if state["run"] != _mark(self.info) or {*state["methods"]} != {*self.info["methods"]}:
+        if state["run"] != run_mark(self.info) or {*state["methods"]} != {*self.info["methods"]}:
             raise DamagedFileError(f"{path}: the checkpoint of another run than this folder's")
         return Checkpoint(done, self._parts(path, done, state["parts"]), state["methods"], state["parts"])
 
@@ -148,5 +148,6 @@ def _part_name(begin: int) -> str:
     return f"part-{begin:010d}.parquet"
 
 
-def _mark(info: Mapping[str, Any]) -> str:
+def run_mark(info: Mapping[str, Any]) -> str:
+    """A digest of what a run is, by which its files know it."""
     return hashlib.blake2b(json.dumps(info, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.reports.figure_files import save_figure
-from blemish.studies.streams.paths import Objective, find_path
+from blemish.studies.streams.paths import SeverityPath
 from blemish.studies.streams.scores import default_window, find_collapse, running_mean, step_accuracies
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -53,25 +53,18 @@ def _tidy(axes: Any, xlabel: str, ylabel: str) -> None:
     axes.tick_params(colors=_QUIET, labelcolor=_INK)
 
 
-def surface_figure(
-    surfaces: Sequence[Surface],
-    path: Path,
-    *,
-    targets: Sequence[float] = (0.5, 0.3, 0.1),
-    objective: Objective = "pointwise",
-) -> None:
-    """Accuracy over both severities, with the paths that hold each target: Figure 3 of the workshop paper."""
-    figure = _figure(4.4 * len(surfaces) + 0.6, 4.0)
-    rows = figure.subplots(1, len(surfaces), squeeze=False)[0]
-    for axes, surface in zip(rows, surfaces, strict=True):
+def surface_figure(planes: Sequence[tuple[Surface, Sequence[SeverityPath]]], path: Path) -> None:
+    """Accuracy over both severities, with paths over each surface: Figure 3 of the workshop paper."""
+    figure = _figure(4.4 * len(planes) + 0.6, 4.0)
+    rows = figure.subplots(1, len(planes), squeeze=False)[0]
+    for axes, (surface, paths) in zip(rows, planes, strict=True):
         grid = np.array(surface.grid)
         edges = np.concatenate([grid[:1] - 0.5 * (grid[1] - grid[0]), (grid[1:] + grid[:-1]) / 2, grid[-1:]])
         edges[-1] += (grid[-1] - grid[-2]) / 2
         image = axes.pcolormesh(edges, edges, 100 * surface.accuracy, cmap="viridis", vmin=0, vmax=100)
-        for number, target in enumerate(targets):
-            held = find_path(surface, target, objective=objective)
+        for number, held in enumerate(paths):
             first, second = zip(*held.severities, strict=True)
-            label = f"{100 * target:g} % (mean {100 * held.mean:.1f})"
+            label = f"{100 * held.target:g} % (mean {100 * held.mean:.1f})"
             axes.plot(second, first, color=_PATHS[number % len(_PATHS)], linewidth=2.5, label=label)
         axes.legend(fontsize=7, loc="upper right", facecolor="#333a44", labelcolor="white", framealpha=0.85)
         axes.set_aspect("equal")

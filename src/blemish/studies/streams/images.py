@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,16 @@ from blemish.corruptions.base import check_images
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 
-__all__ = ["ImageSet", "crop_box", "from_source", "from_tensor", "randomly_cropped"]
+__all__ = [
+    "ImageSet",
+    "crop_box",
+    "from_source",
+    "from_tensor",
+    "image_list",
+    "preparation",
+    "prepared_source",
+    "randomly_cropped",
+]
 
 Load = Callable[[NDArray[np.int64], NDArray[np.int64], int], Tensor]
 
@@ -56,6 +66,26 @@ class ImageSet:
         digest.update(self.preparation.encode())
         return digest.hexdigest()
 
+    @property
+    def shape(self) -> list[int]:
+        """Channels, height and width of the first image, as it is shown."""
+        first = np.zeros(1, dtype=np.int64)
+        return list(self.load(first, first, 0).shape[1:])
+
+
+def image_list(names: Sequence[str]) -> str:
+    """A digest of which images there are, by their names, whatever their order and whatever is done to them."""
+    return hashlib.blake2b(json.dumps(sorted(names)).encode(), digest_size=12).hexdigest()
+
+
+def preparation(resize: int | None, crop: int | None, random: int | None) -> str:
+    """What is done to pictures before they are corrupted, in words; one way to say it for streams and calibrations."""
+    if random is None:
+        return f"resize {resize}, crop {crop}"
+    if resize is not None or crop is not None:
+        raise InputError("a random crop together with resize or crop; expected one or the other")
+    return f"mirrored and cropped at random to {random}"
+
 
 def from_tensor(
     images: Tensor, labels: Sequence[int] | Tensor | NDArray[np.int64], *, name: str = "tensor"
@@ -79,15 +109,35 @@ def from_source(
     Either brought to ``resize`` and cut to a centre square of side ``crop``, or, as the release does, mirrored and
     cropped at random and resized to ``random`` pixels: see `randomly_cropped`.
     """
-    if random is not None and (resize is not None or crop is not None):
-        raise InputError("a random crop together with resize or crop; expected one or the other")
     if source.groups is not None:
         raise InputError(
             f"{source.name}: covers or merges some of a model's classes; expected all of them, as they are"
         )
-    how = f"resize {resize}, crop {crop}" if random is None else f"mirrored and cropped at random to {random}"
+    how = preparation(resize, crop, random)
     load = partial(_load_pictures, source, resize, crop, random)
     return ImageSet(source.name, source.names, source.labels, source.ids, load, how)
+
+
+def prepared_source(source: Source, side: int, *, seed: int) -> Source:
+    """The pictures of a source, each mirrored and cropped at random once, by draws of its id: see `randomly_cropped`.
+
+    For calibrations, which show the same images in all cells; a stream crops anew whenever it shows an image.
+    """
+    read, stamp, ids = source.read, source.stamp, source.ids
+
+    def cropped(row: int) -> Image.Image:
+        return randomly_cropped([read(row)], side, seed=seed, positions=ids[row : row + 1])[0]
+
+    return replace(
+        source,
+        read=cropped,
+        stamp=None if stamp is None else lambda row: f"{stamp(row)}|{preparation(None, None, side)}, seed {seed}",
+        reopen=None if source.reopen is None else partial(_reopened, source.reopen, side, seed),
+    )
+
+
+def _reopened(reopen: Callable[[], Source], side: int, seed: int) -> Source:
+    return prepared_source(reopen(), side, seed=seed)
 
 
 def _load_rows(images: Tensor, rows: NDArray[np.int64], _positions: NDArray[np.int64], _seed: int) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from blemish.studies.streams.checkpoints import IMAGE_COLUMNS, Checkpoint, Check
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.version import VERSION
 
-__all__ = ["RUN_FILE", "StreamResult", "read_result", "run_stream"]
+__all__ = ["RUN_FILE", "StreamResult", "read_result", "run_info", "run_stream"]
 
 RUN_FILE = "run.json"
 
@@ -80,7 +80,7 @@ def run_stream(
         raise InputError("an infinite, sharded or already started stream; expected a whole one to run methods on")
     if every < 1:
         raise InputError(f"a checkpoint every {every} batches; expected at least 1")
-    info = _info(stream, methods, model, settings)
+    info = run_info(stream, methods, model=model, settings=settings)
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
         checkpoints = None if folder is None else Checkpoints(folder, info)
         before = None if checkpoints is None else _resume(checkpoints, methods)
@@ -128,14 +128,20 @@ def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
     return StreamResult(labels, whole, info, images, steps)
 
 
-def _info(
-    stream: Stream, methods: Mapping[str, Adapts], model: Mapping[str, Any] | None, settings: Mapping[str, Any] | None
+def run_info(
+    stream: Stream,
+    methods: Iterable[str],
+    *,
+    model: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """What a run says of itself: all that its predictions depend on."""
+    methods = list(methods)
     described = {
         "stream": stream.describe(),
         "images": int(stream.length),
         "batch": stream.batch,
-        "methods": list(methods),
+        "methods": methods,
         "model": dict(model or {}),
         "settings": dict(settings or {}),
         "target": stream.walk.protocol.get("target"),

@@ -24,7 +24,7 @@ from blemish.core.rng import CounterRng
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import own_code
 from blemish.ops.jpeg import jpeg_round_trip
-from blemish.studies.streams.images import ImageSet
+from blemish.studies.streams.images import ImageSet, image_list
 from blemish.studies.streams.walks import Walk, WalkStep
 
 __all__ = ["JPEG_QUALITY", "Batch", "Stream", "corrupt_step"]
@@ -94,7 +94,7 @@ class Stream(IterableDataset[Batch]):
         if self.length > len(walk) and not walk.closed:
             raise InputError(
                 f"a stream of {self.length:g} images over an open walk of {len(walk)}; "
-                "expected a closed walk, which can be repeated without a seam, or fewer images"
+                "expected a closed walk, which can be repeated, or fewer images"
             )
         if not 0 <= start <= self.length:
             raise InputError(f"a stream that starts at image {start} of {self.length:g}; expected 0 … {self.length:g}")
@@ -142,6 +142,9 @@ class Stream(IterableDataset[Batch]):
         return {
             "data": self.images.name,
             "data_fingerprint": self.images.fingerprint,
+            "image_list": image_list(self.images.names),
+            "image_count": len(self.images),
+            "preparation": self.images.preparation,
             "walk": hashlib.blake2b(self.walk.to_json().encode(), digest_size=12).hexdigest(),
             "seed": self.seed,
             "jpeg": self.jpeg,

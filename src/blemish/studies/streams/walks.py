@@ -1,30 +1,24 @@
-"""Walks: one path after the other, from corruption to corruption, as a list of steps that a stream follows."""
+"""Walks: a list of steps that a stream follows, from corruption to corruption, and files of them."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError, UnknownNameError
-from blemish.core.printable import first_few
+from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, read_text
-from blemish.core.rng import check_seed
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
-from blemish.studies.streams.paths import Objective, SeverityPath, find_path
-from blemish.studies.streams.surface import Surface
 
-__all__ = ["Walk", "WalkStep", "find_paths", "make_walk", "read_walk", "usable_corruptions"]
-
-Pair = tuple[str, str]
+__all__ = ["Seams", "Walk", "WalkStep", "read_walk"]
 
 FORMAT = 1
 
@@ -41,8 +35,34 @@ class WalkStep(NamedTuple):
     segment: int
 
     def __str__(self) -> str:
+        parts = self.severities.items()
+        return "+".join(f"{name}@{severity_text(severity)}" for name, severity in parts) or "clean"
+
+    @property
+    def severities(self) -> dict[str, float]:
+        """The corruptions that images of the step meet, in order, and how strong they are."""
         parts = ((self.first, self.first_severity), (self.second, self.second_severity))
-        return "+".join(f"{name}@{severity_text(severity)}" for name, severity in parts if severity > 0) or "clean"
+        return {name: severity for name, severity in parts if severity > 0}
+
+    def jump_to(self, other: WalkStep) -> float:
+        """The greatest change of a severity from this step to another."""
+        here, there = self.severities, other.severities
+        return max((abs(here.get(name, 0.0) - there.get(name, 0.0)) for name in {*here, *there}), default=0.0)
+
+
+@dataclass(frozen=True)
+class Seams:
+    """How severities jump between the paths of a walk.
+
+    ``count`` is how many seams there are, of which ``jumping`` have a jump at all; ``mean`` and ``largest`` are over
+    all seams, in severities. ``closing`` is the jump from the end of a closed walk to its beginning, which counts too.
+    """
+
+    count: int
+    jumping: int
+    mean: float
+    largest: float
+    closing: float | None
 
 
 @dataclass(frozen=True)
@@ -71,8 +91,18 @@ class Walk:
     @cached_property
     def corruptions(self) -> tuple[str, ...]:
         """The corruptions that images of the walk meet."""
-        pairs = [pair for s in self.steps for pair in ((s.first, s.first_severity), (s.second, s.second_severity))]
-        return tuple(dict.fromkeys(name for name, severity in pairs if severity > 0))
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.severities))
+
+    @cached_property
+    def seams(self) -> Seams:
+        """How severities jump where one path ends and the next begins."""
+        pairs = ((before, after) for before, after in pairwise(self.steps) if before.segment != after.segment)
+        jumps = [before.jump_to(after) for before, after in pairs]
+        closing = self.steps[-1].jump_to(self.steps[0]) if self.closed else None
+        if closing is not None:
+            jumps.append(closing)
+        mean, largest = (float(np.mean(jumps)), max(jumps)) if jumps else (0.0, 0.0)
+        return Seams(len(jumps), sum(jump > 0 for jump in jumps), mean, largest, closing)
 
     def step_at(self, index: int) -> int:
         """The number of the step that image ``index`` of the walk belongs to."""
@@ -100,7 +130,13 @@ class Walk:
 
     def to_json(self) -> str:
         """The walk as text; `from_json` is the way back."""
-        head = {"format": FORMAT, "closed": self.closed, "protocol": self.protocol, "columns": list(WalkStep._fields)}
+        head = {
+            "format": FORMAT,
+            "closed": self.closed,
+            "protocol": self.protocol,
+            "seams": vars(self.seams),
+            "columns": list(WalkStep._fields),
+        }
         lines = ",\n".join(json.dumps(step, ensure_ascii=False) for step in self.steps)
         return json.dumps(head, ensure_ascii=False, sort_keys=True)[:-1] + ', "steps": [\n' + lines + "\n]}\n"
 
@@ -123,17 +159,21 @@ class Walk:
         for step in walk.steps:
             for corruption, severity in ((step.first, step.first_severity), (step.second, step.second_severity)):
                 catalog[corruption].require(check_severity(severity))
+        if data.get("seams", vars(walk.seams)) != vars(walk.seams):
+            raise InputError(f"{name}: says {data['seams']} of its seams, and its steps say {vars(walk.seams)}")
         return walk
 
 
 def _checked_protocol(stored: Any) -> dict[str, Any]:
     """What a walk says of how it was chosen, as far as it is read again."""
     protocol = dict(stored)
-    target, calibration = protocol.get("target"), protocol.get("calibration")
+    target, calibration, subset = (protocol.get(name) for name in ("target", "calibration", "subset"))
     if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
         raise TypeError(f"target {target!r}")
     if calibration is not None and not isinstance(calibration, dict):
         raise TypeError(f"calibration {calibration!r}")
+    if subset is not None and (isinstance(subset, bool) or not isinstance(subset, int) or subset < 1):
+        raise TypeError(f"subset {subset!r}")
     if calibration and not isinstance(calibration.get("model", {}), dict | None):
         raise TypeError(f"the model of the calibration {calibration['model']!r}")
     return protocol
@@ -142,103 +182,3 @@ def _checked_protocol(stored: Any) -> dict[str, Any]:
 def read_walk(path: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Walk:
     """The walk in a file; its corruptions are those of the catalog."""
     return Walk.from_json(read_text(path), name=os.fspath(path), catalog=catalog)
-
-
-def find_paths(
-    surfaces: Mapping[Pair, Surface], target: float, *, objective: Objective = "pointwise", names: Sequence[str] = ()
-) -> dict[Pair, SeverityPath]:
-    """The path of every ordered pair, of all corruptions or of those named."""
-    wanted = _checked_names(names or tuple(dict.fromkeys(first for first, _ in surfaces)))
-    pairs = [(first, second) for first in wanted for second in wanted if first != second]
-    missing = [f"{first}+{second}" for first, second in pairs if (first, second) not in surfaces]
-    if missing:
-        raise InputError(f"no calibration surface for {first_few(missing, 4)}; expected one for every ordered pair")
-    return {pair: find_path(surfaces[pair], target, objective=objective) for pair in pairs}
-
-
-def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    if len(set(names)) != len(names):
-        raise InputError(f"corruptions {', '.join(names)}; expected each once")
-    if len(names) < 2:
-        raise InputError(f"{len(names)} corruptions to walk between; expected at least two")
-    return tuple(names)
-
-
-def usable_corruptions(
-    surfaces: Mapping[Pair, Surface], target: float, *, tolerance: float, names: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """The corruptions that, alone and at some severity above 0, bring the accuracy within a tolerance of the target.
-
-    The release left out those that even at severity 5 stay far from it: a walk cannot begin or end with them.
-    """
-    usable = []
-    for name in names or tuple(dict.fromkeys(first for first, _ in surfaces)):
-        alone = [plane.accuracy[1:, 0] for (first, _), plane in surfaces.items() if first == name]
-        if not alone:
-            raise InputError(f"no calibration surface that begins with {name}")
-        if np.abs(alone[0] - target).min() <= tolerance:
-            usable.append(name)
-    if len(usable) < 2:
-        holding = f"only {usable[0]} holds" if usable else "no corruption holds"
-        raise InputError(f"{holding} {100 * target:g} % within {100 * tolerance:g} points; choose another target")
-    return tuple(usable)
-
-
-def make_walk(
-    paths: Mapping[Pair, SeverityPath],
-    *,
-    images: int,
-    speed: int,
-    seed: int = 43,
-    start: str | None = None,
-    end: str | None = None,
-    closed: bool = False,
-    protocol: Mapping[str, Any] | None = None,
-) -> Walk:
-    """Paths one after the other until at least ``images`` images are shown, ``speed`` of them at each step.
-
-    When a path is over, the corruption that has vanished is replaced by a random other one. The walk begins with
-    corruption ``start`` and goes on until it has reached corruption ``end``, where they are given. A ``closed`` walk
-    ends on the corruption it began with, so that a stream can repeat it without a seam. Seeds 43, 44 and 45 visit the
-    release's corruptions in the release's order.
-    """
-    names = _checked_names(tuple(dict.fromkeys(first for first, _ in paths)))
-    for setting, value in (("images", images), ("speed", speed)):
-        if value < 1:
-            raise InputError(f"{value} for {setting}; expected at least 1")
-    for setting, name in (("start", start), ("end", end)):
-        if name is not None and name not in names:
-            raise UnknownNameError(f"the walk's {setting} {name!r} is not among its corruptions: {', '.join(names)}")
-    if closed and end is not None and start is not None and end != start:
-        raise InputError(f"a closed walk from {start} to {end}; expected it to end where it begins")
-    chance = random.Random(check_seed(seed))
-    first = (end if closed else None) or start or chance.choice(names)
-    goal = first if closed else end
-    steps: list[WalkStep] = []
-    shown, segment, here = 0, 0, first
-    while True:
-        following = _another(chance, names, here)
-        path = paths[here, following]
-        for (a, b), accuracy in zip(path.severities, path.accuracies, strict=True):
-            steps.append(WalkStep(here, a, following, b, speed, accuracy, segment))
-        shown, segment, here = shown + speed * len(path.cells), segment + 1, following
-        if shown >= images and goal in (None, here):
-            break
-    any_path = next(iter(paths.values()))
-    settings = {
-        "target": any_path.target,
-        "objective": any_path.objective,
-        "corruptions": list(names),
-        "speed": speed,
-        "seed": seed,
-        "start": first,
-        "end": goal,
-    }
-    return Walk(tuple(steps), settings | dict(protocol or {}), closed)
-
-
-def _another(chance: random.Random, names: Sequence[str], but: str) -> str:
-    # Drawn again until it differs, as the release does: its order would not come out otherwise.
-    while (name := chance.choice(names)) == but:
-        pass
-    return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from blemish.studies.construction.commands.core import core_command, stability_command
 from blemish.studies.construction.commands.gather import gather_command
 from blemish.studies.construction.commands.generate import (
     categories_command,
@@ -13,17 +14,14 @@ from blemish.studies.construction.commands.generate import (
 )
 from blemish.studies.construction.commands.match_severities import match_severities_command
 from blemish.studies.construction.commands.natural import natural_command
-from blemish.studies.construction.commands.overlap_scores import (
-    compare_command,
-    overlap_scores_command,
-    table_command,
-)
+from blemish.studies.construction.commands.overlap_scores import compare_command, overlap_scores_command
 from blemish.studies.construction.commands.select import (
     balance_command,
     coverage_command,
     select_command,
     sweep_command,
 )
+from blemish.studies.construction.commands.table import table_command
 from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
 __all__ = ["build_app"]
@@ -37,9 +35,9 @@ def build() -> None:
     Two roads lead from accuracies to a benchmark. Both start with overlapping scores: does training on one corruption
     help against another?
 
-      1. Non-overlapping (ImageNet-NOC): table, overlap-scores, select; then sweep, coverage, balance to judge.
+      1. Non-overlapping (ImageNet-NOC): overlap-scores, select or core; then sweep, stability, coverage, balance.
 
-      2. Categories (Syn2Nat): overlap-scores, categories, generate or syn2nat; then unbalance, natural to judge.
+      2. Categories (Syn2Nat): overlap-scores, categories, generate or syn2nat; then unbalance, natural.
 
     Try it without training anything:
 
@@ -60,6 +58,8 @@ _COMMANDS = (
     ("compare", compare_command, "How far two overlap matrices agree."),
     ("select", select_command, "The largest benchmark that does not overlap."),
     ("sweep", sweep_command, "That benchmark at several thresholds."),
+    ("core", core_command, "The smallest benchmark that covers the most."),
+    ("stability", stability_command, "How stable the choice of a benchmark is."),
     ("coverage", coverage_command, "Which corruptions a benchmark covers."),
     ("balance", balance_command, "How evenly a benchmark weighs its corruptions."),
     ("categories", categories_command, "Split corruptions into categories."),

@@ -18,7 +18,17 @@ from blemish.studies.construction.figures import SAVING
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say, show
 
-__all__ = ["Figure", "MatrixFile", "Percent", "TableCorruptions", "check_output", "draw", "shown", "write_rows"]
+__all__ = [
+    "Figure",
+    "MatrixFile",
+    "Percent",
+    "Steps",
+    "TableCorruptions",
+    "check_output",
+    "draw",
+    "shown",
+    "write_rows",
+]
 
 MatrixFile = Annotated[
     Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap-scores).")
@@ -39,6 +49,7 @@ Figure = Annotated[
 Percent = Annotated[
     bool, typer.Option("--percent", help="The table holds percent (76.1) instead of fractions (0.761).")
 ]
+Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
 
 
 def check_output(path: Path | None, *suffixes: str, overwrite: bool, figures: Sequence[Path | None] = ()) -> None:

@@ -20,7 +20,12 @@ from blemish.studies.construction.categories import (
 )
 from blemish.studies.construction.commands.common import Figure, MatrixFile, Percent, check_output, draw, shown
 from blemish.studies.construction.figures import overlap_figure, tree_figure
-from blemish.studies.construction.generation import count_benchmarks, generate_benchmarks, select_least_overlapping
+from blemish.studies.construction.generation import (
+    DRAWS,
+    count_benchmarks,
+    generate_benchmarks,
+    select_least_overlapping,
+)
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.construction.substitution import group_by_std, unbalanced
 from blemish.studies.construction.tables import read_table
@@ -95,13 +100,17 @@ def _tell(check: CategoryCheck, models: int) -> None:
 
 
 def _benchmarks(
-    prefix: str, found: Sequence[Sequence[str]], severities: list[str] | None, plugins: list[str] | None
+    prefix: str,
+    found: Sequence[Sequence[str]],
+    severities: list[str] | None,
+    plugins: list[str] | None,
+    title: str = "",
 ) -> list[Benchmark]:
     """Benchmarks with numbered names, at these severities or at those that each catalogue was published with."""
     levels, catalog = chosen_severities(severities), chosen_catalog(plugins)
     width = len(str(len(found)))
     return [
-        make_benchmark(f"{prefix}-{number:0{width}d}", members, severities=levels, catalog=catalog)
+        make_benchmark(f"{prefix}-{number:0{width}d}", members, title=title, severities=levels, catalog=catalog)
         for number, members in enumerate(found, start=1)
     ]
 
@@ -113,22 +122,33 @@ def generate_command(
     n: Annotated[int, typer.Option("-n", help="How many categories are represented.")],
     k: Annotated[int, typer.Option("-k", help="How many corruptions represent each.")],
     count: Annotated[int, typer.Option(max=1_000_000, help="How many different benchmarks.")] = 1000,
+    draw: Annotated[
+        str, typer.Option(metavar="|".join(DRAWS), help="; ".join(f"{name}: {how}" for name, how in DRAWS.items()))
+    ] = "uniform",
     seed: Seed = 0,
     severities: Severities = None,
     plugins: Plugins = None,
 ) -> None:
-    """Random benchmarks with k corruptions of each of n categories: all different, every possible one equally likely.
+    """Random benchmarks with k corruptions of each of n categories: all different.
+
+    Every possible one is equally likely, or, with --draw categories-first, categories are drawn before corruptions, as
+    in the Syn2Nat paper. That differs only where n is less than the number of categories: it prefers small ones. The
+    title of each file says how it was drawn.
 
     Examples:
 
       blemish build generate categories.json -o n6k2 -n 6 -k 2
 
       blemish build generate categories.json -o few -n 2 -k 2 --count 10 --seed 1
+
+      blemish build generate categories.json -o paper -n 2 -k 3 --draw categories-first
     """
     categories = read_categories(source)
-    found = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed)
-    write_groups({"": _benchmarks(f"n{n}k{k}", found, severities, plugins)}, out)
-    say(f"wrote {len(found):,} benchmarks to {out}, of {count_benchmarks(categories, n=n, k=k):,} that there are")
+    found = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed, draw=draw)
+    title = f"{n} of {len(categories.members)} categories, {k} corruptions of each; drawn {draw}, seed {seed}"
+    write_groups({"": _benchmarks(f"n{n}k{k}", found, severities, plugins, title)}, out)
+    possible = count_benchmarks(categories, n=n, k=k)
+    say(f"wrote {len(found):,} benchmarks to {out}, of {possible:,} that there are, drawn {draw}: {DRAWS[draw]}")
 
 
 @exit_on_input_error

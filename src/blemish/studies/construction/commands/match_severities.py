@@ -31,7 +31,7 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
-    check_frost,
+    check_files,
     chosen_catalog,
     chosen_names,
 )
@@ -86,7 +86,7 @@ def match_severities_command(
     fixed = [name for name in names if catalog[name].only_severity is not None]
     if fixed:
         raise InputError(f"{', '.join(fixed[:5])} exist at one severity only; expected corruptions with a range")
-    check_frost(catalog[name] for name in names)
+    check_files(catalog[name] for name in names)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     classifier = speed.apply(model.open(catalog=catalog))
     source = fit(classifier, images.open(), resize=resize, crop=crop).source

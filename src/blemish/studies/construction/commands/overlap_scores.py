@@ -1,4 +1,4 @@
-"""``blemish build table``, ``overlap-scores`` and ``compare``: from accuracies to overlapping scores."""
+"""``blemish build overlap-scores`` and ``compare``: from accuracies to overlapping scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from blemish.core.errors import InputError
-from blemish.data.arrays import read_members
 from blemish.studies.construction.commands.common import (
     Figure,
     Percent,
@@ -21,10 +20,10 @@ from blemish.studies.construction.commands.common import (
 )
 from blemish.studies.construction.compare import compare_matrices
 from blemish.studies.construction.figures import agreement_figure, overlap_figure
+from blemish.studies.construction.gather import read_correct
 from blemish.studies.construction.matrices import OverlapMatrix, read_matrix, write_matrix
 from blemish.studies.construction.overlap import LEAST_GAIN, OverlapIntervals, overlap_intervals, overlap_matrix
-from blemish.studies.construction.published import PUBLISHED, published_table
-from blemish.studies.construction.tables import read_table, write_table
+from blemish.studies.construction.tables import read_table
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Seed
 from blemish.terminal.lists import listed
@@ -32,30 +31,7 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 from blemish.terminal.results import Level
 
-__all__ = ["compare_command", "overlap_scores_command", "table_command", "write_intervals"]
-
-_ARRAYS = ("correct", "models", "settings")
-
-
-@exit_on_input_error
-def table_command(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(PUBLISHED)}.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv).")],
-    overwrite: Overwrite = False,
-) -> None:
-    """Write a published accuracy table, to try the other commands without training anything.
-
-    It holds the accuracies of a ResNet-18 trained on clean images (standard), of one trained on each corruption, and of
-    AlexNet: models in rows, "clean" and corruptions in columns. A table of your own looks the same.
-
-    Examples:
-
-      blemish build table imagenet-c -o accuracies.csv
-    """
-    check_output(out, ".csv", overwrite=overwrite)
-    table = published_table(name)
-    write_table(table, out)
-    say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
+__all__ = ["compare_command", "overlap_scores_command", "write_intervals"]
 
 
 @exit_on_input_error
@@ -117,18 +93,17 @@ def overlap_scores_command(
 def _from_correctness(
     source: Path, corruptions: list[str] | None, clean: str, least_gain: float, resamples: int, level: float, seed: int
 ) -> OverlapIntervals:
-    arrays = read_members(source, _ARRAYS)
-    for name in _ARRAYS:
-        if name not in arrays:
-            raise InputError(f"{source}: no {name} in it; expected an .npz file with {', '.join(_ARRAYS)}")
-    if any(arrays[name].ndim != 1 or arrays[name].dtype.kind != "U" for name in _ARRAYS[1:]):
-        raise InputError(f"{source}: models and settings; expected a row of names each")
-    correct, models, settings = arrays["correct"], arrays["models"].tolist(), arrays["settings"].tolist()
-    if names := listed(corruptions):
-        places = [settings.index(name) for name in [clean, *names] if name in settings]
-        correct, settings = correct[:, places], [settings[place] for place in places]
+    known = read_correct(source)
     return overlap_intervals(
-        correct, models, settings, level=level, resamples=resamples, seed=seed, clean=clean, least_gain=least_gain
+        known.correct,
+        known.models,
+        known.settings,
+        corruptions=listed(corruptions) or None,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        clean=clean,
+        least_gain=least_gain,
     )
 
 

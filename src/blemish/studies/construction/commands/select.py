@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from blemish.studies.construction.commands.common import (
     Figure,
     MatrixFile,
     Percent,
+    Steps,
     TableCorruptions,
     check_output,
     draw,
@@ -27,6 +29,7 @@ from blemish.studies.construction.commands.common import (
 )
 from blemish.studies.construction.coverage import (
     COVERING_SCORE,
+    Gained,
     balance,
     coverage_by_overlap,
     coverage_by_training,
@@ -42,9 +45,7 @@ from blemish.terminal.lists import listed, numbers
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["balance_command", "coverage_command", "select_command", "sweep_command"]
-
-Steps = Annotated[int, typer.Option(help="Give up a search after this many steps.")]
+__all__ = ["balance_command", "coverage_command", "gained_rows", "select_command", "sweep_command"]
 
 
 @exit_on_input_error
@@ -171,11 +172,7 @@ def coverage_command(
         )
     if row is not None:
         table = read_table(source, unit="percent" if percent else "fraction")
-        gained = coverage_by_training(table, row)
-        header = ["corruption", STANDARD, row, "gain", "covered"]
-        rows = [
-            [g.corruption, f"{g.standard:.4f}", f"{g.trained:.4f}", f"{g.gain:+.4f}", _yes(g.covered)] for g in gained
-        ]
+        header, rows = gained_rows(coverage_by_training(table, row), row)
     else:
         names = listed(corruptions)
         if benchmark is not None:
@@ -191,6 +188,14 @@ def coverage_command(
     say(f"{covered} of {len(rows)} corruptions are covered")
     write_rows(out, header, rows)
     say(f"wrote {out}")
+
+
+def gained_rows(gained: Sequence[Gained], model: str) -> tuple[list[str], list[list[str]]]:
+    """What a model trained on a whole benchmark is more robust to, as the header and the rows of a table."""
+    header = ["corruption", STANDARD, model, "gain", "covered"]
+    return header, [
+        [g.corruption, f"{g.standard:.4f}", f"{g.trained:.4f}", f"{g.gain:+.4f}", _yes(g.covered)] for g in gained
+    ]
 
 
 def _yes(value: bool) -> str:

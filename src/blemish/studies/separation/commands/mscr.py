@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -14,21 +9,25 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 
 from blemish.core.errors import InputError, notify
 from blemish.core.folders import check_folder, check_links
 from blemish.core.marks import MADE_WITH
-from blemish.core.statistics import MeanEstimate
 from blemish.data.folders import class_folders, folder_indices
 from blemish.data.labels import check_below, class_indices
 from blemish.models.base import Classifier
-from blemish.models.code import ending_refused
 from blemish.models.torch_module import device_named
 from blemish.ops.balls import Norm
+from blemish.studies.separation.commands.mscr_output import (
+    draw,
+    file_name,
+    matrix_table,
+    name_left_out,
+    score_table,
+)
+from blemish.studies.separation.commands.named_trainers import named_trainer
 from blemish.studies.separation.commands.separation import (
     Data,
-    Duplicates,
     JsonFile,
     NormOption,
     check_json_file,
@@ -36,12 +35,11 @@ from blemish.studies.separation.commands.separation import (
     write_json,
 )
 from blemish.studies.separation.exact import separation
-from blemish.studies.separation.experiment import Trainer, experiment, forest, from_estimator, nearest_neighbour
+from blemish.studies.separation.experiment import experiment
 from blemish.studies.separation.noise import Draws
 from blemish.studies.separation.scores import Matrix, ModelScore, mscr
-from blemish.studies.separation.sources import LabelledPoints, read_points
+from blemish.studies.separation.sources import LabelledPoints, LeftOut, leave_out_contradictions, read_points
 from blemish.studies.separation.trained import classes_of, from_classifier
-from blemish.studies.separation.training import wide_resnet
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Seed, chosen_catalog
 from blemish.terminal.executors import Jobs
@@ -95,7 +93,13 @@ def mscr_command(
     ] = "independent",
     labels: Labels = None,
     mapping: Mapping = None,
-    exclude_duplicates: Duplicates = False,
+    exclude_duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--exclude-duplicates",
+            help="Leave equal points with different labels out of ε_min, training and test; they are named.",
+        ),
+    ] = False,
     resize: Resize = None,
     crop: Crop = None,
     epochs: Annotated[int, typer.Option(help="Of nets.")] = 30,
@@ -133,21 +137,26 @@ def mscr_command(
         check_links(keep)
     check_json_file(out, overwrite=overwrite)
     if figures is not None:
-        names = ["tradeoff", *(f"matrix-{_file_name(name)}" for name in to_train or ())]
+        names = ["tradeoff", *(f"matrix-{file_name(name)}" for name in to_train or ())]
         check_replaceable(*(figures / f"{name}.png" for name in names), overwrite=overwrite)
     device = device_named(settings.device)
-    trainers = {name: _trainer(name, epochs, device) for name in dict.fromkeys(to_train or ())}
+    trainers = {name: named_trainer(name, epochs, device) for name in dict.fromkeys(to_train or ())}
     catalog = chosen_catalog(None)
     opened = [(spec, speed.apply(settings.open_named(spec, catalog=catalog))) for spec in dict.fromkeys(models or ())]
 
-    def prepare(report: Report) -> tuple[LabelledPoints, list[_Trained], float, str]:
+    def prepare(report: Report) -> tuple[LabelledPoints, list[list[LeftOut]], list[_Trained], float, str]:
         found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        found, left_out = leave_out_contradictions(found) if exclude_duplicates else (found, [])
         ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
-        return found, ready, *_radius(found, epsilon, norm, exclude_duplicates, device, report)
+        at = _radius(found, epsilon, norm, exclude_duplicates, device, report)
+        source = "as asked" if epsilon is not None else f"ε_min of the {'points that are left' if left_out else 'data'}"
+        return found, left_out, ready, at, source
 
-    found, ready, at, source = with_progress(
+    found, left_out, ready, at, source = with_progress(
         "mscr, preparation", prepare, first="reading points", unit=None, kept="nothing is kept."
     )
+    if left_out:
+        name_left_out(left_out, found)
     complain(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
         + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
@@ -167,7 +176,7 @@ def mscr_command(
                 eps_test=_radii(eps_test, at, "--eps-test"),
                 test_share=test_share,
                 draws=cast(Draws, draws),
-                folder=None if keep is None else keep / _file_name(name),
+                folder=None if keep is None else keep / file_name(name),
                 jobs=jobs or 1,
                 progress=lambda done, total, name=name: report(done, total, name),  # type: ignore[misc]
                 **protocol,
@@ -185,53 +194,21 @@ def mscr_command(
             "epsilon": at,
             "radius": source,
             "settings": protocol,
+            "left_out": [[vars(point) for point in rows] for rows in left_out],
             "models": {name: matrix.record() for name, matrix in matrices.items()},
             "trained": [score.record() for score in scores],
         }
     )
     write_json(text, out)
     if figures is not None and matrices:
-        _draw(matrices, figures)
+        draw(matrices, figures)
     if as_json:
         emit(f"{text}\n")
         return
     for name, matrix in matrices.items():
-        show(_matrix_table(name, matrix))
+        show(matrix_table(name, matrix))
     if scores:
-        show(_score_table(scores))
-
-
-def _file_name(model: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", model)
-
-
-def _trainer(name: str, epochs: int, device: torch.device) -> Trainer:
-    if name == "1nn":
-        return nearest_neighbour()
-    if match := re.fullmatch(r"forest(?::([1-9]\d{0,5}))?", name):
-        return forest(int(match[1] or 100))
-    if match := re.fullmatch(r"wrn-(\d{1,4})-(\d{1,4})", name):
-        return wide_resnet(int(match[1]), int(match[2]), epochs=epochs, device=device)
-    if name.startswith("python:"):
-        return from_estimator(_estimator(name))
-    raise InputError(f"--train {name!r}; expected forest, forest:50, 1nn, wrn-28-10 … or python:module:name")
-
-
-def _estimator(name: str) -> Callable[[int], Any]:
-    _, module, attribute = [*name.split(":"), "", ""][:3]
-    try:
-        with ending_refused(name):
-            found = getattr(importlib.import_module(module), attribute)
-        seeded = isinstance(found, type) and "random_state" in inspect.signature(found).parameters
-        if not isinstance(found, type):
-            return cast(Callable[[int], Any], found)
-        return partial(_made, found, seeded)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"{name}: cannot be imported ({error}); expected python:module:name") from error
-
-
-def _made(kind: type, seeded: bool, run: int) -> Any:
-    return kind(random_state=run) if seeded else kind()
+        show(score_table(scores))
 
 
 def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
@@ -244,11 +221,11 @@ def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
 
 def _radius(
     found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: torch.device, report: Report
-) -> tuple[float, str]:
+) -> float:
     if epsilon is not None:
         if not epsilon > 0:
             raise InputError(f"--epsilon {epsilon}; expected a positive radius")
-        return epsilon, "as asked"
+        return epsilon
     report(0, None, "searching ε_min")
     result = separation(
         found.points,
@@ -266,7 +243,7 @@ def _radius(
             f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]}) are equal, so ε_min is 0; "
             "expected --exclude-duplicates, or a radius with --epsilon"
         )
-    return result.epsilon_min, "ε_min of the data"
+    return result.epsilon_min
 
 
 def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: str | None) -> NDArray[np.int64]:
@@ -304,41 +281,3 @@ def _trained_scores(
             **settings,
         )
     ]
-
-
-def _percent(estimate: MeanEstimate, digits: int = 3) -> str:
-    half = "" if np.isnan(estimate.half_width) else f" ± {100 * estimate.half_width:.{digits}f}"
-    return f"{100 * estimate.value:.{digits}f}{half}"
-
-
-def _matrix_table(name: str, matrix: Matrix) -> Table:
-    table = Table(title=f"{name}: accuracy and MSCR in %, ± 95 %", title_justify="left", box=None, pad_edge=False)
-    table.add_column("ε_train")
-    for eps in matrix.protocol.eps_test:
-        table.add_column("clean" if eps == 0 else f"ε_test {eps:.6g}", justify="right")
-    table.add_column("MSCR", justify="right")
-    rows = [matrix.accuracy(eps) for eps in matrix.protocol.eps_test]
-    for place, eps in enumerate(matrix.protocol.eps_train):
-        values = [_percent(row[place]) for row in rows]
-        table.add_row(f"{eps:.6g}", *values, _percent(matrix.mscr()[place]))
-    return table
-
-
-def _score_table(scores: list[ModelScore]) -> Table:
-    table = Table(title="trained models: accuracy and MSCR in %", title_justify="left", box=None, pad_edge=False)
-    for heading in ("model", "clean", "robust", "MSCR"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
-    for score in scores:
-        table.add_row(score.model, f"{100 * score.clean:.3f}", _percent(score.robust), _percent(score.mscr))
-    return table
-
-
-def _draw(matrices: dict[str, Matrix], folder: Path) -> None:
-    from blemish.reports.figure_files import save_figure
-    from blemish.studies.separation import figures as draw
-
-    folder.mkdir(parents=True, exist_ok=True)
-    save_figure(draw.tradeoff_curve(matrices), folder / "tradeoff.png")
-    for name, matrix in matrices.items():
-        save_figure(draw.epsilon_matrix(matrix), folder / f"matrix-{_file_name(name)}.png")
-    complain(f"wrote tradeoff.png and an ε matrix per model to {folder}", style="")

@@ -8,24 +8,28 @@ from typing import Annotated
 
 import typer
 
+from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
 from blemish.data.cache import load
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.certainty import certain_rises
 from blemish.studies.streams.commands.options import (
-    PathRule,
-    PublishedSet,
+    Jpeg,
+    ObjectiveName,
+    RandomCrop,
+    SetName,
     chosen_corruptions,
     chosen_images,
     grid_of,
     path_rule,
     shares,
 )
-from blemish.studies.streams.levels import SETS
+from blemish.studies.streams.images import preparation, prepared_source
+from blemish.studies.streams.levels import SETS, find_set
 from blemish.studies.streams.surface import Surface, monotonicity
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, check_frost, chosen_catalog
+from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, check_files, chosen_catalog
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.models import ModelOptions, SpeedOptions
@@ -44,20 +48,22 @@ def calibrate_command(
     images: ImageOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the surfaces, one file per pair.")],
     corruptions: Corruptions = None,
-    published: PublishedSet = None,
+    set_name: SetName = None,
     limit: Limit = 5000,
     targets: Annotated[
         str | None,
         typer.Option(help="Accuracies that walks will hold, such as 0.4,0.2: only cells near them are measured."),
     ] = None,
     margin: Annotated[float, typer.Option(help="How near: within this share of a target.")] = 0.08,
-    objective: PathRule = "pointwise",
+    objective: ObjectiveName = None,
     step: Annotated[float, typer.Option(help="Between two severities of the grid 0 … 5.")] = 0.25,
     batch_size: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 256,
     seed: Seed = 0,
     preset: Preset = None,
     resize: Resize = None,
     crop: Crop = None,
+    random_crop: RandomCrop = None,
+    jpeg: Jpeg = False,
     plugins: Plugins = None,
     frost: Frost = None,
     jobs: Jobs = None,
@@ -66,27 +72,37 @@ def calibrate_command(
 ) -> None:
     """Measure a model under every ordered pair of corruptions, over a grid of severities.
 
-    Stop whenever you like: the same command continues where it stopped. Then plan a walk with "blemish ccc walk".
+    Stop whenever you like: the same command continues where it stopped. Then plan a walk with "blemish ccc walk". Show
+    images here as the stream will: with the same --random-crop, --jpeg, --resize and --crop.
 
     Examples:
 
-      blemish ccc calibrate -m timm:resnet50 -d imagenet/val --resize 256 --crop 224 --set easy -o surfaces
+      blemish ccc calibrate -m timm:resnet50 -d imagenet/val --random-crop 224 --jpeg --set easy -o surfaces
 
       blemish ccc calibrate -m python:my_net:build -d cifar10.npz -c fog,snow,contrast -n 500 --targets 0.4 -o surfaces
     """
+    if corruptions and set_name is not None:
+        raise InputError("--corruption and --set; expected one or the other")
+    chosen = None if set_name is None else find_set(set_name)
+    rule = path_rule(objective, chosen)
     catalog = chosen_catalog(plugins, frost)
-    names = chosen_corruptions(corruptions, published, catalog) or SETS["ccc-50k"].corruptions
-    check_frost(catalog[name] for name in names)
+    names = chosen_corruptions(corruptions, chosen, catalog) or SETS["ccc-50k"].corruptions
+    check_files(catalog[name] for name in names)
+    prepared = preparation(resize, crop, random_crop)
     executor = chosen_executor(jobs, gpus, ray, model.device)
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
-    source = chosen_images(images, limit=limit, model=classifier, resize=resize, crop=crop)
+    source = chosen_images(
+        images, limit=limit, model=classifier, resize=random_crop or resize, crop=random_crop or crop
+    )
+    if random_crop is not None:
+        source = prepared_source(source, random_crop, seed=seed)
     loaded, grid = load(source, resize=resize, crop=crop), grid_of(step)
     wanted = shares(targets, "--targets")
-    how = Refinement(wanted, margin, objective=path_rule(objective)) if wanted else None
+    how = Refinement(wanted, margin, objective=rule) if wanted else None
     each = len(loaded) * len(grid) ** 2
 
     def work(report: Report) -> dict[tuple[str, str], Surface]:
-        bench = Bench(classifier, loaded, seed, preset, batch_size, grid, catalog)
+        bench = Bench(classifier, loaded, seed, preset, batch_size, grid, catalog, jpeg, prepared)
         report(0, None, "calibrating")
         return calibrate(
             bench,

@@ -10,14 +10,19 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.export.outcome import Outcome
-from blemish.studies.streams.commands.options import Length, RandomCrop, WalkFile, chosen_images, read_chosen_walk
-from blemish.studies.streams.images import from_source
+from blemish.studies.streams.commands.options import (
+    Length,
+    ShownOptions,
+    WalkFile,
+    check_protocol,
+    read_chosen_walk,
+)
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.webdataset import SHARD_IMAGES, materialise
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Plugins, Preset, Seed, chosen_catalog
+from blemish.terminal.corruptions import Seed
 from blemish.terminal.executors import Jobs, Ray, chosen_executor
-from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
+from blemish.terminal.images import ImageOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
@@ -31,17 +36,11 @@ def materialise_command(
     file: WalkFile,
     images: ImageOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the shards.")],
+    shown: ShownOptions,
     length: Length = None,
     shard_images: Annotated[int, typer.Option(min=1, help="Images per shard.")] = SHARD_IMAGES,
     part: Annotated[str, typer.Option(help="Do a share of the work: 0/4 … 3/4 in four processes.")] = "0/1",
     seed: Seed = 0,
-    preset: Preset = None,
-    limit: Limit = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    random_crop: RandomCrop = None,
-    plugins: Plugins = None,
-    frost: Frost = None,
     jobs: Jobs = None,
     ray: Ray = None,
 ) -> None:
@@ -57,17 +56,11 @@ def materialise_command(
     if not all(re.fullmatch("[0-9]{1,9}", text) for text in (number, parts)):
         raise InputError(f"--part {part}; expected a share such as 0/4")
     executor = chosen_executor(jobs, ray=ray)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
-    source = chosen_images(images, limit=limit)
-    stream = Stream(
-        from_source(source, resize=resize, crop=crop, random=random_crop),
-        walk,
-        seed=seed,
-        length=length,
-        preset=preset,
-        catalog=catalog,
-    )
+    image_set = shown.image_set(images, subset=walk.protocol.get("subset"), named=str(walk.protocol.get("set")))
+    stream = Stream(image_set, walk, seed=seed, length=length, preset=shown.preset, catalog=catalog)
+    check_protocol(stream, anyway=shown.anyway, jpeg=True)  # shards hold JPEG pictures
 
     def work(report: Report) -> Outcome:
         return materialise(

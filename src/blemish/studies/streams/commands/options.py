@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -15,21 +16,27 @@ from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
 from blemish.models.base import Classifier
 from blemish.reports.figure_files import check_figure_name
-from blemish.studies.streams.levels import SETS, find_set
+from blemish.studies.streams.images import ImageSet, from_source, image_list
+from blemish.studies.streams.levels import SETS, WalkSet
 from blemish.studies.streams.paths import OBJECTIVES, Objective
+from blemish.studies.streams.protocols import protocol_differences
+from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, read_walk
-from blemish.terminal.corruptions import check_frost, chosen_names
-from blemish.terminal.images import ImageOptions
+from blemish.terminal.corruptions import Frost, Plugins, Preset, check_files, chosen_catalog, chosen_names
+from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.lists import numbers
 from blemish.terminal.printing import say
 
 __all__ = [
+    "Jpeg",
     "Length",
-    "PathRule",
-    "PublishedSet",
+    "ObjectiveName",
     "RandomCrop",
+    "SetName",
+    "ShownOptions",
     "WalkFile",
     "check_figures",
+    "check_protocol",
     "chosen_corruptions",
     "chosen_images",
     "grid_of",
@@ -40,9 +47,7 @@ __all__ = [
 
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
 Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]
-PublishedSet = Annotated[
-    str | None, typer.Option("--set", help=f"A published set, for its corruptions: {', '.join(SETS)}.")
-]
+SetName = Annotated[str | None, typer.Option("--set", help=f"A set, for its corruptions: {', '.join(SETS)}.")]
 
 RandomCrop = Annotated[
     int | None,
@@ -52,30 +57,84 @@ RandomCrop = Annotated[
         help="Instead, mirror and crop at random and resize to this: 224 for the release.",
     ),
 ]
-PathRule = Annotated[
-    str,
+Jpeg = Annotated[bool, typer.Option("--jpeg", help="JPEG of quality 85 at the end, as in the release.")]
+ObjectiveName = Annotated[
+    str | None,
     typer.Option(
-        "--objective", help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule is reference)."
+        "--objective",
+        help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule). Default: the set's, or pointwise.",
     ),
 ]
 
 
-def chosen_corruptions(texts: list[str] | None, published: str | None, catalog: Catalog) -> tuple[str, ...]:
-    """The corruptions that were named, or those of a published set; none where nothing was said."""
-    if texts and published is not None:
-        raise InputError("--corruption and --set; expected one or the other")
-    if published is not None:
-        return find_set(published).corruptions
-    return tuple(chosen_names(texts, catalog)) if texts else ()
+@dataclass(frozen=True, kw_only=True)
+class ShownOptions:
+    """How images become those of a stream."""
+
+    preset: Preset = None
+    limit: Limit = None
+    resize: Resize = None
+    crop: Crop = None
+    random_crop: RandomCrop = None
+    plugins: Plugins = None
+    frost: Frost = None
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Go on, with a warning, where images are not shown as they were calibrated."),
+    ] = False
+
+    def catalog(self) -> Catalog:
+        """The corruptions at hand."""
+        return chosen_catalog(self.plugins, self.frost)
+
+    def image_set(
+        self, images: ImageOptions, *, subset: int | None, named: str, model: Classifier | None = None
+    ) -> ImageSet:
+        """The images that a stream shows, of the model's classes where there is a model.
+
+        Where the walk is of a set (``named``) that shows a ``subset`` of so many images again and again, so many are
+        taken, and it is said which they are, or that there are not as many.
+        """
+        source = chosen_images(
+            images,
+            limit=subset if self.limit is None else self.limit,
+            model=model,
+            resize=self.resize if self.random_crop is None else self.random_crop,
+            crop=self.crop if self.random_crop is None else self.random_crop,
+        )
+        if subset is not None and len(source) != subset:
+            say(f"{named} shows {subset:,} images again and again; here there are {len(source):,}", "yellow")
+        elif subset is not None:
+            say(
+                f"{named} shows {subset:,} images again and again; the authors' list is not public, ours is "
+                f"{image_list(source.names)}",
+                "dim",
+            )
+        return from_source(source, resize=self.resize, crop=self.crop, random=self.random_crop)
+
+
+def check_protocol(stream: Stream, *, anyway: bool, jpeg: bool | None = None) -> None:
+    """Refuse a stream that shows images otherwise than its walk was calibrated with; told to go on, say so."""
+    different = protocol_differences(stream, jpeg=jpeg)
+    if not different:
+        return
+    message = f"images are not shown as the walk was calibrated ({'; '.join(different)})"
+    if not anyway:
+        raise InputError(f"{message}; expected the same: calibrate as you will run, or go on with --anyway")
+    say(f"{message}: its target accuracy need not be held", "yellow")
+
+
+def chosen_corruptions(texts: list[str] | None, chosen: WalkSet | None, catalog: Catalog) -> tuple[str, ...]:
+    """The corruptions that were named, or those of a set; none where nothing was said."""
+    if texts:
+        return tuple(chosen_names(texts, catalog))
+    return () if chosen is None else chosen.corruptions
 
 
 def read_chosen_walk(path: Path, catalog: Catalog) -> Walk:
-    """A walk whose corruptions are at hand, with their files; other photographs than calibrated with are noted."""
+    """A walk whose corruptions are at hand, with their files."""
     walk = read_walk(path, catalog=catalog)
-    check_frost(catalog[name] for name in walk.corruptions)
-    before = (walk.protocol.get("calibration") or {}).get("frost")
-    if "frost" in walk.corruptions and before not in (None, catalog.frost_kind):
-        say(f"the walk was calibrated with {before} photographs of frost; these are {catalog.frost_kind}", "yellow")
+    check_files(catalog[name] for name in walk.corruptions)
     return walk
 
 
@@ -104,11 +163,15 @@ def check_figures(*paths: Path | None) -> None:
             check_figure_name(path)
 
 
-def path_rule(name: str) -> Objective:
-    """The rule that chooses paths, by name."""
-    if name not in OBJECTIVES:
+def path_rule(name: str | None, chosen: WalkSet | None) -> Objective:
+    """The rule that chooses paths: the one that was named, or the set's, or pointwise; a set keeps its own."""
+    if name is not None and name not in OBJECTIVES:
         raise InputError(f"--objective {name}; expected one of {', '.join(OBJECTIVES)}")
-    return cast(Objective, name)
+    if name is not None and chosen is not None and name != chosen.objective:
+        other = SETS.get(f"{chosen.name}-smooth")
+        hint = f"; {other.name} has the same corruptions and {name}" if other and other.objective == name else ""
+        raise InputError(f"--objective {name} with --set {chosen.name}, whose rule is {chosen.objective}{hint}")
+    return cast(Objective, name) if name is not None else "pointwise" if chosen is None else chosen.objective
 
 
 def shares(text: str | None, option: str) -> tuple[float, ...]:

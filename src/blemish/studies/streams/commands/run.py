@@ -4,46 +4,38 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from blemish.core.files import write_bytes
-from blemish.studies.adaptation.base import Method, adaptable
-from blemish.studies.adaptation.methods import METHODS, Settings, make_method
-from blemish.studies.adaptation.norm import UnsuitedError
+from blemish.studies.adaptation.base import adaptable
+from blemish.studies.streams.commands.methods import MethodOptions, OnDevice
 from blemish.studies.streams.commands.options import (
+    Jpeg,
     Length,
-    RandomCrop,
+    ShownOptions,
     WalkFile,
     check_figures,
-    chosen_images,
+    check_protocol,
     read_chosen_walk,
 )
 from blemish.studies.streams.figures import run_figure
-from blemish.studies.streams.images import ImageSet, from_source
 from blemish.studies.streams.run import StreamResult, run_stream
-from blemish.studies.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
 from blemish.studies.streams.stream import Stream
+from blemish.studies.streams.summaries import run_summary, save_summary
 from blemish.studies.streams.walks import Walk
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Frost, Plugins, Preset, Seed, chosen_catalog
+from blemish.terminal.corruptions import Seed
 from blemish.terminal.executors import Jobs
-from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
-from blemish.terminal.lists import listed
+from blemish.terminal.images import ImageOptions
 from blemish.terminal.models import ModelOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["run_command"]
-
-SUMMARY = "summary.json"
-_CLEAN, _CLEAN_BATCH = 2000, 64
-_USUAL = ("none", "bn", "tent", "eta", "rdumb")
+__all__ = ["note_other_model", "run_command"]
 
 
 @exit_on_input_error
@@ -53,15 +45,8 @@ def run_command(
     model: ModelOptions,
     images: ImageOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for predictions, checkpoints and the summary.")],
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Separated by commas: {', '.join(METHODS)}; or all, as far as the network suits them. "
-            f"Default: {','.join(_USUAL)}."
-        ),
-    ] = None,
-    settings: Annotated[str, typer.Option(help="The methods' settings for imagenet or cifar.")] = "imagenet",
-    reset: Annotated[int, typer.Option(min=1, help="Batches between RDumb's resets.")] = 1000,
+    methods: MethodOptions,
+    shown: ShownOptions,
     length: Length = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per adaptation step.")] = 64,
     window: Annotated[
@@ -69,16 +54,9 @@ def run_command(
     ] = None,
     checkpoint: Annotated[int, typer.Option(min=1, help="Batches between checkpoints.")] = 500,
     jobs: Jobs = None,
-    jpeg: Annotated[bool, typer.Option("--jpeg", help="JPEG of quality 85 at the end, as in the release.")] = False,
+    jpeg: Jpeg = False,
     seed: Seed = 0,
     figure: Annotated[Path | None, typer.Option(help="Draw the running means: .png, .svg or .pdf.")] = None,
-    preset: Preset = None,
-    limit: Limit = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    random_crop: RandomCrop = None,
-    plugins: Plugins = None,
-    frost: Frost = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Run test-time adaptation methods side by side on the stream of a walk.
@@ -93,17 +71,13 @@ def run_command(
     """
     check_figures(figure)
     check_replaceable(figure, overwrite=overwrite)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
     classifier = model.open(catalog=catalog)
     network = adaptable(classifier)
-    sides = (resize, crop) if random_crop is None else (random_crop, random_crop)
-    source = chosen_images(images, limit=limit, model=classifier, resize=sides[0], crop=sides[1])
-    image_set = from_source(source, resize=resize, crop=crop, random=random_crop)
-    _note_other_model(walk, classifier.describe())
-    named = methods not in (None, "all")
-    names = listed(methods) if named else tuple(METHODS) if methods == "all" else _USUAL
-    on_device = None if jobs else classifier.device
+    of_set = walk.protocol
+    image_set = shown.image_set(images, subset=of_set.get("subset"), named=str(of_set.get("set")), model=classifier)
+    note_other_model(walk, classifier.describe())
     stream = Stream(
         image_set,
         walk,
@@ -111,47 +85,36 @@ def run_command(
         seed=seed,
         length=length,
         jpeg=jpeg,
-        preset=preset,
-        device=on_device,
+        preset=shown.preset,
+        device=None if jobs else classifier.device,
         catalog=catalog,
     )
-    clean = _clean_batches(image_set, classifier.device) if "eata" in names else None
-    changes: dict[str, dict[str, Any]] = {"rdumb": {"every": reset}}
-    made: dict[str, Method] = {}
-    lacks: dict[str, list[str]] = {}
-    for name in names:
-        try:
-            made[name] = make_method(
-                name, network, settings=cast(Settings, settings), clean=clean, **changes.get(name, {})
-            )
-        except UnsuitedError as error:
-            if named:
-                raise
-            lacks.setdefault(error.lack, []).append(name)
-    for lack, unsuited in lacks.items():
-        say(f"left out, because {lack}: {', '.join(unsuited)}", style="yellow")
+    check_protocol(stream, anyway=shown.anyway)
+    made, left_out = methods.make(network, image_set, classifier)
+    for text in left_out:
+        say(text, style="yellow")
 
     def work(report: Report) -> StreamResult:
         return run_stream(
             stream,
-            {name: _OnDevice(method, classifier.device) for name, method in made.items()},
+            {name: OnDevice(method, classifier.device) for name, method in made.items()},
             folder=out,
             every=checkpoint,
             workers=jobs or 0,
             model=classifier.describe(),
-            settings={"methods": settings, "reset": reset},
+            settings=methods.describe(),
             progress=report,
         )
 
     result = with_progress("ccc run", work, first="adapting")
-    scores = _scores(result, walk, window)
-    write_bytes(out / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
+    scores = run_summary(result, walk, window)
+    save_summary(out, scores)
     _show(scores)
     if figure is not None:
         run_figure({file.stem: {name: result.correct(name) for name in made}}, figure, window=scores["window"])
 
 
-def _note_other_model(walk: Walk, model: dict[str, Any]) -> None:
+def note_other_model(walk: Walk, model: dict[str, Any]) -> None:
     """Other models may follow a walk, as published ones do; a forgotten option should not go unnoticed."""
     now = json.loads(json.dumps(model))
     before = (walk.protocol.get("calibration") or {}).get("model") or now
@@ -163,43 +126,6 @@ def _note_other_model(walk: Walk, model: dict[str, Any]) -> None:
             "unadapted accuracy need not be the target",
             style="yellow",
         )
-
-
-class _OnDevice:
-    """A method whose batches may come from worker processes, on the CPU."""
-
-    def __init__(self, method: Any, device: Any) -> None:
-        self.method, self.device = method, device
-        self.state_dict, self.load_state_dict = method.state_dict, method.load_state_dict
-
-    def adapt(self, batch: Any) -> Any:
-        return self.method.adapt(batch.to(self.device, non_blocking=True))
-
-
-def _clean_batches(images: ImageSet, device: Any) -> list[Any]:
-    """Clean images for EATA: 2,000, or all of fewer."""
-    rows = np.random.default_rng(0).permutation(len(images))[:_CLEAN].astype(np.int64)
-    parts = [rows[i : i + _CLEAN_BATCH] for i in range(0, len(rows), _CLEAN_BATCH)]
-    return [images.load(part, part, 0).to(device) for part in parts]
-
-
-def _scores(result: StreamResult, walk: Walk, window: int | None) -> dict[str, Any]:
-    size = min(window or default_window(len(result.labels)), len(result.labels))
-    scores: dict[str, Any] = {"images": len(result.labels), "window": size, "methods": {}}
-    target = walk.protocol.get("target")
-    base = result.correct("none") if "none" in result.predictions else None
-    if base is not None and target is not None:
-        scores["held"] = {"target": target, **held_accuracy(base, walk, float(target))._asdict()}
-    for name in result.predictions:
-        correct = result.correct(name)
-        fall = None if base is None or name == "none" else find_collapse(correct, base, size)
-        step = None if fall is None else str(walk.steps[walk.step_at(fall.at % len(walk))])
-        scores["methods"][name] = {
-            **summary(correct, size)._asdict(),
-            "collapse": None if fall is None else {**fall._asdict(), "step": step},
-            "segments": [vars(segment) for segment in segment_accuracies(correct, walk)],
-        }
-    return scores
 
 
 def _show(scores: dict[str, Any]) -> None:

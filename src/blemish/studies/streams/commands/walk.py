@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -15,17 +17,19 @@ from blemish.core.statistics import Estimate
 from blemish.studies.streams.calibration import read_calibration
 from blemish.studies.streams.certainty import mean_interval
 from blemish.studies.streams.commands.options import (
-    PathRule,
-    PublishedSet,
+    ObjectiveName,
+    SetName,
     check_figures,
     chosen_corruptions,
     path_rule,
 )
 from blemish.studies.streams.figures import surface_figure, walk_figure
-from blemish.studies.streams.levels import find_set
-from blemish.studies.streams.paths import SeverityPath
+from blemish.studies.streams.levels import WalkSet, find_set
+from blemish.studies.streams.paths import path_over
+from blemish.studies.streams.planning import ENDS, Ends, PathRule, calibrated_for, make_walk, usable_corruptions
+from blemish.studies.streams.seams import SEAM_WEIGHT
 from blemish.studies.streams.surface import Surface, repaired
-from blemish.studies.streams.walks import Walk, find_paths, make_walk, usable_corruptions
+from blemish.studies.streams.walks import Seams, Walk
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Corruptions, Plugins, chosen_catalog
 from blemish.terminal.outputs import Overwrite, check_replaceable
@@ -39,9 +43,20 @@ def walk_command(
     calibration: Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The walk, a .json file.")],
     target: Annotated[float | None, typer.Option(help="Accuracy to hold, such as 0.4. Default: the set's.")] = None,
-    published: PublishedSet = None,
+    set_name: SetName = None,
     corruptions: Corruptions = None,
-    objective: PathRule = "pointwise",
+    objective: ObjectiveName = None,
+    ends: Annotated[
+        str | None,
+        typer.Option(
+            help="joint: paths of the walk are chosen together, so that they meet; independent: each for itself. "
+            "Default: the set's, or joint (independent with the release's rule).",
+        ),
+    ] = None,
+    seam_weight: Annotated[
+        float,
+        typer.Option(help="For joint ends: what a jump by one severity counts, beside deviations in shares of 1."),
+    ] = SEAM_WEIGHT,
     speed: Annotated[
         int | None, typer.Option(min=1, help="Images per step. Default: the set's first, or 1000.")
     ] = None,
@@ -71,47 +86,75 @@ def walk_command(
 
       blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --images 50000 --closed -o walk.json
     """
-    rule = path_rule(objective)
+    chosen = None if set_name is None else find_set(set_name)
+    rule = path_rule(objective, chosen)
     check_figures(figure, surface)
     check_replaceable(out, figure, surface, overwrite=overwrite)
     known, protocol = read_calibration(calibration)
     if repair:
         known = {pair: repaired(plane) for pair, plane in known.items()}
-    chosen = None if published is None else find_set(published)
-    goal = target if target is not None else _only_target(published)
-    names = chosen_corruptions(corruptions, None if corruptions else published, chosen_catalog(plugins))
+    goal = target if target is not None else _only_target(chosen)
+    names = chosen_corruptions(corruptions, chosen, chosen_catalog(plugins))
     if tolerance is not None:
         names = usable_corruptions(known, goal, tolerance=tolerance, names=names)
-    paths = find_paths(known, goal, objective=rule, names=names)
+    settings = PathRule(
+        goal,
+        rule,
+        _chosen_ends(ends, chosen, rule),
+        seam_weight,
+        measured_only=not repair and calibrated_for(protocol, goal),
+    )
     walk = make_walk(
-        paths,
+        known,
+        settings,
         images=images or (chosen.images if chosen else 100_000),
         speed=speed or (chosen.speeds[0] if chosen else 1000),
+        names=names,
         seed=seed,
         start=start,
         end=end,
         closed=(chosen.closed if chosen else False) if closed is None else closed,
-        protocol={"set": published, "repair": repair, "calibration": protocol},
+        protocol={"repair": repair, "calibration": protocol},
     )
+    if chosen is not None:
+        walk = _of_set(walk, chosen, others={"start": start, "end": end, "repair": repair})
     write_bytes(out, walk.to_json().encode())
     cells = _cells(known, walk)
-    _describe(walk, list(paths.values()), out, None if repair else _walk_interval(cells))
+    _describe(walk, out, None if repair else _walk_interval(cells))
     _note_guesses(cells)
-    if chosen is not None and chosen.subset is not None:
-        say(f"{chosen.name} shows {chosen.subset:,} images again and again: run it with --limit {chosen.subset}", "dim")
     if figure is not None:
         walk_figure(walk, figure)
     if surface is not None:
-        first = walk.steps[0]
-        surface_figure([known[first.first, first.second]], surface, targets=(goal,), objective=rule)
+        plane = cells[0][0]
+        first = [cell for step, (_, cell) in zip(walk.steps, cells, strict=True) if step.segment == 0]
+        surface_figure([(plane, [path_over(plane, first, goal, rule)])], surface)
 
 
-def _only_target(published: str | None) -> float:
-    targets = () if published is None else find_set(published).targets
+def _only_target(chosen: WalkSet | None) -> float:
+    targets = () if chosen is None else chosen.targets
     if len(targets) != 1:
-        choice = f"; {published} has {', '.join(f'{value:g}' for value in targets)}" if targets else ", such as 0.4"
-        raise InputError(f"no target accuracy; expected --target{choice}")
+        has = f"; {chosen.name} has {', '.join(f'{value:g}' for value in targets)}" if chosen else ", such as 0.4"
+        raise InputError(f"no target accuracy; expected --target{has}")
     return targets[0]
+
+
+def _chosen_ends(text: str | None, chosen: WalkSet | None, objective: str) -> Ends:
+    """How ends are chosen: as was said, or as the set does, or together where the rule lets them be."""
+    if text is not None and text not in ENDS:
+        raise InputError(f"--ends {text}; expected one of {', '.join(ENDS)}")
+    if chosen is not None and text not in (None, chosen.ends):
+        raise InputError(f"--ends {text} with --set {chosen.name}, whose paths have {chosen.ends} ends")
+    usual = "independent" if objective == "reference" else "joint"
+    return cast(Ends, text or (usual if chosen is None else chosen.ends))
+
+
+def _of_set(walk: Walk, chosen: WalkSet, *, others: Mapping[str, Any]) -> Walk:
+    """The walk with what it says of its set, and in what it differs from it; told."""
+    changed = [*chosen.changes(walk), *(f"with --{name}" for name, value in others.items() if value)]
+    if changed:
+        say(f"not a walk of {chosen.name} as it is defined: {'; '.join(changed)}", "yellow")
+    said = {"set": chosen.name, "subset": chosen.subset, "changed": changed}
+    return replace(walk, protocol={**walk.protocol, **said})
 
 
 def _cells(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> list[tuple[Surface, tuple[int, int]]]:
@@ -144,17 +187,40 @@ def _note_guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> None:
         )
 
 
-def _describe(walk: Walk, paths: Sequence[SeverityPath], out: Path, mean: Estimate | None) -> None:
+def _describe(walk: Walk, out: Path, mean: Estimate | None) -> None:
     kind = "closed" if walk.closed else "open"
-    say(f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {walk.protocol['objective']} paths")
-    target = float(walk.protocol["target"])
-    deviation = np.average(
-        [abs(step.accuracy - target) for step in walk.steps], weights=[step.images for step in walk.steps]
+    made = walk.protocol
+    say(
+        f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {made['objective']} paths, "
+        f"{made['ends']} ends"
     )
+    target = float(made["target"])
+    weights = [step.images for step in walk.steps]
+    deviation = np.average([abs(step.accuracy - target) for step in walk.steps], weights=weights)
     within = "" if mean is None else f" ({100 * mean.low:.1f} … {100 * mean.high:.1f} at 95 %)"
     say(
         f"calibrated accuracy {100 * walk.accuracy:.1f} %{within}, target {100 * target:g} %, "
         f"{100 * deviation:.1f} off a step"
     )
-    worst = max(paths, key=lambda path: path.deviation)
-    say(f"worst path: {worst.first} to {worst.second}, {100 * worst.deviation:.1f} points off", style="dim")
+    say(_seams_text(walk.seams))
+    first, second, worst = max(_path_deviations(walk, target), key=lambda path: path[2])
+    say(f"worst path: {first} to {second}, {100 * worst:.1f} points off", style="dim")
+
+
+def _seams_text(seams: Seams) -> str:
+    if not seams.count:
+        return "one path, and no seam"
+    closing = "" if seams.closing is None else f", {seams.closing:g} from its end to its beginning"
+    return (
+        f"seams between paths: {seams.jumping} of {seams.count} jump, by {seams.largest:g} in severity at most, "
+        f"{seams.mean:.2f} on average{closing}"
+    )
+
+
+def _path_deviations(walk: Walk, target: float) -> list[tuple[str, str, float]]:
+    """The corruptions of each path of a walk, and how far its steps are from the target on average."""
+    groups = [list(steps) for _, steps in groupby(walk.steps, lambda step: step.segment)]
+    return [
+        (steps[0].first, steps[0].second, float(np.mean([abs(step.accuracy - target) for step in steps])))
+        for steps in groups
+    ]

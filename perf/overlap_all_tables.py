@@ -1,0 +1,230 @@
+"""What the networks of perf/overlap_all.py say: the matrix, and what follows from it.
+
+    python perf/overlap_all_tables.py OUT RECORDS.npz … [--scratch RECORDS.npz …] [--resamples 50]
+
+RECORDS are those of fine-tuned networks of one or more seeds, in any number of files. Writes to OUT: accuracies.csv
+(means over seeds), overlap.csv (from these), correct-seedN.npz and overlap-seedN.csv, categories.json, core.toml and
+two figures. Prints, in Markdown, how far seeds agree, what Algorithm 1 chooses and how stable that is, how published
+benchmarks cover each other, the core, and, with --scratch, how far fine-tuning misleads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from blemish.benchmarks.files import load_benchmark
+from blemish.core.errors import InputError
+from blemish.reports.figure_files import save_figure
+from blemish.studies.construction.benchmark_files import make_benchmark, write_benchmark
+from blemish.studies.construction.categories import find_categories, write_categories
+from blemish.studies.construction.compare import compare_matrices
+from blemish.studies.construction.core import Core, mutual_coverage, select_core
+from blemish.studies.construction.coverage import balance_by
+from blemish.studies.construction.figures import SAVING, agreement_figure, overlap_figure
+from blemish.studies.construction.gather import Correct, write_correct
+from blemish.studies.construction.matrices import OverlapMatrix, write_matrix
+from blemish.studies.construction.overlap import overlap_intervals, overlap_matrix
+from blemish.studies.construction.selection import select_non_overlapping, sweep_thresholds
+from blemish.studies.construction.stability import choice_stability, resampled_matrices
+from blemish.studies.construction.tables import STANDARD, AccuracyTable, write_table
+from network_records import Records
+
+BENCHMARKS = ("imagenet-c", "imagenet-noc", "noc-candidates", "syn2nat-candidates")
+
+
+def by_seed(paths: Sequence[Path]) -> dict[int, Records]:
+    """The records of each seed, whatever the number of files."""
+    files: defaultdict[int, list[Path]] = defaultdict(list)
+    for path in paths:
+        files[int(Records.read(path).protocol["seed"])].append(path)
+    return {seed: Records.read(*files[seed]) for seed in sorted(files)}
+
+
+def correct_of(records: Records) -> Correct:
+    """Correctness image by image; settings are named like the networks."""
+    settings = [text.partition("@")[0] for text in records.protocol["sets"]["corrupted"]]
+    models = [STANDARD, *records.protocol["trained"]]
+    if missing := [name for name in models if name not in records.correct]:
+        raise InputError(f"seed {records.protocol['seed']}: {len(missing)} networks are missing, such as {missing[0]}")
+    kept = [k for k, name in enumerate(settings) if name == "clean" or name in models]
+    rows = np.stack([records.right(name, "corrupted")[kept] for name in models])
+    return Correct(rows, tuple(models), tuple(settings[k] for k in kept))
+
+
+def mean_table(found: Sequence[Correct]) -> AccuracyTable:
+    """Mean accuracies over seeds."""
+    values = np.mean([one.correct.mean(axis=2) for one in found], axis=0)
+    return AccuracyTable(found[0].models, found[0].settings, values)
+
+
+def print_rows(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table in Markdown."""
+    print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+    print()
+
+
+def seeds_table(matrices: dict[int, OverlapMatrix]) -> None:
+    """How far the matrices of single seeds agree."""
+    rows = []
+    for one, other in itertools.combinations(matrices, 2):
+        found = compare_matrices(matrices[one], matrices[other])
+        largest = found.largest[0]
+        pair = " – ".join(largest.pair)
+        rows.append(
+            [
+                f"{one} and {other}",
+                found.pairs,
+                f"{found.pearson:.3f}",
+                f"{found.spearman:.3f}",
+                f"{found.mean_difference:+.3f}",
+                f"{pair}: {largest.first:.2f}, {largest.second:.2f}",
+            ]
+        )
+    if rows:
+        print_rows(["seeds", "pairs", "Pearson", "Spearman", "mean difference", "largest difference"], rows)
+
+
+def stability_table(
+    reference: OverlapMatrix, matrices: dict[int, OverlapMatrix], found: dict[int, Correct], resamples: int
+) -> None:
+    """How stable Algorithm 1's choice and the core are."""
+
+    def largest(matrix: OverlapMatrix) -> tuple[str, ...]:
+        return select_non_overlapping(matrix, threshold=0.1).members
+
+    def core(matrix: OverlapMatrix) -> tuple[str, ...]:
+        return select_core(matrix).members
+
+    ways: dict[str, Callable[[OverlapMatrix], tuple[str, ...]]] = {"Algorithm 1 at .1": largest, "core": core}
+    rows = []
+    for title, choose in ways.items():
+        groups = {f"{len(matrices)} seeds": list(matrices.values())}
+        for seed, one in found.items():
+            drawn = resampled_matrices(one.correct, one.models, one.settings, resamples=resamples)
+            groups[f"seed {seed}, {resamples} resamples"] = list(drawn)
+        for group, others in groups.items():
+            stable = choice_stability(reference, others, choose)
+            always = [name for name, share in stable.shares().items() if share == 1]
+            rows.append(
+                [
+                    title,
+                    group,
+                    f"{stable.same:.2f}",
+                    f"{stable.likeness:.2f}",
+                    f"{np.mean(stable.replaced):.2f}",
+                    " ".join(f"{size}×{count}" for size, count in stable.sizes.items()),
+                    ", ".join(always) or "–",
+                ]
+            )
+    print_rows(["choice", "from", "the same", "in common", "covered", "sizes", "always chosen"], rows)
+
+
+def coverage_table(matrix: OverlapMatrix, core: Core) -> None:
+    """How many corruptions of each published benchmark are in another or covered by it."""
+    sets = {name: load_benchmark(name).groups for name in BENCHMARKS}
+    known = {name: groups for name, groups in sets.items() if set(groups) & set(matrix.names)}
+    known["core"] = core.members
+    known["all"] = matrix.names
+    shares = mutual_coverage(matrix, known)
+    rows = [
+        [first, *(f"{shares[first, second][0]} of {shares[first, second][1]}" for second in known)]
+        for first in known
+        if first != "all"
+    ]
+    print_rows(["covers ↓ of →", *known], rows)
+
+
+def scratch_table(tuned: dict[int, Records], scratch: Sequence[Path], folder: Path) -> None:
+    """Scores of a sample of corruptions from scratch beside those of the same seed by fine-tuning."""
+    rows = []
+    for seed, records in by_seed(scratch).items():
+        names = records.protocol["trained"]
+        long = overlap_matrix(mean_table([correct_of(records)]), corruptions=names)
+        if seed not in tuned:
+            raise InputError(f"seed {seed} from scratch, but not fine-tuned; expected both")
+        short = overlap_matrix(mean_table([correct_of(tuned[seed])]), corruptions=names)
+        found = compare_matrices(long, short, threshold=0.1, largest=len(long.pairs()))
+        write_matrix(long, folder / f"overlap-scratch-seed{seed}.csv")
+        scores = [(d.first, d.second) for d in found.largest]
+        figure = agreement_figure(found, scores, names=("from scratch", "fine-tuned"))
+        save_figure(figure, folder / f"scratch-seed{seed}.png", **SAVING)
+        weak = [d for d in found.largest if d.first < 0.5]
+        lost = np.mean([d.second < 0.1 for d in weak if d.first >= 0.1]) if weak else float("nan")
+        rows.append(
+            [
+                seed,
+                found.pairs,
+                f"{found.pearson:.3f}",
+                f"{found.spearman:.3f}",
+                f"{found.mean_difference:+.3f}",
+                f"{lost:.2f}",
+                "; ".join(f"{' – '.join(d.pair)}: {d.first:.2f}, {d.second:.2f}" for d in found.largest[:3]),
+            ]
+        )
+    header = ["seed", "pairs", "Pearson", "Spearman", "fine-tuned less scratch", ".1 to .5 that vanish (< .1)"]
+    print_rows([*header, "largest differences (scratch, fine-tuned)"], rows)
+
+
+def main() -> None:
+    """Write the files and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("records", type=Path, nargs="+")
+    parser.add_argument("--scratch", type=Path, nargs="*", default=[])
+    parser.add_argument("--resamples", type=int, default=50)
+    options = parser.parse_args()
+    tuned = by_seed(options.records)
+    found = {seed: correct_of(records) for seed, records in tuned.items()}
+    matrices = {seed: overlap_matrix(mean_table([one])) for seed, one in found.items()}
+    table = mean_table(list(found.values()))
+    matrix = overlap_matrix(table)
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_table(table, options.out / "accuracies.csv")
+    write_matrix(matrix, options.out / "overlap.csv")
+    for seed, one in found.items():
+        write_correct(one, options.out / f"correct-seed{seed}.npz")
+        write_matrix(matrices[seed], options.out / f"overlap-seed{seed}.csv")
+    undefined = sorted({name for name in matrix.names if np.isnan(matrix.scores[matrix.index(name)]).all()})
+    print(f"{len(matrix.names)} corruptions, {len(found)} seeds; scores undefined: {', '.join(undefined) or 'none'}\n")
+    for seed, one in found.items():
+        spread = overlap_intervals(one.correct, one.models, one.settings, resamples=max(2, options.resamples))
+        width = (spread.high - spread.low)[np.triu_indices(len(matrix.names), 1)]
+        print(f"seed {seed}: median width of the 95 % intervals of scores {np.nanmedian(width):.3f}")
+    print()
+    seeds_table(matrices)
+    swept = [item for item in sweep_thresholds(matrix) if item.selection is not None]
+    rows = [[f"{i.threshold:g}", s.size, f"{s.mean:.3f}", ", ".join(s.members)] for i in swept if (s := i.selection)]
+    print_rows(["threshold", "size", "mean score", "Algorithm 1"], rows)
+    core = select_core(matrix, balance=balance_by(table, baseline=STANDARD))
+    print(f"core: {core.explain()}\n")
+    families = [[name, ", ".join(c for c, by in core.covered.items() if by == name) or "–"] for name in core.members]
+    print_rows(["core", "covers"], families)
+    print(f"not covered: {', '.join(core.uncovered) or 'none'}\n")
+    title = f"{len(core.members)} corruptions that cover {core.coverage} of {len(matrix.names)}"
+    write_benchmark(make_benchmark("blemish-core", core.members, title=title), options.out / "core.toml")
+    coverage_table(matrix, core)
+    stability_table(matrix, matrices, found, options.resamples)
+    try:
+        categories, _ = find_categories(matrix.defined())
+    except InputError as error:
+        print(f"no categories: {error}\n")
+    else:
+        write_categories(categories, options.out / "categories.json")
+        print_rows(["category", "corruptions"], [[name, ", ".join(c)] for name, c in categories.members.items()])
+    ordered = [n for m in core.members for n in (m, *(c for c, by in core.covered.items() if by == m))]
+    drawn = matrix.only([*ordered, *core.uncovered])
+    save_figure(overlap_figure(drawn, chosen=core.members, title=title), options.out / "overlap-all.png", **SAVING)
+    if options.scratch:
+        scratch_table(tuned, options.scratch, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""C̄'s blurs: colours that are enlarged by different amounts, and a turn about the centre."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, in_colour, pixel_axes
+from blemish.corruptions.severity import Params
+from blemish.ops.filters import border_index, pad
+from blemish.ops.splines import interpolating_map, spline_weights
+from blemish.ops.transfer import to_device
+
+__all__ = ["circular_motion_blur", "transverse_chromatic_abberation"]
+
+
+class Order(NamedTuple):
+    """Which of the three enlargements each channel gets, a permutation of 0, 1, 2; int64 (B, 3) on the CPU."""
+
+    order: Tensor
+
+
+def _draw_order(shape: Shape, params: Params, rng: CounterRng) -> Order:
+    return Order(rng.on_cpu().permutations("order", 3))
+
+
+def _enlarged_taps(size: int, scale: Tensor, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """The four taps along a side for enlargements `scale` (B, 3), trimmed to the side: places and weights (B, 3, size).
+
+    Corners are aligned; the border mirrors without its edge.
+    """
+    large = (size * scale).round()[..., None]
+    position = (torch.arange(size) + (large - size).div(2).floor()) * ((size - 1) / (large - 1))
+    first = position.floor()
+    index = border_index(-1, size + 2, size, "reflect101")
+    places = [index[(first + step).to(torch.int64)] for step in range(4)]
+    weights = spline_weights(position - first)
+    return [(to_device(p, device), to_device(w, device)) for p, w in zip(places, weights, strict=True)]
+
+
+def _three_enlargements(levels: Tensor, scale: Tensor) -> Tensor:
+    """The sum over the taps runs row by row, as the reference's does: halves are common, and rounded up."""
+    down, across = (_enlarged_taps(size, scale, levels.device) for size in levels.shape[-2:])
+    total = torch.zeros(levels.shape, dtype=torch.float64, device=levels.device)
+    for row, row_weight in down:
+        part = levels.gather(2, row[..., None].expand_as(levels)).to(torch.float64).mul_(row_weight[..., None])
+        for place, weight in across:
+            total += part.gather(3, place[:, :, None].expand_as(part)).mul_(weight[:, :, None])
+    return total.add_(0.5).floor_()
+
+
+def _transverse(images: Tensor, params: Params, draw: Order) -> Tensor:
+    """Below severity 1 the image fades into it: even the channel that is not enlarged is blurred."""
+    steps = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)[draw.order]
+    scale = 1 + params["enlargement"][:, None] * steps
+    opacity = column(params, "opacity", images)
+    changed = in_colour(images, lambda levels: _three_enlargements(levels, scale))
+    return as_bytes(images.to(torch.float64).lerp_(changed, opacity).add_(0.5).floor_())
+
+
+_TURNS = 21
+
+
+def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """The mean of turned images, the less turned the heavier; what comes from outside is black."""
+    height, width = images.shape[-2:]
+    smooth = (interpolating_map(size, images.device) for size in (height, width))
+    coefficients = next(smooth).down(images.to(torch.float64).div_(255))
+    coefficients = pad(next(smooth).across(coefficients), 1, 2, 1, 2, "reflect101").to(torch.float32)
+    stride = coefficients.shape[-1]
+    flat = coefficients.flatten(0, 1).flatten(1)
+    half_angle = math.radians(float(params["half_angle"][0]))
+    steps = [i / (_TURNS // 2) - 1 for i in range(_TURNS)]
+    shares = [math.exp(-2 * step * step) for step in steps]
+    rows, columns = pixel_axes(images)
+    middle_row, middle_column = (height - 1) / 2, (width - 1) / 2
+    down, right = rows - middle_row, columns - middle_column
+    total = torch.zeros((len(flat), height * width), dtype=torch.float32, device=images.device)
+    for step, share in zip(steps, shares, strict=True):
+        cos, sin = math.cos(step * half_angle), math.sin(step * half_angle)
+        row = cos * down + sin * right + middle_row
+        place = -sin * down + cos * right + middle_column
+        inside = (row >= 0) & (row <= height - 1) & (place >= 0) & (place <= width - 1)
+        top, left = row.floor().clamp_(0, height - 1), place.floor().clamp_(0, width - 1)
+        first = (top * stride + left).to(torch.int64).flatten()
+        share_here = inside.to(torch.float64).mul_(share / sum(shares))
+        row_weights = [w.flatten() for w in spline_weights(row - top)]
+        weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(place - left)]
+        for i, row_weight in enumerate(row_weights):
+            line = torch.zeros_like(total)
+            for j, weight in enumerate(weights):
+                line += flat.gather(1, (first + (i * stride + j)).expand(len(flat), -1)).mul_(weight)
+            total += line.mul_(row_weight.to(torch.float32))
+    return as_bytes(total.view(images.shape).mul_(255))
+
+
+transverse_chromatic_abberation = Corruption(
+    name="cbar:transverse_chromatic_abberation",
+    family="cbar",
+    description="Enlarges the three channels by different amounts.",
+    # Published for 32 pixels. For 224 the same steps of the range that was scanned there, which is the same.
+    table=by_magnitude(
+        imagenet=(1, 2, 5, 9, 10), cifar=(1, 2, 5, 9, 10), enlargement=(0, lambda m: 0.05 * m), opacity=(0, lambda _: 1)
+    ),
+    draw=_draw_order,
+    apply=_transverse,
+    source=SOURCE,
+    uint8_io=True,
+)
+
+circular_motion_blur = Corruption(
+    name="cbar:circular_motion_blur",
+    family="cbar",
+    description="Averages turns of the image about its centre, like a turning camera.",
+    # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
+    table=by_magnitude(
+        imagenet=(2.35, 3.2, 4.05, 4.9, 5.75), cifar=(2.8, 3.6, 4.4, 5.2, 6), half_angle=(0, lambda m: 1.5 * m)
+    ),
+    apply=_circular,
+    source=SOURCE,
+    shared=("half_angle",),
+    uint8_io=True,
+)

@@ -1,0 +1,200 @@
+"""C̄'s distortions: light through moving water, twirls in cells, and ripples."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.draws import signs
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.filters import gaussian_blur
+from blemish.ops.warp import bilinear
+
+__all__ = ["caustic_refraction", "pinch_and_twirl", "ripple"]
+
+
+class Water(NamedTuple):
+    """When one looks, and the size of the pattern in pixels; float64 (B, 1, 1)."""
+
+    time: Tensor
+    size: Tensor
+
+
+_LOOPS = 5
+_FAR = 250  # the pattern is a window of the plane so far from its origin
+_TURN = 6.28318530718  # the reference's 2π
+_FOCUS = 0.005
+_STEEP = 0.999  # where the surface lies flatter, light goes straight
+_INDEX = 4  # of refraction
+
+
+def _draw_water(shape: Shape, params: Params, rng: CounterRng) -> Water:
+    size = uniform(rng, "size", 0.75, 1.25, 1, 1) * min(shape.height, shape.width)
+    return Water(uniform(rng, "time", 0.5, 2, 1, 1), size)
+
+
+def _caustics(images: Tensor, draw: Water) -> Tensor:
+    """The pattern of light at the bottom of the water, in 0 … 1, (B, H, W): waves that bend one another."""
+    start_y, start_x = ((axis / draw.size).remainder_(1).mul_(_TURN).sub_(_FAR) for axis in pixel_axes(images))
+    y, x = start_y, start_x
+    light = torch.ones_like(draw.time)
+    for loop in range(_LOOPS):
+        time = draw.time * (1 - 3.5 / (loop + 1))
+        y, x = (
+            start_y + ((time - y).cos_() + (time + x).sin_()),
+            start_x + ((time - x).sin_() + (time + y).cos_()),
+        )
+        slopes = (_FOCUS * start_y / (y + time).sin_()).square_() + (_FOCUS * start_x / (x + time).cos_()).square_()
+        light = light + slopes.sqrt_().reciprocal_()
+    return (1.17 - (light / _LOOPS).pow_(1.4)).abs_().pow_(8).clamp_(0, 1)
+
+
+def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
+    """The pattern is a surface: its slopes bend the light that comes through it, and shade it."""
+    height, width = images.shape[-2:]
+    pattern = _caustics(images, draw).unsqueeze_(1)
+    smooth = gaussian_blur(pattern, torch.ones(len(images), dtype=torch.float64), border="reflect")
+    surface = F.pad(smooth[:, 0], (1, 1, 1, 1))
+    down = surface[:, 2:, 1:-1] - surface[:, :-2, 1:-1]
+    right = surface[:, 1:-1, 2:] - surface[:, 1:-1, :-2]
+    square = down * down + right * right
+    upward = (square + 1).sqrt_().reciprocal_()
+    sideways = square.mul_(upward.square())
+    bent = (1 - sideways / _INDEX**2).sqrt_().sub_(upward / _INDEX).mul_(upward)
+    lens = column(params, "lens", images).flatten(1, 2) * min(height, width)
+    bent = torch.where(upward >= _STEEP, 0, bent).mul_(lens)
+    rows, columns = pixel_axes(images)
+    shifts = [(slope * bent).mul_(1000).round_().div_(1000) for slope in (down, right)]
+    seen = bilinear(images, rows + shifts[0], columns + shifts[1]).div_(255)
+    shade = (down - right).unsqueeze_(1)
+    return as_bytes(shade.mul_(column(params, "lighting", images)).add(seen).clamp_(0, 1).mul_(255))
+
+
+class Twirls(NamedTuple):
+    """Which way each cell turns, +1 or −1, float64 (B, rows of cells, columns of cells)."""
+
+    signs: Tensor
+
+
+def _cells(params: Params, height: int, width: int) -> tuple[int, int, int]:
+    """The side of the cells, and how many rows and columns of them there are; the same in all images of a batch."""
+    along = int(params["cells"][0])
+    side = min(height, width)
+    return side // along, along * height // side, along * width // side
+
+
+def _draw_twirls(shape: Shape, params: Params, rng: CounterRng) -> Twirls:
+    _, rows, columns = _cells(params, shape.height, shape.width)
+    return Twirls(signs(rng, "signs", rows, columns).to(torch.float64))
+
+
+def _pinch_and_twirl(images: Tensor, params: Params, draw: Twirls) -> Tensor:
+    """Within the circle in each cell, points come from further out, and are turned, the nearer the centre the more.
+
+    The reference changes one cell after the other, but never reads a pixel of a cell that is already changed.
+    """
+    height, width = images.shape[-2:]
+    side, tall, wide = _cells(params, height, width)
+    rows, columns = pixel_axes(images)
+    cell = []
+    for axis, count in ((rows, tall), (columns, wide)):
+        number = (axis / side).floor_()
+        cell.append((number.clamp(max=count - 1).to(torch.int64), axis - (number * side + side / 2), number < count))
+    (row, down, in_rows), (place, right, in_columns) = cell
+    distance = (down * down + right * right).sqrt_()
+    turned = in_rows & in_columns & (distance <= side / 2) & (distance >= 0.0005)
+    part = (distance / (side / 2)).clamp_(1e-6, 1)
+    stretch = (part * (math.pi / 2)).sin_().pow(-column(params, "amount", images).flatten(1, 2))
+    sign = draw.signs[:, row, place]
+    angle = sign * column(params, "angle", images).flatten(1, 2) * (1 - part).square_()
+    cos, sin = angle.cos(), angle.sin_()
+    y, x = down * stretch, right * stretch
+    from_rows = torch.where(turned, rows - down + (y * cos - x * sin), rows)
+    from_columns = torch.where(turned, columns - right + (y * sin + x * cos), columns)
+    return as_bytes(bilinear(images, from_rows, from_columns))
+
+
+class Ripples(NamedTuple):
+    """Wave lengths in pixels and phases, down and right, float64 (B, 2)."""
+
+    lengths: Tensor
+    phases: Tensor
+
+
+def _draw_ripples(shape: Shape, params: Params, rng: CounterRng) -> Ripples:
+    lengths = uniform(rng, "lengths", 0.1, 0.3, 2) * min(shape.height, shape.width)
+    return Ripples(lengths, uniform(rng, "phases", 0, 2 * math.pi, 2))
+
+
+def _ripple(images: Tensor, params: Params, draw: Ripples) -> Tensor:
+    amplitude = column(params, "amplitude", images).flatten(1, 2) * min(images.shape[-2:])
+    lengths, phases = (values[..., None, None] for values in draw)
+    rows, columns = (
+        axis + amplitude * (2 * math.pi * axis / lengths[:, i] + phases[:, i]).sin_()
+        for i, axis in enumerate(pixel_axes(images))
+    )
+    return as_bytes(bilinear(images, rows, columns))
+
+
+caustic_refraction = Corruption(
+    name="cbar:caustic_refraction",
+    family="cbar",
+    description="Shows the image through moving water, with its bright lines.",
+    # Published for 224 pixels. For 32 the same steps of the range that was scanned there.
+    table=by_magnitude(
+        imagenet=(2.35, 3.2, 4.9, 6.6, 9.15),
+        cifar=(1.4, 1.8, 2.6, 3.4, 4.6),
+        lens=(0, lambda m: 0.05 * m),
+        lighting=(0, lambda m: 0.2 * m),
+    ),
+    draw=_draw_water,
+    apply=_caustic_refraction,
+    source=SOURCE,
+    uint8_io=True,
+)
+
+
+def _twirls(cells: int, *magnitudes: float) -> list[tuple[float, float, float]]:
+    """The rows of a table for so many cells along the shorter side."""
+    return [(0, 0, cells), *((math.pi * m / 20, 0.04 * m + 0.1, cells) for m in magnitudes)]
+
+
+pinch_and_twirl = Corruption(
+    name="cbar:pinch_and_twirl",
+    family="cbar",
+    description="Pinches and twirls the image within the cells of a grid, one way or the other.",
+    # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
+    table=SeverityTable.by_preset(
+        ("angle", "amount", "cells"),
+        imagenet=_twirls(5, 4.15, 4.8, 5.45, 8.05, 10),
+        imagenet64=_twirls(3, 5.5, 6, 6.5, 8.5, 10),
+        cifar=_twirls(3, 5.5, 6, 6.5, 8.5, 10),
+    ),
+    draw=_draw_twirls,
+    apply=_pinch_and_twirl,
+    source=SOURCE,
+    shared=("cells",),
+    uint8_io=True,
+)
+
+ripple = Corruption(
+    name="cbar:ripple",
+    family="cbar",
+    description="Moves rows and columns in waves.",
+    # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
+    table=by_magnitude(
+        imagenet=(3.25, 4, 4.75, 6.25, 7), cifar=(5.5, 6, 6.5, 7.5, 8), amplitude=(0, lambda m: 0.0025 * m)
+    ),
+    draw=_draw_ripples,
+    apply=_ripple,
+    source=SOURCE,
+    uint8_io=True,
+)

@@ -1,0 +1,79 @@
+"""What the units of C̄ share: their source, tables from magnitudes, and levels in double precision.
+
+The reference works on levels 0 … 255 in double precision and truncates at the end; so do these units. Then a rounding
+error of one processor or device reaches a pixel about once in a million million values.
+
+Lengths are parts of the side S of a square image; of others the shorter side counts. A place is anywhere in the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import CounterRng
+from blemish.corruptions.severity import PRESETS, Params, SeverityTable
+from blemish.ops.colour import luminance
+from blemish.ops.levels import truncated
+from blemish.ops.transfer import to_device
+
+__all__ = [
+    "SOURCE",
+    "as_bytes",
+    "by_magnitude",
+    "column",
+    "in_colour",
+    "pixel_axes",
+    "uniform",
+]
+
+SOURCE = "Mintun, Kirillov and Xie, NeurIPS 2021: the published generator of ImageNet-C̄ and CIFAR-10-C̄"
+
+Formula = tuple[float, Callable[[float], float]]
+"""A parameter at severity 0, where there is no corruption, and from a magnitude."""
+
+
+def by_magnitude(*, imagenet: Sequence[float], cifar: Sequence[float], **parameters: Formula) -> SeverityTable:
+    """A table from the magnitudes at severities 1 … 5; ImageNet-C's other presets have those of the nearest size.
+
+    >>> table = by_magnitude(imagenet=(1, 2, 3, 4, 5), cifar=(2, 3, 4, 5, 6), depth=(0, lambda m: 10 * m))
+    >>> table.at([0.5, 2], "imagenet")["depth"].tolist(), table.at([2], "imagenet64")["depth"].tolist()
+    ([5.0, 20.0], [30.0])
+    """
+    magnitudes = {"imagenet": imagenet, "inception": imagenet, "imagenet64": cifar, "cifar": cifar}
+    first = tuple(float(identity) for identity, _ in parameters.values())
+    rows = {
+        preset: (first, *(tuple(float(formula(m)) for _, formula in parameters.values()) for m in chosen))
+        for preset, chosen in magnitudes.items()
+    }
+    return SeverityTable(tuple(parameters), rows, PRESETS)
+
+
+def uniform(rng: CounterRng, name: str, low: float, high: float, *shape: int) -> Tensor:
+    """Uniform values between two numbers, float64 (B, *shape)."""
+    return rng.uniforms(name, *shape).to(torch.float64).mul_(high - low).add_(low)
+
+
+def column(params: Params, name: str, images: Tensor) -> Tensor:
+    """A parameter of each image as (B, 1, 1, 1) float64 beside the images."""
+    return to_device(params[name], images.device).view(-1, 1, 1, 1)
+
+
+def pixel_axes(images: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows (H, 1) and columns (W) of the pixels, float64, from 0."""
+    height, width = (torch.arange(n, dtype=torch.float64, device=images.device) for n in images.shape[-2:])
+    return height[:, None], width
+
+
+def as_bytes(levels: Tensor) -> Tensor:
+    """Levels clipped to 0 … 255 and truncated; overwrites its input."""
+    return truncated(levels.clamp_(0, 255))
+
+
+def in_colour(levels: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Levels after a change that needs three channels; a gray image becomes the luminance of its colour version."""
+    if levels.shape[1] == 3:
+        return change(levels)
+    return luminance(change(levels.expand(-1, 3, -1, -1)))

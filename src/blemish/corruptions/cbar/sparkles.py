@@ -1,0 +1,127 @@
+"""C̄'s rays of light: five sparkles, and one inverse sparkle that whitens all around it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.severity import Params
+from blemish.ops.transfer import to_device
+
+__all__ = ["inverse_sparkles", "sparkles"]
+
+_SPARKLES = 5
+_FEWEST_RAYS, _MOST_RAYS = 50, 199
+_SPREAD = 0.25  # of the lengths of rays, as a part of their mean
+
+
+class Rays(NamedTuple):
+    """Sparkles of each image: centres (B, N, 2), row and column in pixels, numbers of rays (B, N), and normal values
+    for the lengths of the rays (B, N, most rays); float64.
+    """
+
+    centres: Tensor
+    counts: Tensor
+    normals: Tensor
+
+
+def _draw_rays(rng: CounterRng, number: int, shape: Shape, low: float, high: float) -> Rays:
+    sides = torch.tensor([shape.height, shape.width], dtype=torch.float64)
+    return Rays(
+        uniform(rng, "centres", low, high, number, 2) * to_device(sides, rng.device),
+        rng.integers("counts", number, high=_MOST_RAYS - _FEWEST_RAYS + 1).add_(_FEWEST_RAYS).to(torch.float64),
+        rng.normals("lengths", number, _MOST_RAYS).to(torch.float64),
+    )
+
+
+def _draw_sparkles(shape: Shape, params: Params, rng: CounterRng) -> Rays:
+    return _draw_rays(rng, _SPARKLES, shape, 0, 1)
+
+
+def _draw_inverse(shape: Shape, params: Params, rng: CounterRng) -> Rays:
+    return _draw_rays(rng, 1, shape, 0.25, 0.75)
+
+
+def _light(images: Tensor, draw: Rays, which: int, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """What a sparkle with these lengths of rays (B, rays) gives to each pixel, as two factors, (B, 1, H, W) each.
+
+    The first fades between the rays, the second is the square of length over distance.
+    """
+    rows, columns = pixel_axes(images)
+    down, across = (axis - draw.centres[:, which, i].view(-1, 1, 1, 1) for i, axis in ((0, rows), (1, columns)))
+    rays = draw.counts[:, which].view(-1, 1, 1, 1)
+    place = (torch.atan2(across, down) + math.pi).div_(2 * math.pi).mul_(rays)
+    first = place.floor()
+    between = place.sub_(first)
+    before, after = (
+        lengths.gather(1, (first + step).remainder_(rays).to(torch.int64).flatten(1)).view(first.shape)
+        for step in (0, 1)
+    )
+    length = (after - before).mul_(between).add_(before)
+    distance = (down * down + across * across).add_(1e-4)
+    return between.sub_(0.5).square_().neg_().add_(1), length.square_().div_(distance)
+
+
+def _sparkles(images: Tensor, params: Params, draw: Rays) -> Tensor:
+    """Below severity 1 the light fades: rays are never shorter than a pixel."""
+    radius = (column(params, "radius", images) * min(images.shape[-2:])).flatten(1)
+    opacity = column(params, "opacity", images)
+    levels = images.to(torch.float32)
+    for which in range(draw.centres.shape[1]):
+        lengths = (draw.normals[:, which] * (_SPREAD * radius)).add_(radius).clamp_(min=1)
+        shape, strength = _light(images, draw, which, lengths)
+        gain = shape.mul_(strength).clamp_(0, 1).mul_(opacity)
+        below = levels.to(torch.float64)
+        levels = (below + gain * (255 - below)).to(torch.float32)
+    return as_bytes(levels)
+
+
+def _inverse(images: Tensor, params: Params, draw: Rays) -> Tensor:
+    """Below severity 1 the white fades: even the weakest leaves the gaps between rays white."""
+    radius = min(images.shape[-2:]) / 4
+    lengths = draw.normals[:, 0] * (_SPREAD * radius) + radius
+    shape, strength = _light(images, draw, 0, lengths)
+    gain = shape.mul_(strength.pow_(column(params, "exponent", images))).clamp_(0, 1)
+    opacity = column(params, "opacity", images)
+    kept = gain.sub_(1).mul_(opacity).add_(1)
+    return as_bytes((images.to(torch.float64) - 255).mul_(kept).add_(255))
+
+
+sparkles = Corruption(
+    name="cbar:sparkles",
+    family="cbar",
+    description="Puts five bright stars with many rays on the image.",
+    table=by_magnitude(
+        imagenet=(1, 2, 3, 5, 6),
+        cifar=(0.7, 3.5, 5.6, 6.3, 7),
+        radius=(0, lambda m: 0.01 * m),
+        opacity=(0, lambda _: 1),
+    ),
+    draw=_draw_sparkles,
+    apply=_sparkles,
+    source=SOURCE,
+    uint8_io=True,
+)
+
+inverse_sparkles = Corruption(
+    name="cbar:inverse_sparkles",
+    family="cbar",
+    description="Whitens the image outwards from a point, in rays.",
+    table=by_magnitude(
+        imagenet=(1, 2, 4, 9, 10),
+        cifar=(1, 1.5, 2.5, 4.5, 5),
+        exponent=(0, lambda m: 0.13 * m),
+        opacity=(0, lambda _: 1),
+    ),
+    draw=_draw_inverse,
+    apply=_inverse,
+    source=SOURCE,
+    uint8_io=True,
+)

@@ -1,0 +1,100 @@
+"""C̄'s noises with a given spectrum: brownish noise, and holes where blue noise is low."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, in_colour
+from blemish.corruptions.severity import Params
+from blemish.ops.fourier import transformed
+
+__all__ = ["blue_noise_sample", "brownish_noise"]
+
+# No pixel of blue noise with standard deviation 1 lies as low as that: its law is close to the normal one.
+_NOWHERE = -6.0
+
+
+class Phases(NamedTuple):
+    """The phases of the left half of a spectrum and of its middle column, in radians, (B, n, H, ⌈W/2⌉)."""
+
+    phases: Tensor
+
+
+def _draw_phases(shape: Shape, rng: CounterRng, fields: int) -> Phases:
+    half = -(-shape.width // 2)
+    return Phases(rng.coarse_uniforms("phases", fields, shape.height, half).mul_(2 * math.pi))
+
+
+def _draw_three(shape: Shape, params: Params, rng: CounterRng) -> Phases:
+    return _draw_phases(shape, rng, 3)
+
+
+def _draw_one(shape: Shape, params: Params, rng: CounterRng) -> Phases:
+    return _draw_phases(shape, rng, 1)
+
+
+def _square_frequencies(images: Tensor) -> Tensor:
+    """The square of every frequency in waves per shorter side, (H, W), frequency 0 in the middle."""
+    height, width = images.shape[-2:]
+    axes = [torch.arange(n, dtype=torch.float64, device=images.device).sub_(n // 2) for n in (height, width)]
+    down, across = (axis * (min(height, width) / n) for axis, n in zip(axes, (height, width), strict=True))
+    return (down * down)[:, None] + across * across
+
+
+def _noise(draw: Phases, weight: Tensor) -> Tensor:
+    """Noise with a spectrum of these weights (H, W) and phases, of standard deviation 1, (B, n, H, W).
+
+    The right half has the phases of the left one, turned by 180 degrees. That does not make the result real, and its
+    imaginary part is dropped, as in the reference. The mean is not removed.
+    """
+    height, width = weight.shape
+    left = draw.phases.to(torch.float64)
+    left = torch.complex(left.cos(), left.sin())
+    spectrum = torch.cat([left, left[..., : width // 2].flip(-2, -1)], dim=-1).mul_(weight)
+    waves = transformed(spectrum.roll((-(height // 2), -(width // 2)), (-2, -1)), torch.fft.ifft2).real
+    return waves / waves.std((-2, -1), keepdim=True, correction=0)
+
+
+def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:
+    weight = _square_frequencies(images).add_(1).reciprocal_()
+    noise = _noise(draw, weight).mul_(column(params, "intensity", images))
+    return as_bytes(in_colour(images, lambda levels: levels + noise))
+
+
+def _blue_sample(images: Tensor, params: Params, draw: Phases) -> Tensor:
+    noise = _noise(draw, _square_frequencies(images).sqrt_())
+    return images * (noise > column(params, "threshold", images))
+
+
+brownish_noise = Corruption(
+    name="cbar:brownish_noise",
+    family="cbar",
+    description="Adds smooth coloured noise, whose strength falls with the square of the frequency.",
+    table=by_magnitude(imagenet=(1, 2, 3, 4, 5), cifar=(2.5, 4, 5.5, 6.5, 7), intensity=(0, lambda m: 6.4 * m)),
+    draw=_draw_three,
+    apply=_brownish,
+    source=SOURCE,
+    uint8_io=True,
+)
+
+blue_noise_sample = Corruption(
+    name="cbar:blue_noise_sample",
+    family="cbar",
+    description="Blackens pixels that keep away from each other: those where blue noise is low.",
+    table=by_magnitude(
+        imagenet=(0.8, 1.6, 2.4, 4, 5.6),
+        cifar=(0.7, 1.4, 2.1, 3.5, 4.2),
+        threshold=(_NOWHERE, lambda m: 0.3 * m - 2.5),
+    ),
+    draw=_draw_one,
+    apply=_blue_sample,
+    source=SOURCE,
+    uint8_io=True,
+)

@@ -1,0 +1,151 @@
+"""Stimuli that change pixels where they are, or turn them: gray, contrast, noise, rotation and false colour."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.draws import Field, draw_pixel_uniforms
+from blemish.corruptions.human.published import (
+    BACKGROUND,
+    FADING,
+    SEVERITIES,
+    SOURCE,
+    arrays,
+    at_halves,
+    on_gray,
+)
+from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.transfer import to_device
+
+__all__ = ["colour", "contrast", "false_colour", "rotation", "uniform_noise"]
+
+
+def _colour(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return on_gray(images, params, lambda plain: plain)
+
+
+def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    factor = per_image(params["contrast"], images)
+    return on_gray(images, params, lambda plain: plain.mul_(factor).add_((1 - factor) / 2))
+
+
+# The contrast of images under noise, so that little of it is clipped.
+_UNDER_NOISE = 0.3
+
+
+def _uniform_noise(images: Tensor, params: Params, draw: Field) -> Tensor:
+    noise = (draw.field * 2 - 1).mul_(per_image(params["width"], images))
+    return on_gray(images, params, lambda plain: plain.mul_(_UNDER_NOISE).add_((1 - _UNDER_NOISE) / 2).add_(noise))
+
+
+def _turned(images: Tensor, quarters: int) -> Tensor:
+    """Turned anticlockwise about the centre; what comes from outside an oblong image is the screen's gray."""
+    height, width = images.shape[-2:]
+    turned = images.rot90(quarters, (-2, -1))
+    down, right = height - turned.shape[-2], width - turned.shape[-1]
+    if down == right == 0:
+        return turned
+    margins = (right // 2, right - right // 2, down // 2, down - down // 2)
+    return F.pad(turned, margins, value=BACKGROUND)
+
+
+def _rotation(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """The gray of the stimuli fades in below severity 1; turns are by whole quarters."""
+    plain = on_gray(images, params, lambda plain: plain)
+    quarters = per_image(params["quarters"], images)
+    out = plain
+    for number in (1, 2, 3):
+        out = torch.where(quarters == number, _turned(plain, number), out)
+    return out
+
+
+# From the light of the screen's three colours to the responses of the eye's cones, and on to opponent axes: luminance,
+# red against green, and blue against yellow.
+_CONES = (
+    (0.1619982647, 0.208049264, 0.0389347448),
+    (0.0330275785, 0.2496504557, 0.0618343518),
+    (0.0015524055, 0.0198861001, 0.1890224274),
+)
+_WHITE = (0.20449114, 0.17225619, 0.10523047)
+_OPPONENT = (
+    (9.27590805, 9.27590805, 0),
+    (7.86421647, -9.33587662, 0),
+    (-3.39709047, -3.39709047, 12.16230246),
+)
+
+
+def _false_colour(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """The two colour axes are multiplied by `factor`, −1 for opposite colours; luminance, and so grays, stay."""
+    if levels.shape[1] == 1:
+        return levels
+    device = levels.device
+    light = arrays().light
+    cones, opponent = (torch.tensor(matrix, dtype=torch.float64) for matrix in (_CONES, _OPPONENT))
+    axes = opponent @ cones
+    factors = torch.stack([torch.ones_like(params["factor"]), params["factor"], params["factor"]], dim=1)
+    change = torch.linalg.solve(axes, factors[:, :, None] * axes)
+    white = torch.linalg.solve(cones, torch.tensor(_WHITE, dtype=torch.float64))
+    shift = white - change @ white
+    screen = to_device(light, device).index_select(0, levels.flatten().to(torch.int64)).view(levels.shape)
+    # Written out, because products of matrices may be rounded differently in other company.
+    matrix, offset = to_device(change, device)[..., None, None], to_device(shift, device)[..., None, None]
+    mixed = [sum(matrix[:, i, j] * screen[:, j] for j in range(3)) + offset[:, i] for i in range(3)]
+    wanted = torch.stack(mixed, dim=1).clamp_(0, 1)
+    midway = to_device((light[1:] + light[:-1]) / 2, device)
+    return torch.bucketize(wanted, midway).to(torch.uint8)
+
+
+colour = Corruption(
+    name="human:colour",
+    family="human",
+    description="Takes the colour away.",
+    table=SeverityTable.linear(opacity=(0, 1)),
+    apply=_colour,
+    severities=SEVERITIES[1],
+    source=SOURCE,
+)
+
+contrast = Corruption(
+    name="human:contrast",
+    family="human",
+    description="Takes colour and contrast away.",
+    table=SeverityTable.halves(contrast=at_halves(1, 0.5, 0.3, 0.15, 0.1, 0.05, 0.03, 0.01), opacity=FADING),
+    apply=_contrast,
+    severities=SEVERITIES[7],
+    source=SOURCE,
+)
+
+uniform_noise = Corruption(
+    name="human:uniform_noise",
+    family="human",
+    description="Adds uniform noise to a gray image of low contrast.",
+    table=SeverityTable.halves(width=at_halves(0, 0.03, 0.05, 0.1, 0.2, 0.35, 0.6, 0.9), opacity=FADING),
+    draw=draw_pixel_uniforms,
+    apply=_uniform_noise,
+    severities=SEVERITIES[7],
+    source=SOURCE,
+)
+
+rotation = Corruption(
+    name="human:rotation",
+    family="human",
+    description="Turns the gray image by one, two or three quarters, anticlockwise.",
+    table=SeverityTable.halves(quarters=at_halves(0, 1, 2, 3), opacity=FADING, rounded=("quarters",)),
+    apply=_rotation,
+    severities=SEVERITIES[3],
+    source=SOURCE,
+)
+
+false_colour = Corruption(
+    name="human:false_colour",
+    family="human",
+    description="Turns colours into their opposites and keeps their luminance.",
+    table=SeverityTable.linear(factor=(1, -1)),
+    apply=_false_colour,
+    severities=SEVERITIES[1],
+    source=SOURCE,
+    uint8_io=True,
+)

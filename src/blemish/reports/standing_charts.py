@@ -1,0 +1,143 @@
+"""The section of a page that shows many models beside each other, and its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+
+from blemish.core.statistics import Estimate
+from blemish.metrics.published import PublishedModel
+from blemish.metrics.testbed import line_models, logit, published_lines
+from blemish.reports.charts import Point, scatter
+from blemish.reports.page import Chart, Section
+from blemish.reports.reading import Reading
+from blemish.reports.standings import (
+    Standing,
+    effective_table,
+    models_table,
+    normalised,
+    positions,
+    reference_models,
+    standings,
+)
+
+_TITLES = {
+    "clean_error": "clean error, %",
+    "mce": "mCE, %",
+    "relative_mce": "relative mCE, %",
+    "mfr": "mFR, %",
+    "error": "mean error, %",
+    "residual": "residual robustness, %",
+    "flips": "flip probability, %",
+}
+_NORMALISED = (("clean_error", "mce"), ("clean_error", "relative_mce"), ("mce", "mfr"))
+_PLAIN = (("clean_error", "error"), ("clean_error", "residual"), ("error", "flips"))
+
+_FEW = 12
+
+# Accuracies at which the axes of the last chart have their marks.
+_MARKS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
+
+
+def standing_section(readings: Sequence[Reading], published: Sequence[PublishedModel] = ()) -> Section | None:
+    """Clean error against mCE and relative mCE, mCE against mFR, and effective robustness; None for a lone model."""
+    models = standings(readings)
+    references = reference_models(models, published)
+    table = models_table(models, references)
+    effective, refused = effective_table(models)
+    if table is None or (len(models) + len(published) < 2 and effective is None):
+        return None
+    charts = [
+        chart
+        for x, y in (_NORMALISED if normalised(models) else _PLAIN)
+        if (chart := _chart(models, references, x, y)) is not None
+    ]
+    if effective is not None:
+        charts.append(_effective_chart(models))
+    data = {
+        "names": [f"{number} {model.name}" for number, model in enumerate(models, start=1)],
+        "others": [
+            f"{label} {model.name}".strip() for label, model in zip(_letters(references), references, strict=True)
+        ]
+        if len(references) <= _FEW
+        else [f"{len(references)} published models, which the last table names"],
+        "normalised": normalised(models),
+        "table": table,
+        "effective": effective,
+        "refused": refused,
+        "charts": charts,
+    }
+    path = "reports/templates/standings.html.j2"
+    return Section("standings", "Models beside each other", path, data, "Models", charts)
+
+
+def _letters(references: Sequence[PublishedModel]) -> list[str]:
+    """A letter for each of a few; of many, none has one."""
+    return list(ascii_lowercase[: len(references)]) if len(references) <= _FEW else [""] * len(references)
+
+
+def _chart(models: Sequence[Standing], references: Sequence[PublishedModel], x: str, y: str) -> Chart | None:
+    points = [
+        Point(model.name, str(number), model.place, here.estimate, there.estimate)
+        for number, model in enumerate(models, start=1)
+        if (here := model.get(x)) is not None and (there := model.get(y)) is not None
+    ]
+    quiet = [
+        (model.name, label, here_known, there_known)
+        for label, model in zip(_letters(references), references, strict=True)
+        if x in _NUMBERS and y in _NUMBERS
+        if (here_known := model.get(x)) is not None and (there_known := model.get(y)) is not None
+    ]
+    if not points or len(points) + len(quiet) < 2:
+        return None
+    title = f"{_TITLES[y].removesuffix(', %')} against {_TITLES[x].removesuffix(', %')}"
+    return scatter(f"standing-{x}-{y}", title, points, quiet, titles=(_TITLES[x], _TITLES[y]))
+
+
+_NUMBERS = ("clean_error", "mce", "relative_mce", "mfr")
+
+
+def _effective_chart(models: Sequence[Standing]) -> Chart:
+    """Accuracies on logit axes, where the testbed's models lie along lines."""
+    points = [
+        Point(model.name, str(number), model.place, *(_on_logit_axis(model, scope) for scope in ("clean", "corrupted")))
+        for number, model in enumerate(models, start=1)
+        if positions(model)
+    ]
+    others = line_models()
+    quiet = [(other.name, "", float(logit(other.clean)), float(logit(other.corrupted))) for other in others]
+    lines: list[dict[str, Any]] = []
+    for (name, line), dash in zip(published_lines().items(), ("solid", "dot"), strict=True):
+        ends = np.array([line.lowest, line.highest])
+        lines.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": logit(ends).tolist(),
+                "y": logit(line.expected(ends)).tolist(),
+                "line": {"color": "$ink", "width": 1.5, "dash": dash},
+                "hoverinfo": "skip",
+                "name": name,
+            }
+        )
+    titles = ("clean accuracy, %", "accuracy on ImageNet-C, %")
+    chart = scatter("effective-chart", "Effective robustness", points, quiet, titles=titles, lines=lines)
+    marks = {"tickvals": logit(np.array(_MARKS) / 100).tolist(), "ticktext": [str(mark) for mark in _MARKS]}
+    axes = {axis: {**chart.layout[axis], "tickmode": "array", **marks} for axis in ("xaxis", "yaxis")}
+    for trace in chart.data:
+        trace["hovertemplate"] = "%{hovertext}<extra></extra>"
+    return Chart(chart.identity, chart.title, _WORDS, chart.data, {**chart.layout, **axes}, 420)
+
+
+_WORDS = "Accuracy on ImageNet-C against clean accuracy, on logit axes; the numbers are in the table below."
+
+
+def _on_logit_axis(model: Standing, what: str) -> Estimate:
+    reading = model.reading
+    score = reading.get("accuracy", "condition", "clean") if what == "clean" else reading.get("accuracy", "benchmark")
+    assert score is not None
+    ends = (score.estimate.value, score.estimate.low, score.estimate.high)
+    return Estimate(*(float(logit(np.clip(end / 100, 1e-4, 1 - 1e-4))) for end in ends))

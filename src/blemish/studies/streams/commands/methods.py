@@ -1,0 +1,90 @@
+"""Which adaptation methods are run, by the options that commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import numpy as np
+import torch
+import typer
+
+from blemish.core.errors import InputError
+from blemish.models.base import Classifier
+from blemish.studies.adaptation.base import Levels, Method
+from blemish.studies.adaptation.eata import MARGINS, named_margin
+from blemish.studies.adaptation.methods import METHODS, Settings, make_method
+from blemish.studies.adaptation.norm import UnsuitedError
+from blemish.studies.streams.images import ImageSet
+from blemish.terminal.lists import listed
+
+__all__ = ["MethodOptions", "OnDevice"]
+
+_CLEAN, _CLEAN_BATCH = 2000, 64
+_USUAL = ("none", "bn", "tent", "eta", "rdumb")
+
+
+class OnDevice:
+    """A method whose batches may come from worker processes, on the CPU."""
+
+    def __init__(self, method: Method, device: torch.device) -> None:
+        self.method, self.device = method, device
+        self.state_dict, self.load_state_dict = method.state_dict, method.load_state_dict
+
+    def adapt(self, batch: torch.Tensor) -> torch.Tensor:
+        """The logits of a batch, on the device."""
+        return self.method.adapt(batch.to(self.device, non_blocking=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """Adaptation methods and their settings."""
+
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Separated by commas: {', '.join(METHODS)}; or all, as far as the network suits them. "
+            f"Default: {','.join(_USUAL)}."
+        ),
+    ] = None
+    settings: Annotated[str, typer.Option(help="The methods' settings for imagenet or cifar.")] = "imagenet"
+    reset: Annotated[int, typer.Option(min=1, help="Batches between RDumb's resets.")] = 1000
+    rdumb_margin: Annotated[
+        str,
+        typer.Option(help=f"RDumb's margin, as a share of ln(classes): {', '.join(MARGINS)} (0.355) or a number."),
+    ] = "release"
+
+    def describe(self) -> dict[str, Any]:
+        """For the header of a run."""
+        return {"methods": self.settings, "reset": self.reset, "rdumb_margin": named_margin(self.rdumb_margin)}
+
+    def make(self, network: Levels, images: ImageSet, model: Classifier) -> tuple[dict[str, Method], list[str]]:
+        """Fresh methods for the model's network, and a word for those that are left out because it does not suit them.
+
+        A method that was named is refused instead. EATA gets clean ``images``.
+        """
+        named = self.methods not in (None, "all")
+        names = listed(self.methods) if named else tuple(METHODS) if self.methods == "all" else _USUAL
+        if not names:
+            raise InputError(f"--methods {self.methods}; expected names such as none,tent")
+        clean = _clean_batches(images, model.device) if "eata" in names else None
+        changes = {"rdumb": {"every": self.reset, "margin": named_margin(self.rdumb_margin)}}
+        made: dict[str, Method] = {}
+        lacks: dict[str, list[str]] = {}
+        for name in names:
+            try:
+                made[name] = make_method(
+                    name, network, settings=cast(Settings, self.settings), clean=clean, **changes.get(name, {})
+                )
+            except UnsuitedError as error:
+                if named:
+                    raise
+                lacks.setdefault(error.lack, []).append(name)
+        return made, [f"left out, because {lack}: {', '.join(unsuited)}" for lack, unsuited in lacks.items()]
+
+
+def _clean_batches(images: ImageSet, device: torch.device) -> list[torch.Tensor]:
+    """Clean images for EATA: 2,000, or all of fewer."""
+    rows = np.random.default_rng(0).permutation(len(images))[:_CLEAN].astype(np.int64)
+    parts = [rows[i : i + _CLEAN_BATCH] for i in range(0, len(rows), _CLEAN_BATCH)]
+    return [images.load(part, part, 0).to(device) for part in parts]

@@ -1,0 +1,43 @@
+"""Does a stream show what its walk was calibrated with? If not, the accuracy need not be the one that was planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blemish.core.settings import differences
+from blemish.corruptions.severity import nearest_preset
+from blemish.studies.streams.stream import Stream
+
+__all__ = ["protocol_differences"]
+
+
+def protocol_differences(stream: Stream, *, jpeg: bool | None = None) -> list[str]:
+    """What is done otherwise to the images of a stream than to those of its walk's calibration, one line for each.
+
+    ``jpeg`` says whether images are stored as JPEG at the end, where the stream itself does not say it: in shards they
+    always are. Nothing differs from a walk that does not know its calibration.
+    """
+    before = stream.walk.protocol.get("calibration")
+    if not before:
+        return []
+    shape = stream.images.shape
+    after: dict[str, Any] = {
+        "preparation": stream.images.preparation,
+        "shape": shape,
+        "jpeg": stream.jpeg if jpeg is None else jpeg,
+        "preset": stream.preset or nearest_preset(*shape[1:]),
+    }
+    if "frost" in stream.walk.corruptions:
+        after["frost"] = stream.catalog.frost_kind
+    if stream.walk.protocol.get("subset") is not None:
+        # These sets show the images of the calibration, and no others.
+        after["image_list"] = stream.describe()["image_list"]
+    known = {**before, "preset": before.get("preset") or _nearest(before.get("shape"))}
+    return differences({name: known.get(name) for name in after}, after)
+
+
+def _nearest(shape: Any) -> str | None:
+    """The preset that images of a shape got, where the calibration says the shape."""
+    if isinstance(shape, list) and len(shape) == 3 and all(isinstance(side, int) for side in shape):
+        return nearest_preset(*shape[1:])
+    return None
