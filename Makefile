@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 FOREIGN := $(VENV)/.foreign
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo lint check test test-all perf clean
+.PHONY: demo lint check test test-all test-lowest perf clean
 
 # The photographs of frost come with another distribution, installed for its files alone: as blemish fetch-frost would
 # get them, but into the environment.
@@ -38,6 +38,14 @@ $(FOREIGN): $(READY)
 test-all: test $(FOREIGN)  ## all of test, and then the slow tests
 	$(BIN)/pytest -n 2 -m slow
 
+# Old libraries warn of new ones, and the other way round, so warnings are no errors here. Of torch, the lowest version
+# is built for GPUs, and brings their libraries along: two gigabytes.
+test-lowest:  ## the tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable '.[dev]'
+	$(VENV)-lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps imagecorruptions
+	$(VENV)-lowest/bin/pytest -n 2 -W ignore -m "not slow"
+
 # In an environment of its own: the peer installs over the package that the photographs of frost come from, and has them.
 perf:  ## time every corruption against the peer package, in one run
 	$(PYTHON) -m venv $(VENV)-perf
@@ -46,4 +54,4 @@ perf:  ## time every corruption against the peer package, in one run
 	OMP_NUM_THREADS=1 $(VENV)-perf/bin/python perf/cpu.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-perf demo
+	rm -rf $(VENV) $(VENV)-perf $(VENV)-lowest demo

@@ -101,7 +101,7 @@ BAD_SEVERITIES: dict[str, tuple[Any, str]] = {
     "ragged": ([1, [2], 3], "severity [1, [2], 3]"),
     "true": (True, "severity True; expected a number in 0 … 5, or one per image"),
     "true among numbers": ([1, True, 2.5], "severity [1, True, 2.5]"),
-    "NumPy's true": (np.True_, "severity np.True_"),
+    "NumPy's true": (np.True_, f"severity {np.True_!r}"),
     "truths of torch": (torch.tensor([True, False, True]), "severity tensor([ True, False,  True])"),
     "truths of NumPy": (np.array([True, False, True]), "severity array([ True, False,  True])"),
     "complex": (1j, "severity 1j"),

@@ -42,7 +42,10 @@ def with_nulls(path: Path, name: str) -> Any:
 @pytest.mark.parametrize("name", ["image", "label", "top5", "confidence", "label_confidence"])
 def test_empty_places(run: Run, name: str) -> None:
     path = run.folder / "records" / "clean.parquet"
-    change(path, **{name: with_nulls(path, name)})
+    try:
+        change(path, **{name: with_nulls(path, name)})
+    except pa.ArrowNotImplementedError:  # of lists
+        pytest.skip("this pyarrow cannot write empty lists of a fixed size")
     with pytest.raises(InputError, match=f"clean.parquet: {name} is empty in 1 of 6 records"):
         read_records(path)
     if name in ("label", "top5"):

@@ -352,7 +352,7 @@ class TestWeights:
 
     def test_arrays(self, tmp_path: Path) -> None:
         state = Net().state_dict()
-        np.savez(tmp_path / "w.npz", allow_pickle=False, **{key: value.numpy() for key, value in state.items()})
+        np.savez(tmp_path / "w.npz", **{key: value.numpy() for key, value in state.items()})
         assert hash_state(read_state(tmp_path / "w.npz")) == hash_state(state)
 
     def test_what_does_not_fit_is_named(self, tmp_path: Path) -> None:

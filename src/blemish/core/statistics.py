@@ -178,6 +178,16 @@ def unanimous_interval(value: float, images: int, *, level: float = 0.95) -> Est
     return Estimate(float(value), 0.0, far) if value == 0 else Estimate(float(value), 1 - far, 1.0)
 
 
+def ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Ranks from 1, equal values sharing the mean of theirs.
+
+    >>> ranks(np.array([0.3, 0.1, 0.3, 0.7])).tolist()
+    [2.5, 1.0, 2.5, 4.0]
+    """
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
+
+
 def percentile_interval(value: float, replicates: NDArray[Any], *, level: float = 0.95) -> Estimate:
     """The percentile interval: between the (1 − level)/2 quantiles of the resampled values from below and above.
 

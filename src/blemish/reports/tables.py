@@ -71,6 +71,16 @@ def number(value: float, digits: int = 1) -> str:
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign.
+
+    >>> signed(1.25, 1), signed(-0.04, 1)
+    ('+1.2', '0.0')
+    """
+    text = number(value, digits)
+    return f"+{text}" if value > 0 and float(text) != 0 else text
+
+
 def _one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 

@@ -1,0 +1,42 @@
+"""The versions that pyproject.toml claims to work with are those that make test-lowest and make test install."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_RUN = {"mypy", "ruff"}  # they read the code; the tests do not run them
+OWN = "blemish"
+
+
+def claimed() -> dict[str, Version]:
+    """The lowest version of each library, for using blemish and for working on it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    found = {}
+    for requirement in map(Requirement, lines):
+        if requirement.name != OWN:
+            (bound,) = requirement.specifier
+            assert bound.operator == ">=", f"{requirement}: expected a lowest version"
+            found[requirement.name] = Version(bound.version)
+    return found
+
+
+def pinned(file: str) -> dict[str, Version]:
+    """What a file of constraints installs."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    pins = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {name: Version(version) for name, version in pins}
+
+
+def test_the_lowest_versions_are_those_that_are_tried() -> None:
+    assert pinned("constraints-lowest.txt") == {n: v for n, v in claimed().items() if n not in NOT_RUN}
+
+
+def test_the_versions_of_every_day_are_allowed() -> None:
+    versions = pinned("constraints.txt")
+    assert {name: version for name, version in claimed().items() if versions[name] < version} == {}
