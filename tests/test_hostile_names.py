@@ -8,17 +8,17 @@ import os
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
+import command_line
 from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.main import app
 from blemish.core.errors import BlemishError
 from blemish.data.demo import demo_picture
 from blemish.data.folders import folder_source
@@ -37,11 +37,7 @@ LONG = "x" * 300
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
 
 
-def invoke(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+invoke = partial(command_line.invoke, columns=200)
 
 
 @pytest.fixture

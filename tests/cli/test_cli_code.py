@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 import typer
-from typer.testing import CliRunner, Result
 
-from blemish.cli.main import app
 from blemish.terminal.commands import exit_on_input_error
+from command_line import command as blemish_command
 
 CODE = """
 import multiprocessing
@@ -53,10 +52,6 @@ metric = "error"
 corruptions = ["fog"]
 severities = [1]
 """
-
-
-def blemish_command(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
 @pytest.fixture

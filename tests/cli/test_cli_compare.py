@@ -8,26 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from blemish.cli.compare import compare_command
-from blemish.cli.score import score_command
+from command_line import invoke
 from synthetic_runs import write_run
-
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command("score")(score_command)
-app.command("compare")(compare_command)
 
 ONE = {"clean": [True] * 10, "fog@1": [True] * 8 + [False] * 2, "snow@1": [True] * 5 + [False] * 5}
 TWO = {"clean": [True] * 10, "fog@1": [True] * 3 + [False] * 7, "snow@1": [True] * 5 + [False] * 5}
-
-
-def invoke(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "140"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
 
 import blemish
-from blemish.cli import main, show
+from blemish.cli import show
 from blemish.data import frost_download as frost
 from blemish.data.demo import demo_picture
 from blemish.evaluation.runs import open_run
 from blemish.studies.streams.walks import Walk, WalkStep
+from command_line import command
 from frost_files import digest, draw_pictures
 
 FROST = """
@@ -27,10 +27,6 @@ corruptions = ["frost"]
 severities = [3]
 """
 RUN = ("-m", "demo:plain", "-d", "demo:digits", "-n", "20")
-
-
-def command(*arguments: object) -> Result:
-    return CliRunner().invoke(main.app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from blemish.cli.main import app
 from blemish.data.classes import imagenet_wnids
 from blemish.evaluation.runs import open_run
+from command_line import command
 
 WNIDS = [imagenet_wnids()[index] for index in (0, 217, 482, 701)]
 
@@ -48,10 +48,6 @@ def hundred():
 def poor():
     return Shade(4)
 """
-
-
-def command(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def shaded(index: int) -> Image.Image:

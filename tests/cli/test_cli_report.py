@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-import typer
-from typer.testing import CliRunner
-
-from blemish.cli.report import report_command
+import command_line
 from report_runs import pictured_run
 
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(report_command)
-
-
-def invoke(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "140"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+invoke = partial(command_line.invoke, "report")
 
 
 def test_page(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
 
 import blemish
 from blemish.benchmarks.condition import parse_condition
-from blemish.cli.main import app
 from blemish.data.classes import natural_groups
 from blemish.evaluation.runs import open_run
+from command_line import command as blemish_command
 
 FOG = """
 name = "foggy"
@@ -25,10 +24,6 @@ seed = 1
 corruptions = ["fog"]
 severities = [1, 3]
 """
-
-
-def blemish_command(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -10,31 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
-from typer.testing import CliRunner
 
-from blemish.cli.compare import compare_command
-from blemish.cli.score import score_command
 from blemish.evaluation.runs import find_runs, open_run
 from blemish.metrics.scores import score
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.terminal.results import _rich
+from command_line import invoke
 from report_runs import HOSTILE
 from synthetic_runs import FIFTEEN, severities, write_run
-
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command("score")(score_command)
-app.command("compare")(compare_command)
-
-
-def invoke(*arguments: object, columns: int = 140) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": str(columns)})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
 
 MCE = {"metric": "mce", "baseline": "alexnet"}
 

@@ -18,15 +18,9 @@ import blemish.core.errors
 from blemish.cli.main import app
 from blemish.corruptions.catalog import catalog
 from blemish.data.demo import demo_picture
+from command_line import invoke
 
 runner = CliRunner()
-
-
-def invoke(*arguments: object) -> tuple[int, str, str]:
-    result = runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "140"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

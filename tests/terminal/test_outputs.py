@@ -13,16 +13,10 @@ from blemish.cli.main import app
 from blemish.core.marks import is_ours
 from blemish.data.demo import demo_picture
 from blemish.data.digits import digits_source
+from command_line import invoke
 from report_runs import pictured_run
 
 MINE = b"my only copy"
-
-
-def invoke(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "140"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

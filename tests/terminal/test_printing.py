@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,9 @@ import pytest
 import typer
 from rich.table import Table
 from rich.text import Text
-from typer.testing import CliRunner
 
 import blemish.cli
-from blemish.cli.main import app
+import command_line
 from blemish.core.errors import InputError
 from blemish.core.printable import as_text, printable, printable_lines
 from blemish.data.demo import demo_picture
@@ -48,11 +48,7 @@ ESCAPES = {
 HOSTILE = "".join(ESCAPES.values())
 
 
-def invoke(*arguments: object, where: typer.Typer = app) -> tuple[int, str, str]:
-    result = CliRunner().invoke(where, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+invoke = partial(command_line.invoke, columns=300)
 
 
 def obeyed(text: str) -> list[str]:

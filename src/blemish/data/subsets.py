@@ -13,8 +13,6 @@ from blemish.core.reading import is_file, read_text
 from blemish.corruptions.by_name import hint
 from blemish.data.source import Source
 
-__all__ = ["chosen_classes", "only_classes"]
-
 _EVERY = re.compile(r"every:(?P<step>[0-9]{1,6})")
 
 

@@ -18,7 +18,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.imagenet_p import PerturbationSequence
 from blemish.corruptions.plugins import stated_version
 from blemish.data.cache import load
 from blemish.data.images import Images
@@ -56,7 +55,7 @@ def protocol_info(
     return replace(
         shared,
         storage=protocol.storage,
-        corruptions={step.name: version_entry(step.unit) for step in steps},
+        corruptions={step.name: _version(step) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
 
@@ -77,11 +76,11 @@ def _photographs(step: Step) -> str | None:
     return None if files is None else files.kind
 
 
-def version_entry(unit: Corruption | PerturbationSequence | None) -> int | dict[str, Any]:
-    """The version of a corruption or sequence; of a corruption also what `stated_version` says of it."""
-    if unit is None:
-        raise InputError("a corruption is not at hand; expected conditions made with a catalog")
-    return stated_version(unit) if isinstance(unit, Corruption) else unit.version
+def _version(step: Step) -> int | dict[str, Any]:
+    """The version of a corruption; of a user's own with a digest of its code."""
+    if step.unit is None:
+        raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
+    return stated_version(step.unit) if isinstance(step.unit, Corruption) else step.unit.version
 
 
 def made_with() -> dict[str, str]:

@@ -21,8 +21,6 @@ from blemish.metrics.plan import Metric, Missing
 from blemish.metrics.table import Key, Means
 from blemish.metrics.testbed import Line, effective_robustness, line_models, logit, published_lines
 
-__all__ = ["EFFECTIVE", "Position", "effective_metrics", "position", "why_no_line"]
-
 EFFECTIVE = {"effective_robustness": "all", "effective_robustness_standard": "standard"}
 """The metrics, and the line that each is measured from."""
 

@@ -16,8 +16,6 @@ from blemish.core.reading import is_there
 from blemish.corruptions.catalog import hint
 from blemish.metrics.testbed import line_models
 
-__all__ = ["PUBLISHED", "PublishedModel", "published_models"]
-
 PUBLISHED = {
     "leaderboard": "Published: five ResNet-50 of the leaderboards of ImageNet-C and -P.",
     "testbed": "Published: the 200 models of the ImageNet testbed, against the published AlexNet.",

@@ -22,8 +22,6 @@ from blemish.core.errors import InputError
 from blemish.core.statistics import student_quantile
 from blemish.metrics.formulas import Array
 
-__all__ = ["Line", "LineModel", "effective_robustness", "fit_line", "line_models", "logit", "published_lines"]
-
 _LEAST_MODELS = 3
 
 

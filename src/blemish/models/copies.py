@@ -14,8 +14,6 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 
-__all__ = ["LinearCopies", "conv_copies", "initialise", "join_channels", "join_copies", "split_copies"]
-
 
 def conv_copies(inputs: int, outputs: int, side: int, *, stride: int = 1, copies: int) -> nn.Conv2d:
     """A convolution per copy, without bias, that keeps the size but for its stride."""

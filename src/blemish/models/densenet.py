@@ -9,8 +9,6 @@ from torch.nn import functional
 
 from blemish.models.copies import LinearCopies, conv_copies, initialise, join_channels
 
-__all__ = ["DenseNet", "densenet121"]
-
 _FIRST_CHANNELS = 64
 
 # A layer first reduces what it gets to this many times the channels that it adds.

@@ -9,8 +9,6 @@ from blemish.core.errors import InputError
 from blemish.metrics.compare import protocol_differences
 from blemish.reports.reading import Reading
 
-__all__ = ["models_csv"]
-
 _CLEAN = "clean"
 
 # Accuracies are means over images; what dividing percent by a hundred adds lies beyond these digits.

@@ -24,8 +24,6 @@ from blemish.reports.standings import (
     standings,
 )
 
-__all__ = ["standing_section"]
-
 _TITLES = {
     "clean_error": "clean error, %",
     "mce": "mCE, %",

@@ -18,17 +18,6 @@ from blemish.reports.reading import Reading, marked
 from blemish.reports.score_tables import cell
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = [
-    "Standing",
-    "effective_table",
-    "models_table",
-    "normalised",
-    "positions",
-    "reference_models",
-    "standing_tables",
-    "standings",
-]
-
 _NORMALISED = ("mce", "relative_mce", "mfr")
 _PLAIN = ("error", "residual", "flips")
 _HEADS = {
