@@ -13,8 +13,9 @@ from blemish.cli.sequence import show_sequence
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import mark_settings
-from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.severity import check_severity
 from blemish.data.demo import demo_picture
 from blemish.data.pictures import read_picture

@@ -16,8 +16,9 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.rng import as_ids, check_seed, image_ids
 from blemish.core.types import check_dense
-from blemish.corruptions.base import MIN_SIDE, Corruption, as_severities, check_images
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.inputs import MIN_SIDE, as_severities, check_images
 from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
 
@@ -142,6 +143,8 @@ def _run(
     ids: Tensor | None,
     preset: str | None,
 ) -> list[Tensor]:
+    if len(parts) == 1:
+        return [corruption(parts[0].batch, severity=severity, seed=seed, ids=ids, preset=preset)]
     if isinstance(severity, Tensor):
         check_dense(severity, "severities")
     count = sum(len(part.rows) for part in parts)

@@ -21,7 +21,7 @@ from blemish.core.errors import InputError, StorageError
 from blemish.core.files import write_files
 from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
-from blemish.corruptions.base import MIN_SIDE
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.data.encoding import ORIENTATION, encode_picture
 from blemish.data.pictures import decode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
