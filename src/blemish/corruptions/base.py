@@ -191,9 +191,10 @@ class Corruption:
         one = plain_severity(severity)
         if one is not None:
             self.require(one)
+            values = self.table.numbers(one, height, width, preset)
             if one == 0:
                 return images.detach().clone()
-            params = {n: np.full(count, v) for n, v in self.table.numbers(one, height, width, preset).items()}
+            params = {name: np.full(count, value) for name, value in values.items()}
             parts: list[slice | Tensor] = [*shares(count)]
         else:
             levels = self._severities(severity, count)

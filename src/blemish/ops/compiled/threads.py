@@ -21,8 +21,9 @@ def shares(count: int) -> Iterator[slice]:
 
 def together(works: list[Callable[[], None]]) -> None:
     """Do all of these, each on its own thread; kernels let go of the interpreter's lock."""
-    if len(works) == 1:
-        works[0]()
+    if len(works) <= 1:
+        for work in works:
+            work()
         return
     # This thread takes its share. A process that was forked has none of its parent's threads, so it gets its own.
     others = [_pool(os.getpid(), torch.get_num_threads()).submit(work) for work in works[1:]]
