@@ -256,6 +256,14 @@ class CounterRng:
             return torch.from_numpy(values).view(len(self.ids), *shape)
         return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
 
+    def symmetric_uniforms(self, name: str, *shape: int) -> Tensor:
+        """Float32 strictly inside (−1, 1), 16 random bits each."""
+        kernels = self._kernels(shape)
+        if kernels is not None:
+            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), True)
+            return torch.from_numpy(values).view(len(self.ids), *shape)
+        return self.coarse_uniforms(name, *shape).mul_(2).sub_(1)
+
     def normals(self, name: str, *shape: int) -> Tensor:
         """Standard normal float32, bit-identical on every device."""
         kernels = self._kernels(shape)

@@ -34,6 +34,7 @@ __all__ = [
     "Corruption",
     "Files",
     "Numbers",
+    "as_planes",
     "no_draw",
     "per_image",
     "quantise",
@@ -66,6 +67,11 @@ def quantise(images: Tensor) -> Tensor:
         return levels
     slack = torch.full((), _SLACK, device=images.device, dtype=torch.float32)
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
+
+
+def as_planes(levels: Levels) -> Levels:
+    """Images (B, C, H, W) as (B, C, pixels), the same memory."""
+    return levels.reshape(*levels.shape[:2], -1)
 
 
 def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:

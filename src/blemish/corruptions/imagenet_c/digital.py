@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.jpeg import jpeg_round_trip
+from blemish.ops.levels import Levels
 from blemish.ops.resample import pixelated
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, displace, warp_affine
@@ -52,7 +53,7 @@ class Distortion(NamedTuple):
 
 def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
     corners = rng.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    return Distortion(corners, rng.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
+    return Distortion(corners, rng.symmetric_uniforms("fields", 2, shape.height, shape.width))
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
@@ -79,6 +80,17 @@ def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> 
     return displace(images, fields[:, 0], fields[:, 1])
 
 
+def _make_contrast(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    kernels.flatten(as_planes(levels), as_planes(out), params["factor"])
+
+
+def _make_saturate(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    if levels.shape[1] == 1:
+        out[...] = levels
+    else:
+        kernels.saturate(as_planes(levels), as_planes(out), params["scale"], params["shift"])
+
+
 contrast = Corruption(
     name="contrast",
     family="digital",
@@ -88,6 +100,7 @@ contrast = Corruption(
     ),
     apply=_contrast,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_contrast),
 )
 
 elastic_transform = Corruption(
@@ -166,4 +179,5 @@ saturate = Corruption(
     ),
     apply=_saturate,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_saturate),
 )

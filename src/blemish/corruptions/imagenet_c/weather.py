@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image, quantise
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
-from blemish.ops.levels import unit_range
+from blemish.ops.levels import Levels, unit_range
 from blemish.ops.photographs import Photographs
-from blemish.ops.plasma import plasma, plasma_sizes
+from blemish.ops.plasma import plasma, plasma_noise, plasma_sizes
 from blemish.ops.resample import centre_zoom
 from blemish.ops.textures import Textures, cut, frost_textures
 
@@ -81,12 +82,12 @@ class _Textured:
 
     photographs: Photographs | None
 
-    def textures(self, params: Params, height: int, width: int, device: torch.device) -> Textures:
+    def textures(self, params: Params | Numbers, height: int, width: int, device: torch.device) -> Textures:
         return frost_textures(self.photographs, float(params["texture_scale"][0]), height, width, device)
 
 
 class _DrawFrost(_Textured):
-    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
+    def __call__(self, shape: Shape, params: Params | Numbers, rng: CounterRng) -> Crop:
         rng = rng.on_cpu()
         textures = self.textures(params, shape.height, shape.width, rng.device)
         chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
@@ -106,6 +107,16 @@ class _Frost(_Textured):
         return images.mul_(per_image(params["image_weight"], images)).addcmul_(crops, weight)
 
 
+class _MakeFrost(_Textured):
+    def __call__(self, kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+        shape = Shape(*levels.shape[1:])
+        textures = self.textures(params, shape.height, shape.width, rng.device)
+        crop = _DrawFrost(self.photographs)(shape, params, rng)
+        places = (crop.texture.numpy(), crop.top.numpy(), crop.left.numpy())
+        weights = (params["image_weight"], params["frost_weight"])
+        kernels.blend(levels, out, textures.sheets.numpy(), *places, *weights)
+
+
 class Wobble(NamedTuple):
     """Uniform values in (−1, 1) for each level of the plasma map, (B, 3, n, n): see `plasma`."""
 
@@ -114,7 +125,7 @@ class Wobble(NamedTuple):
 
 def _draw_fog(shape: Shape, params: Params, rng: CounterRng) -> Wobble:
     sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
-    field = rng.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    field = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes))
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
 
@@ -127,12 +138,23 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
     return images.add_(field * thickness).mul_(brightest / (brightest + thickness))
 
 
+def _make_fog(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    sizes = plasma_sizes(1 << (max(levels.shape[-2:]) - 1).bit_length())
+    wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes)).numpy()
+    noise = np.stack([plasma_noise(decay, len(sizes)) for decay in params["wibble_decay"].tolist()])
+    kernels.fog(levels, out, wobble, noise, params["thickness"])
+
+
 def _brightness(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Raise HSV's V by `shift`: scale the pixel by clip(V + shift)/V, and turn black into gray."""
     value = images.amax(1, keepdim=True)
     target = (value + per_image(params["shift"], images)).clamp_(0, 1)
     black = value <= 0
     return images.mul_(target / (value + black)).add_(target * black)
+
+
+def _make_brightness(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    kernels.brighten(as_planes(levels), as_planes(out), params["shift"])
 
 
 snow = Corruption(
@@ -186,6 +208,7 @@ frost = Corruption(
     apply=_Frost(Photographs()),
     source=SOURCE,
     files=Photographs(),
+    at_once=AtOnce("colours", _MakeFrost(Photographs())),
 )
 
 
@@ -195,7 +218,8 @@ def frost_from(folder: str | os.PathLike[str]) -> Corruption:
     Protocols name photographs that are not the reference's by their digest.
     """
     mine = Photographs.of(folder)
-    return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine)
+    made = AtOnce("colours", _MakeFrost(mine))
+    return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine, at_once=made)
 
 
 frost_drawn = Corruption(
@@ -208,6 +232,7 @@ frost_drawn = Corruption(
     source="defined here, after frost",
     stream="frost",
     variant_of="frost",
+    at_once=AtOnce("colours", _MakeFrost(None)),
 )
 
 fog = Corruption(
@@ -224,6 +249,7 @@ fog = Corruption(
     draw=_draw_fog,
     apply=_fog,
     source=SOURCE,
+    at_once=AtOnce("clouds", _make_fog),
 )
 
 brightness = Corruption(
@@ -235,4 +261,5 @@ brightness = Corruption(
     ),
     apply=_brightness,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_brightness),
 )
