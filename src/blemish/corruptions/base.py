@@ -94,16 +94,22 @@ Numbers = Mapping[str, NDArray[np.float64]]
 """Parameter name to one value per image."""
 
 
+def _always(params: Numbers, height: int, width: int) -> bool:
+    return True
+
+
 class AtOnce(NamedTuple):
     """The same pixels by compiled kernels, without images of floats in between.
 
     ``kernels`` names their module (see `blemish.ops.compiled`), which ``make`` is given: with levels and an array for
     the result, both uint8 (B, C, H, W) in the order of their memory, one parameter value per image, and the random
-    streams. Of torch's settings only the default device is the CPU there: no product of matrices, no gradients.
+    streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
+    there: no product of matrices, no gradients.
     """
 
     kernels: str
     make: Callable[[Any, Levels, Levels, Numbers, CounterRng], None]
+    suits: Callable[[Numbers, int, int], bool] = _always
 
 
 @dataclass(frozen=True)
@@ -159,8 +165,9 @@ class Corruption:
         numbers = image_ids(ids, len(images))
         if self.at_once is not None and images.device.type == "cpu":
             kernels = compiled(self.at_once.kernels)
-            if kernels is not None:
-                return self._made_at_once(kernels, images, severity, check_seed(seed), numbers, preset)
+            made = kernels and self._made_at_once(kernels, images, severity, check_seed(seed), numbers, preset)
+            if made is not None:
+                return made
         levels = self._severities(severity, len(images))
         preset = preset or self.table.preset(*images.shape[-2:])
         with full_precision(images.device):
@@ -189,8 +196,8 @@ class Corruption:
         seed: int,
         numbers: Tensor,
         preset: str | None,
-    ) -> Tensor:
-        """What a call returns, by compiled kernels, with a share of the images for each thread."""
+    ) -> Tensor | None:
+        """What a call returns, by compiled kernels, with a share of the images for each thread; None if they cannot."""
         assert self.at_once is not None
         make, (count, _, height, width) = self.at_once.make, images.shape
         stream = self.stream or self.name
@@ -200,14 +207,17 @@ class Corruption:
             values = self.table.numbers(one, height, width, preset)
             if one == 0:
                 return images.detach().clone()
-            params = {name: np.full(count, value) for name, value in values.items()}
+            asked = params = {name: np.full(count, value) for name, value in values.items()}
             parts: list[slice | Tensor] = [*shares(count)]
         else:
             levels = self._severities(severity, count)
             with full_precision(images.device):
                 known = self.table.at(levels, preset or self.table.preset(height, width))
                 parts = [*self._parts(levels, known, -(-count // torch.get_num_threads()))]
-            params = {name: values.numpy() for name, values in known.items()}
+            params = {name: column.numpy() for name, column in known.items()}
+            asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
+        if not self.at_once.suits(asked, height, width):
+            return None
         direct = images.dtype == torch.uint8 and images.is_contiguous()
         source = (images.detach() if direct else as_levels(images)).numpy()
         out = torch.empty_like(images) if one is not None else images.detach().clone()

@@ -14,9 +14,9 @@ from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_blur
-from blemish.ops.jpeg import jpeg_round_trip
+from blemish.ops.jpeg import jpeg_levels, jpeg_round_trip
 from blemish.ops.levels import Levels
-from blemish.ops.resample import pixelated
+from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, displace, warp_affine
 
@@ -38,10 +38,21 @@ def _jpeg(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return jpeg_round_trip(levels, params["quality"])
 
 
-def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    height, width = levels.shape[-2:]
+def _small(params: Params | Numbers, height: int, width: int) -> tuple[int, int]:
     scale = float(params["scale"][0])
-    return pixelated(levels, max(1, int(height * scale)), max(1, int(width * scale)))
+    return max(1, int(height * scale)), max(1, int(width * scale))
+
+
+def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return pixelated(levels, *_small(params, *levels.shape[-2:]))
+
+
+def _make_pixelate(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    pixelate_levels(kernels, levels, out, *_small(params, *levels.shape[-2:]))
+
+
+def _make_jpeg(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    jpeg_levels(kernels, levels, out, params["quality"].tolist())
 
 
 class Distortion(NamedTuple):
@@ -148,6 +159,7 @@ pixelate = Corruption(
     source=SOURCE,
     shared=("scale",),
     uint8_io=True,
+    at_once=AtOnce("boxes", _make_pixelate),
 )
 
 jpeg_compression = Corruption(
@@ -165,6 +177,7 @@ jpeg_compression = Corruption(
     apply=_jpeg,
     source=SOURCE,
     uint8_io=True,
+    at_once=AtOnce("jpeg", _make_jpeg),
 )
 
 saturate = Corruption(

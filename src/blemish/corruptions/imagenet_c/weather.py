@@ -21,7 +21,7 @@ from blemish.ops.filters import line_blur
 from blemish.ops.levels import Levels, unit_range
 from blemish.ops.photographs import Photographs
 from blemish.ops.plasma import plasma, plasma_noise, plasma_sizes
-from blemish.ops.resample import centre_zoom
+from blemish.ops.resample import centre_zoom, zoom_places
 from blemish.ops.textures import Textures, cut, frost_textures
 
 __all__ = ["brightness", "fog", "frost", "frost_drawn", "frost_from", "snow"]
@@ -59,6 +59,15 @@ def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
     weight = per_image(params["image_weight"], images)
     whitened = torch.maximum(images, luminance(images).mul_(1.5).add_(0.5))
     return images.mul_(weight).addcmul_(whitened, 1 - weight).add_(layer)
+
+
+def _make_snow(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    flakes = _draw_snow(Shape(*levels.shape[1:]), {}, rng)
+    radius, sigma = (torch.from_numpy(params[name]) for name in ("blur_radius", "blur_sigma"))
+    taps = (values.numpy() for values in motion_taps(radius, sigma, flakes.degrees))
+    settings = (params[name] for name in ("mean", "std", "threshold", "image_weight"))
+    zoom = zoom_places(levels.shape[-2:], [float(params["zoom"][0])])
+    kernels.snow(levels, out, flakes.field[:, 0].numpy(), *settings, *zoom, *taps)
 
 
 class Crop(NamedTuple):
@@ -191,6 +200,7 @@ snow = Corruption(
     draw=_draw_snow,
     apply=_snow,
     source=SOURCE,
+    at_once=AtOnce("lines", _make_snow),
     shared=("zoom",),
 )
 

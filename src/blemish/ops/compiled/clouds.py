@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import inline, kernel
+from blemish.ops.compiled.jit import kernel, part
 from blemish.ops.compiled.levels import level, unit
 
 __all__ = ["fog", "plasma"]
@@ -13,7 +13,7 @@ _F = np.float32
 _QUARTER = np.float32(0.25)
 
 
-@inline
+@part
 def _grown(wobble, noise, field, other, centres):
     """The map of an image in ``field`` or ``other``, whichever is returned; both hold side² values."""
     size, place = 1, 0
@@ -47,7 +47,7 @@ def _grown(wobble, noise, field, other, centres):
     return field
 
 
-@inline
+@part
 def _extent(values):
     """The least value, and the largest distance from it. Sixteen at a time, because each compares with the last."""
     lowest, highest = np.full(16, values[0]), np.full(16, values[0])
@@ -102,7 +102,7 @@ def fog(levels, out, wobble, noise, thickness):
                     target[i] = level((unit(source[i]) + layer[i]) * gain)
 
 
-@inline
+@part
 def _largest(values):
     most = np.uint8(0)
     for i in range(len(values)):

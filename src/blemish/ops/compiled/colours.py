@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, inline, kernel
+from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 
 __all__ = ["blend", "brighten", "flatten", "luminance", "saturate"]
@@ -17,26 +17,26 @@ _HALF = np.float32(2.0**16)
 _STRETCH = 2**14
 
 
-@inline
+@part
 def _stretch(planes, image, start):
     """A part of three planes. In loops over parts, not over images, the compiler sees that planes do not overlap."""
     red = planes[image, 0, start : start + _STRETCH]
     return red, planes[image, 1, start : start + _STRETCH], planes[image, 2, start : start + _STRETCH]
 
 
-@inline
+@part
 def _clipped(value):
     value = value if value > _ZERO else _ZERO
     return value if value < _ONE else _ONE
 
 
-@inline
+@part
 def luminance(red, green, blue):
     """ITU-R BT.601 luminance, as `blemish.ops.colour` sums it up."""
     return fma(blue, _F(0.114), fma(green, _F(0.587), red * _F(0.299)))
 
 
-@inline
+@part
 def _raised(value, shift):
     """What a pixel of that value is multiplied by, and what is added to it."""
     target = _clipped(value + shift)
@@ -99,7 +99,7 @@ def flatten(levels, out, factor):
                 target[i] = level(unit(source[i]) * kept + offset)
 
 
-@inline
+@part
 def _mean(levels):
     """The mean in [0, 1], from an exact sum."""
     total = 0

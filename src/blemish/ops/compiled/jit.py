@@ -14,7 +14,7 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["Kernel", "fma", "inline", "kernel"]
+__all__ = ["Kernel", "fma", "kernel", "part"]
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-inline = numba.njit(inline="always", error_model="numpy")
+part = numba.njit(error_model="numpy")
 """A function that kernels call."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, inline
+from blemish.ops.compiled.jit import fma, part
 
 __all__ = ["level", "unit"]
 
@@ -14,13 +14,13 @@ _ZERO = np.float32(0)
 _SLACK = np.float32(2.0**-12)
 
 
-@inline
+@part
 def unit(level):
     """A level as float32 in [0, 1]."""
     return np.float32(level) * _UNIT
 
 
-@inline
+@part
 def level(value):
     """The uint8 level of a float32 by truncation."""
     scaled = fma(value, _WHOLE, _SLACK)

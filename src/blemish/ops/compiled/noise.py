@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, inline, kernel
+from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 from blemish.ops.compiled.words import BLOCK, fill
 
@@ -17,7 +17,7 @@ __all__ = ["add_normal", "impulses", "poisson"]
 _F = np.float32
 
 
-@inline
+@part
 def _quarter(count):
     return ((count + 1) // 2 + 3) // 4
 
@@ -35,9 +35,9 @@ def add_normal(levels, out, keys, table, sigma, relative):
         for start in range(0, quarter, BLOCK):
             size = min(BLOCK, quarter - start)
             fill(keys, image, start, size, words[0], words[1], words[2], words[3])
-            for part in range(4):
-                first = 2 * (part * quarter + start)
-                index = halves[part]
+            for share in range(4):
+                first = 2 * (share * quarter + start)
+                index = halves[share]
                 source = levels[image, first : first + 2 * size]
                 target = out[image, first : first + 2 * size]
                 for i in range(len(source)):
@@ -60,9 +60,9 @@ def impulses(levels, out, keys, white, hit):
         for start in range(0, quarter, BLOCK):
             size = min(BLOCK, quarter - start)
             fill(keys, image, start, size, words[0], words[1], words[2], words[3])
-            for part in range(4):
-                first = 2 * (part * quarter + start)
-                ranks = halves[part]
+            for share in range(4):
+                first = 2 * (share * quarter + start)
+                ranks = halves[share]
                 source = levels[image, first : first + 2 * size]
                 target = out[image, first : first + 2 * size]
                 for i in range(len(source)):
@@ -98,9 +98,9 @@ def poisson(levels, out, keys, table, tails, growth, photons, switch):
         for start in range(0, quarter, BLOCK):
             size = min(BLOCK, quarter - start)
             fill(keys, image, start, size, words[0], words[1], words[2], words[3])
-            for part in range(4):
-                first = 2 * (part * quarter + start)
-                index = halves[part]
+            for share in range(4):
+                first = 2 * (share * quarter + start)
+                index = halves[share]
                 source = levels[image, first : first + 2 * size]
                 target = out[image, first : first + 2 * size]
                 for i in range(len(source)):
@@ -125,7 +125,7 @@ def poisson(levels, out, keys, table, tails, growth, photons, switch):
                     target[i] = level(counts[i] / light)
 
 
-@inline
+@part
 def _summed(means, reached, powers, totals, few):
     """How many partial sums of meanᵏ/k! lie below what is reached."""
     for i in range(len(means)):
@@ -147,7 +147,7 @@ def _summed(means, reached, powers, totals, few):
             break
 
 
-@inline
+@part
 def _expanded(rank, mean):
     """The normal expansion of the quantile."""
     root = np.sqrt(mean)

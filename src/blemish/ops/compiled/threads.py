@@ -20,18 +20,23 @@ def shares(count: int) -> Iterator[slice]:
 
 
 def together(works: list[Callable[[], None]]) -> None:
-    """Do all of these, each on its own thread; kernels let go of the interpreter's lock."""
-    if len(works) <= 1:
-        for work in works:
-            work()
-        return
+    """Do all of these, on as many threads; kernels let go of the interpreter's lock."""
+    threads = min(torch.get_num_threads(), len(works))
     # This thread takes its share. A process that was forked has none of its parent's threads, so it gets its own.
-    others = [_pool(os.getpid(), torch.get_num_threads()).submit(work) for work in works[1:]]
+    others = [
+        _pool(os.getpid(), torch.get_num_threads()).submit(_one_by_one, works[first::threads])
+        for first in range(1, threads)
+    ]
     try:
-        works[0]()
+        _one_by_one(works[::threads] if threads > 1 else works)
     finally:
         for other in others:
             other.result()
+
+
+def _one_by_one(works: list[Callable[[], None]]) -> None:
+    for work in works:
+        work()
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import inline, kernel
+from blemish.ops.compiled.jit import kernel, part
 
 __all__ = ["BLOCK", "coarse_uniforms", "expanded", "fill", "mixed_keys", "normals"]
 
@@ -15,7 +15,7 @@ _U = np.uint32
 _HIGH = np.uint32(16)
 
 
-@inline
+@part
 def _folded(word):
     return _U(word ^ (word >> _HIGH))
 
@@ -46,7 +46,7 @@ def mixed_keys(salt, ids):
     return keys
 
 
-@inline
+@part
 def fill(keys, image, start, count, first, second, third, fourth):
     """Words start … start + count − 1 of each of an image's four quarters."""
     k0, k1, k2, k3 = _U(keys[0, image]), _U(keys[1, image]), _U(keys[2, image]), _U(keys[3, image])
@@ -88,9 +88,9 @@ def normals(keys, count, table):
         for start in range(0, quarter, BLOCK):
             size = min(BLOCK, quarter - start)
             fill(keys, image, start, size, words[0], words[1], words[2], words[3])
-            for part in range(4):
-                first = 2 * (part * quarter + start)
-                index = halves[part]
+            for share in range(4):
+                first = 2 * (share * quarter + start)
+                index = halves[share]
                 own = out[image, first : first + 2 * size]
                 for i in range(len(own)):
                     own[i] = table[index[i]]
@@ -110,9 +110,9 @@ def coarse_uniforms(keys, count, symmetric):
         for start in range(0, quarter, BLOCK):
             size = min(BLOCK, quarter - start)
             fill(keys, image, start, size, words[0], words[1], words[2], words[3])
-            for part in range(4):
-                first = 2 * (part * quarter + start)
-                index = halves[part]
+            for share in range(4):
+                first = 2 * (share * quarter + start)
+                index = halves[share]
                 own = out[image, first : first + 2 * size]
                 for i in range(len(own)):
                     own[i] = (np.float32(index[i]) + np.float32(0.5)) * scale - low
