@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,12 +14,12 @@ from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
-from blemish.ops.filters import gaussian_blur
+from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
 from blemish.ops.jpeg import jpeg_levels, jpeg_round_trip
 from blemish.ops.levels import Levels
 from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
-from blemish.ops.warp import affine_from_points, displace, warp_affine
+from blemish.ops.warp import affine_from_points, affine_positions, displace, warp_affine
 
 __all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "saturate"]
 
@@ -55,6 +56,10 @@ def _make_jpeg(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: 
     jpeg_levels(kernels, levels, out, params["quality"].tolist())
 
 
+# Where the Gaussian that smooths the displacement is cut, in standard deviations.
+_FIELD_CUT = 3.0
+
+
 class Distortion(NamedTuple):
     """Moves of three points in units of `affine`, (B, 3, 2) on the CPU, and fields dx, dy (B, 2, H, W); in (−1, 1)."""
 
@@ -69,12 +74,7 @@ def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     """A random affine map of the whole image, then a smooth random displacement of every pixel."""
-    height, width = images.shape[-2:]
-    arm = min(height, width) // 3
-    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
-    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
-    moved = points + draw.corners.to(torch.float64) * params["affine"].view(-1, 1, 1)
-    warped = warp_affine(images, affine_from_points(points.expand_as(moved), moved))
+    warped = warp_affine(images, _affine(draw.corners, params["affine"], *images.shape[-2:]))
     # Sampling an image where it is may still round its values: one without displacement is not sampled again.
     moving = params["alpha"] > 0
     if bool(moving.all()):
@@ -86,8 +86,33 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     return warped
 
 
+def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tensor:
+    """The map that takes three moved points back to where they were."""
+    arm = min(height, width) // 3
+    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    moved = points + corners.to(torch.float64) * strength.view(-1, 1, 1)
+    return affine_from_points(points.expand_as(moved), moved)
+
+
+def _near(params: Numbers, height: int, width: int) -> bool:
+    moving = torch.from_numpy(params["sigma"][params["alpha"] > 0])
+    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT, device=moving.device).all())
+
+
+def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    height, width = levels.shape[-2:]
+    draw = _draw_elastic(Shape(*levels.shape[1:]), {}, rng)
+    backward = _affine(draw.corners, torch.from_numpy(params["affine"]), height, width)
+    positions = (part.numpy() for part in affine_positions(backward, height, width))
+    sigma = np.where(params["alpha"] > 0, params["sigma"], 0)
+    weights, radii = gaussian_arrays(sigma.tolist(), _FIELD_CUT)
+    settings = (draw.fields.numpy(), weights.astype(np.float32), radii, params["alpha"])
+    kernels.elastic(levels, out, *positions, *settings)
+
+
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
-    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * per_image(alpha, images)
+    fields = gaussian_blur(fields, sigma, truncate=_FIELD_CUT, border="reflect") * per_image(alpha, images)
     return displace(images, fields[:, 0], fields[:, 1])
 
 
@@ -142,6 +167,8 @@ elastic_transform = Corruption(
     draw=_draw_elastic,
     apply=_elastic,
     source=SOURCE,
+    version=2,
+    at_once=AtOnce("warps", _make_elastic, _near),
 )
 
 pixelate = Corruption(

@@ -12,7 +12,7 @@ from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import unit
 from blemish.ops.compiled.words import BLOCK, fill
 
-__all__ = ["gaussian", "gaussian_levels", "glass", "weighted_classes"]
+__all__ = ["filtered", "gaussian", "gaussian_levels", "glass", "weighted_classes"]
 
 _F = np.float32
 
@@ -76,25 +76,30 @@ def _rows(padded, radius, weights, first, some, width, down, total):
     return across
 
 
+@part
+def filtered(planes, weights, radius, border, out):
+    """Planes (C, H, W) float32, filtered along columns, then rows."""
+    channels, height, width = planes.shape
+    stride = width + 2 * radius
+    padded, many = np.empty((height + 2 * radius, stride), np.float32), rows_at_once(stride)
+    down, total = np.empty(many * stride, np.float32), np.empty(many * stride, np.float32)
+    for channel in range(channels):
+        for y in range(height):
+            copy(planes[channel, y], padded[radius + y, radius : radius + width])
+        _mirror(padded, radius, height, width, border)
+        for first in range(0, height, many):
+            some = min(many, height - first)
+            sums = _rows(padded, radius, weights, first, some, width, down, total)
+            for y in range(some):
+                copy(sums[y * stride :], out[channel, first + y])
+
+
 @kernel
 def gaussian(images, weights, radii, border):
     """Filter columns, then rows, of (B, C, H, W) float32: weights (B, room) float32 from the centre on, radii (B,)."""
-    batch, channels, height, width = images.shape
     out = np.empty_like(images)
-    for image in range(batch):
-        radius = radii[image]
-        stride = width + 2 * radius
-        padded, many = np.empty((height + 2 * radius, stride), np.float32), rows_at_once(stride)
-        down, total = np.empty(many * stride, np.float32), np.empty(many * stride, np.float32)
-        for channel in range(channels):
-            for y in range(height):
-                copy(images[image, channel, y], padded[radius + y, radius : radius + width])
-            _mirror(padded, radius, height, width, border)
-            for first in range(0, height, many):
-                some = min(many, height - first)
-                sums = _rows(padded, radius, weights[image], first, some, width, down, total)
-                for y in range(some):
-                    copy(sums[y * stride :], out[image, channel, first + y])
+    for image in range(len(images)):
+        filtered(images[image], weights[image], radii[image], border, out[image])
     return out
 
 
