@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -79,6 +81,16 @@ def test_threads_change_nothing(name: str) -> None:
         assert torch.equal(blemish.corrupt(images, name, 2), same)
     finally:
         torch.set_num_threads(1)
+
+
+def test_kernels_leave_with_the_function_they_stand_for() -> None:
+    fog = blemish.catalog["fog"]
+    assert fog.at_once is not None
+    assert replace(fog, version=7).at_once == fog.at_once
+    assert replace(fog, apply=blemish.catalog["snow"].apply).at_once is None
+    assert replace(fog, draw=blemish.catalog["snow"].draw).at_once is None
+    assert blemish.random_severity(fog).at_once == fog.at_once
+    assert pickle.loads(pickle.dumps(fog)) == fog
 
 
 def test_they_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -104,12 +104,13 @@ class AtOnce(NamedTuple):
     ``kernels`` names their module (see `blemish.ops.compiled`), which ``make`` is given: with levels and an array for
     the result, both uint8 (B, C, H, W) in the order of their memory, one parameter value per image, and the random
     streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
-    there: no product of matrices, no gradients.
+    there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
     """
 
     kernels: str
     make: Callable[[Any, Levels, Levels, Numbers, CounterRng], None]
     suits: Callable[[Numbers, int, int], bool] = _always
+    instead_of: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,14 @@ class Corruption:
     stream: str | None = None
     files: Files | None = None
     variant_of: str | None = None
-    at_once: AtOnce | None = None
+    at_once: AtOnce | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep compiled kernels beside the functions whose pixels they make: `dataclasses.replace` may bring others."""
+        own = (self.apply, self.draw, self.uint8_io)
+        if self.at_once is not None and self.at_once.instead_of != own:
+            kept = self.at_once._replace(instead_of=own) if self.at_once.instead_of is None else None
+            object.__setattr__(self, "at_once", kept)
 
     def __call__(
         self,

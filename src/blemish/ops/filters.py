@@ -257,10 +257,10 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
         # At most two taps of a line fall on one pixel, and a sum of two does not depend on their order.
         kernels.scatter_add_(1, flat, to_device(weights, images.device, torch.float32))
         return convolve(images, kernels.view(-1, side, side), (reach, reach), "replicate")
-    kernels = compiled("lines") if images.dtype == torch.float32 else None
-    if kernels is not None:
-        taps = (shifts.contiguous().numpy(), weights.to(torch.float64).contiguous().numpy())
-        return torch.from_numpy(kernels.line_sums(images.contiguous().numpy(), *taps))
+    compiled_lines = compiled("lines") if images.dtype == torch.float32 else None
+    if compiled_lines is not None:
+        moves, shares = shifts.contiguous().numpy(), weights.to(torch.float64).contiguous().numpy()
+        return torch.from_numpy(compiled_lines.line_sums(images.contiguous().numpy(), moves, shares))
     height, width = images.shape[-2:]
     padded = pad(images, reach, reach, reach, reach, "replicate")
     out = torch.zeros_like(images)

@@ -107,9 +107,7 @@ def _make_glass(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng:
     reaches, passes = (params[name].astype(np.int64) for name in ("max_delta", "iterations"))
     keys = np.stack([rng.keys(f"place {i}") for i in range(max(1, int(passes.max())))])
     faint = params["sigma"] < _FAINT
-    kernels.glass(
-        levels, out, weights.astype(np.float32), weights, radii, faint, keys, np.maximum(reaches, 1), passes
-    )
+    kernels.glass(levels, out, weights.astype(np.float32), weights, radii, faint, keys, np.maximum(reaches, 1), passes)
 
 
 class Angle(NamedTuple):

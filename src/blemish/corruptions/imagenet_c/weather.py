@@ -242,6 +242,7 @@ frost_drawn = Corruption(
     source="defined here, after frost",
     stream="frost",
     variant_of="frost",
+    version=2,
     at_once=AtOnce("colours", _MakeFrost(None)),
 )
 

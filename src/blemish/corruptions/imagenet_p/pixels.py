@@ -192,6 +192,7 @@ gaussian_blur = PerturbationSequence(
     presets=presets(truncate=6, base=0.25, origin=0, step=0.035, small={"truncate": 7, "base": 0.35, "step": 0.014}),
     render=_gaussian_blur,
     extra=True,
+    version=2,
 )
 
 _SMALL_DROPS = {"mean": 0.6, "std": 0.25, "sigma": 1.75, "threshold": 0.7}
@@ -216,6 +217,7 @@ spatter = PerturbationSequence(
     advance=_drag,
     render=_spatter,
     extra=True,
+    version=2,
 )
 
 saturate = PerturbationSequence(
