@@ -51,8 +51,10 @@ def pixelate(levels, out, columns, column_weights, rows, row_weights, wide, tall
                 continue
             last = tall[y]
             for tap in range(len(rows)):
-                _shrunk(levels[plane, rows[tap, last]], columns, column_weights, small, picked)
                 share = row_weights[tap, last]
+                if share == 0:
+                    continue
+                _shrunk(levels[plane, rows[tap, last]], columns, column_weights, small, picked)
                 if tap == 0:
                     for x in range(len(small)):
                         total[x] = small[x] * share
