@@ -244,9 +244,19 @@ class CounterRng:
         words = self.raw(name, -(-count // 2))
         return words.view(torch.uint16)[:, :count].reshape(len(self.ids), *shape)
 
+    def _are_few(self, words: Tensor) -> bool:
+        """Whether NumPy, which has the same operators, begins sooner than torch has done."""
+        return self.device.type == "cpu" and words.numel() <= _FEW
+
     def uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 23 random bits each."""
-        return (self.raw(name, *shape) >> 9).to(torch.float32).mul_(2.0**-23).add_(0.5 + 2.0**-24)
+        words = self.raw(name, *shape)
+        if self._are_few(words):
+            few = (words.numpy() >> 9).astype(np.float32)
+            few *= np.float32(2.0**-23)
+            few += np.float32(0.5 + 2.0**-24)
+            return torch.from_numpy(few)
+        return (words >> 9).to(torch.float32).mul_(2.0**-23).add_(0.5 + 2.0**-24)
 
     def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
@@ -276,7 +286,10 @@ class CounterRng:
 
     def integers(self, name: str, *shape: int, high: int) -> Tensor:
         """Int64 uniform on 0 … high − 1."""
-        return (self.raw(name, *shape).to(torch.int64) & 0xFFFFFFFF) * high >> 32
+        words = self.raw(name, *shape)
+        if self._are_few(words):
+            return torch.from_numpy((words.numpy().astype(np.int64) & 0xFFFFFFFF) * high >> 32)
+        return (words.to(torch.int64) & 0xFFFFFFFF) * high >> 32
 
     def permutations(self, name: str, length: int) -> Tensor:
         """A uniform permutation of 0 … length − 1 per image, int64."""

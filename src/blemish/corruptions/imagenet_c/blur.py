@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
@@ -125,12 +126,24 @@ def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor,
 
     Taps i = 0 … 2·⌈radius⌉ lie on one side of the pixel, at distance i, weighted exp(−i²/2σ²).
     """
-    steps = torch.arange(2 * math.ceil(float(radius.max())) + 1, dtype=torch.float64)
-    within = steps <= 2 * radius.ceil()[:, None]
-    weights = torch.exp(-0.5 * (steps / sigma.clamp(min=1e-6)[:, None]) ** 2) * within
-    angle = torch.deg2rad(degrees.to(torch.float64))[:, None]
-    shifts = torch.stack([steps * angle.sin(), steps * angle.cos()], dim=-1).sub(0.5).ceil().to(torch.int64)
-    return shifts * within[..., None], weights / weights.sum(1, keepdim=True)
+    kernels = [_line_weights(*setting) for setting in zip(radius.tolist(), sigma.tolist(), strict=True)]
+    count = max(map(len, kernels))
+    # NumPy, because so few numbers are all overhead.
+    shifts, weights = np.zeros((len(kernels), count, 2), np.int64), np.zeros((len(kernels), count))
+    steps = np.arange(count, dtype=np.float64)
+    for own, moves, shares, angle in zip(kernels, shifts, weights, degrees.tolist(), strict=True):
+        shares[: len(own)] = own
+        turn = math.radians(angle)
+        moves[: len(own), 0] = np.ceil(steps[: len(own)] * math.sin(turn) - 0.5)
+        moves[: len(own), 1] = np.ceil(steps[: len(own)] * math.cos(turn) - 0.5)
+    return torch.from_numpy(shifts), torch.from_numpy(weights)
+
+
+@lru_cache(maxsize=256)
+def _line_weights(radius: float, sigma: float) -> NDArray[np.float64]:
+    steps = torch.arange(2 * math.ceil(radius) + 1, dtype=torch.float64)
+    weights = torch.exp(-0.5 * (steps / max(sigma, 1e-6)) ** 2)
+    return (weights / weights.sum()).numpy()
 
 
 def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:

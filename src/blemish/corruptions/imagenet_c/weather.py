@@ -96,14 +96,16 @@ class _Textured:
 
 
 class _DrawFrost(_Textured):
-    def __call__(self, shape: Shape, params: Params | Numbers, rng: CounterRng) -> Crop:
-        rng = rng.on_cpu()
-        textures = self.textures(params, shape.height, shape.width, rng.device)
-        chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
-        # One row and column fewer than fit, as in the reference.
-        room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
-        start = (rng.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
-        return Crop(chosen, start[:, 0], start[:, 1])
+    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
+        return _crop(self.textures(params, shape.height, shape.width, torch.device("cpu")), shape, rng.on_cpu())
+
+
+def _crop(textures: Textures, shape: Shape, rng: CounterRng) -> Crop:
+    chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0].numpy()
+    # One row and column fewer than fit, as in the reference.
+    room = np.array(textures.sizes)[chosen] - np.array([shape.height, shape.width])
+    start = (rng.uniforms("start", 2).numpy().astype(np.float64) * room).astype(np.int64)
+    return Crop(torch.from_numpy(chosen), *torch.from_numpy(np.ascontiguousarray(start.T)))
 
 
 class _Frost(_Textured):
@@ -120,7 +122,7 @@ class _MakeFrost(_Textured):
     def __call__(self, kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
         shape = Shape(*levels.shape[1:])
         textures = self.textures(params, shape.height, shape.width, rng.device)
-        crop = _DrawFrost(self.photographs)(shape, params, rng)
+        crop = _crop(textures, shape, rng)
         places = (crop.texture.numpy(), crop.top.numpy(), crop.left.numpy())
         weights = (params["image_weight"], params["frost_weight"])
         kernels.blend(levels, out, textures.sheets.numpy(), *places, *weights)
