@@ -28,9 +28,9 @@ from blemish.core.types import check_dense
 from blemish.ops.compiled import compiled
 from blemish.ops.fused import kernels_for
 
-__all__ = ["CounterRng", "as_ids", "check_seed", "hash_id", "image_ids", "normal_table"]
+__all__ = ["CPU", "CounterRng", "as_ids", "check_seed", "hash_id", "image_ids", "normal_table"]
 
-_CPU = torch.device("cpu")
+CPU = torch.device("cpu")
 _TABLE_BITS = 16
 
 # So few values are not worth importing a compiler for.
@@ -212,7 +212,7 @@ class CounterRng:
     seed: int
     ids: Tensor
     scope: str = ""
-    device: torch.device = _CPU
+    device: torch.device = CPU
 
     def __post_init__(self) -> None:
         """Refuse seeds that are none."""
@@ -224,7 +224,7 @@ class CounterRng:
 
     def on_cpu(self) -> CounterRng:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""
-        return replace(self, device=_CPU)
+        return replace(self, device=CPU)
 
     def keys(self, name: str) -> NDArray[np.int32]:
         """What the words of a stream are made from: four words per image, (4, B)."""

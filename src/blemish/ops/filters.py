@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ __all__ = [
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
 
+
+_Numbers = TypeVar("_Numbers", Tensor, NDArray[Any])
 
 # Up to this radius a GPU is quicker with sums over neighbours than with products of matrices, and a CPU with kernels.
 _NEAR = 16
@@ -106,7 +108,7 @@ def _has_taps(device: torch.device, border: Border) -> bool:
     return device.type == "cpu" or (kernels_for(device) is not None and border != "reflect101")
 
 
-def near_enough(sigma: Tensor, height: int, width: int, *, truncate: float, device: torch.device) -> Tensor:
+def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float, device: torch.device) -> _Numbers:
     """Which Gaussians are sums over neighbours on that device, rather than products of matrices."""
     most = _CPU_NEAR if device.type == "cpu" else _NEAR
     return truncate * sigma + 0.5 < min(most + 1, height, width)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
+from blemish.core.rng import CPU, CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
@@ -39,8 +39,7 @@ def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 def _near(params: Numbers, height: int, width: int) -> bool:
-    sigma = torch.from_numpy(params["sigma"])
-    return bool(near_enough(sigma, height, width, truncate=4.0, device=sigma.device).all())
+    return bool(near_enough(params["sigma"], height, width, truncate=4.0, device=CPU).all())
 
 
 def _make_gaussian(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:

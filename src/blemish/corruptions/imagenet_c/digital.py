@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
+from blemish.core.rng import CPU, CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
 from blemish.corruptions.imagenet_c.published import SOURCE
@@ -96,8 +96,8 @@ def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tenso
 
 
 def _near(params: Numbers, height: int, width: int) -> bool:
-    moving = torch.from_numpy(params["sigma"][params["alpha"] > 0])
-    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT, device=moving.device).all())
+    moving = params["sigma"][params["alpha"] > 0]
+    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT, device=CPU).all())
 
 
 def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
