@@ -209,6 +209,18 @@ def glass(levels, out, weights, exact, radii, faint, keys, reaches, passes):
 
 
 @part
+def _with_margins(source, columns, row):
+    """A row between margins, whose places in it are ``columns``."""
+    width, reach = len(source), (len(columns) - len(source)) // 2
+    middle = row[reach:]
+    for x in range(width):
+        middle[x] = source[x]
+    for x in range(reach):
+        row[x] = source[columns[x]]
+        row[reach + width + x] = source[columns[reach + width + x]]
+
+
+@part
 def _sum(first, second):
     """In 16 bits, where numba would take 64."""
     return np.uint16(first + second)
@@ -261,8 +273,7 @@ def weighted_classes(levels, out, rows, columns, pairs, taps, starts, weights):
         for channel in range(channels):
             for y in range(len(rows)):
                 source, row = levels[image, channel, rows[y]], padded[y]
-                for x in range(stride):
-                    row[x] = source[columns[x]]
+                _with_margins(source, columns, row)
             for first in range(0, height, many):
                 some = min(many, height - first)
                 for number in range(len(pairs)):
