@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ def invoke(*arguments: object) -> tuple[int, str, str]:
 
 
 def test_page(tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="plotly is not installed, which draws the charts")
     pictured_run(tmp_path / "results", "one")
     pictured_run(tmp_path / "results", "two", seed=1)
     target = tmp_path / "report.html"
