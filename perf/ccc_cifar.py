@@ -33,7 +33,7 @@ from blemish.studies.streams.figures import run_figure, surface_figure, walk_fig
 from blemish.studies.streams.images import from_tensor
 from blemish.studies.streams.levels import LEVELS
 from blemish.studies.streams.paths import find_path
-from blemish.studies.streams.planning import PathRule, make_walk, usable_corruptions
+from blemish.studies.streams.planning import ENDS, PathRule, make_walk, usable_corruptions
 from blemish.studies.streams.scores import default_window, find_collapse, held_accuracy, segment_accuracies, summary
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.surface import monotonicity
@@ -202,7 +202,7 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
 def chosen_walk(options: argparse.Namespace, surfaces: dict[Any, Any], target: float, place: Path) -> Walk:
     """A closed walk between the corruptions that can hold the target."""
     names = usable_corruptions(surfaces, target, tolerance=options.tolerance, names=options.corruptions)
-    rule = PathRule(target, measured_only=True)
+    rule = PathRule(target, ends=options.ends, measured_only=True)
     walk = make_walk(surfaces, rule, images=options.images, speed=options.speed, names=names, seed=43, closed=True)
     (place / "walk.json").write_text(walk.to_json(), encoding="utf-8")
     return walk
@@ -251,6 +251,7 @@ def main() -> None:
         "--reset", type=int, default=320, help="batches between RDumb's resets: 64,000 images, as in the paper"
     )
     parser.add_argument("--tolerance", type=float, default=0.04, help="how near a corruption alone must come")
+    parser.add_argument("--ends", choices=ENDS, default="joint", help="paths chosen together, or each for itself")
     parser.add_argument("--check", type=int, default=3, help="pairs to calibrate in full, for comparison")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=9, help="methods at a time")

@@ -5,8 +5,9 @@
 Trains WRN-16-4 with uniform noise of each radius, several runs each, and measures every network at all test radii of
 both norms (one noisy point per image, as in the paper) and under the fifteen corruptions of CIFAR-10-C at five
 severities. Runs go round by round over all radii, so that whatever is finished is balanced. Which images each network
-got right is kept in one file that is written after every network; networks are not kept. No network is begun that
-would not end within --seconds; another call goes on from the file, or from --earlier ones.
+got right is kept in one file that is written after every network, beside a small list of what is done (.json); networks
+are not kept. No network is begun that would not end within --seconds. Another call goes on from the file, or from
+--earlier ones; of those that were only listed (.json), it does not hold the answers.
 
 `perf/mscr_cifar_tables.py` prints what came of it, `perf/mscr_predicts_mce.py` compares MSCR with corruption errors.
 """
@@ -31,15 +32,8 @@ from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.published import published_matrix
 from blemish.studies.separation.scores import mscr_of
-from blemish.studies.separation.training import Descent, mixed_precision, train_net
-from network_records import (
-    Deadline,
-    Records,
-    compiled,
-    corrupted_sets,
-    read_images,
-    right_answers,
-)
+from blemish.studies.separation.training import Descent, train_net
+from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
 
 PUBLISHED = published_matrix("cifar10")
 
@@ -134,6 +128,7 @@ class Experiment:
             "epsilon_min": {"copy": COPY, "published": {"linf": PUBLISHED.epsilon_min}},
             "sets": {"noise": noise, "corrupted": [str(condition) for condition in self.conditions]},
             "corruption_seed": 0,
+            "measured_in": "float16" if self.device.type == "cuda" else "float32",
             "k": 1,
             "clip": False,
         }
@@ -188,6 +183,7 @@ class Experiment:
         }
         self.records.add(str(cell), facts, noise=answers, corrupted=corrupted)
         self.records.write(self.options.out)
+        self.records.write_index(self.options.out.with_suffix(".json"))
         shown = {key: round(facts[key], 4) for key in ("clean", "mscr", "mscr_l2", "mean_corruption_error")}
         print(f"{cell}: {shown}, {facts['train_seconds']} + {facts['test_seconds']} s", flush=True)
         return ended - start
@@ -195,7 +191,7 @@ class Experiment:
     def _predict(self, images: Tensor) -> Tensor:
         values = images.float() / 255 if images.dtype == torch.uint8 else images
         values = values.contiguous(memory_format=torch.channels_last)
-        with mixed_precision(self.device, self.descent.mixed):
+        with measuring(self.device):
             return self.forward(values).argmax(1)  # type: ignore[no-any-return]
 
     def _scores(self, answers: Tensor, corrupted: Tensor) -> dict[str, float]:
@@ -219,7 +215,9 @@ def main() -> None:
     parser.add_argument("train", help="training images, .npz")
     parser.add_argument("test", help="test images, .npz")
     parser.add_argument("out", type=Path, help="the file of records, .npz; continued where it is there")
-    parser.add_argument("--earlier", type=Path, nargs="*", default=[], help="records of earlier calls, to go on from")
+    parser.add_argument(
+        "--earlier", type=Path, nargs="*", default=[], help="records (.npz) or lists (.json) to go on from"
+    )
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=20)

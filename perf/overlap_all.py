@@ -3,10 +3,11 @@
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT [--seed 0] [--seconds 500] [--frost DIR] [--earlier FILE …]
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT --from-scratch 12
 
-Trains a standard network, and fine-tunes it on each of the 78 corruptions, half of every batch corrupted, with the
-trainer of `blemish train-overlap`. Corruptions have their published severities: ImageNet-C and NOC at random between 1
-and 5, Syn2Nat at 5. Every network is measured under every corruption, and under the noise of MSCR. --from-scratch
-trains networks of that many corruptions from the beginning instead, to see how far fine-tuning misleads.
+Trains a standard network, and fine-tunes it on each of the 78 corruptions (--catalogues names others), half of every
+batch corrupted, with the trainer of `blemish train-overlap`. Corruptions have their published severities: ImageNet-C
+and NOC at random between 1 and 5, Syn2Nat at 5. Every network is measured under every corruption, and under the noise
+of MSCR. --from-scratch trains networks of that many corruptions from the beginning instead, to see how far fine-tuning
+misleads.
 
 OUT gets, per seed and way of training, a file of records (.npz) that is written after every network, a small list of
 what is done (.json) and the standard network (.pt). Networks are not kept but for that one. No network is begun that
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,29 +28,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
+from blemish.benchmarks.condition import CLEAN, Condition, parse_condition, step_of
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.studies.overlap.plan import STANDARD, build_net
 from blemish.studies.overlap.training import MEAN, STD, Corruptor, Schedule, Trainer
-from blemish.studies.separation.training import mixed_precision
 from mscr_cifar import COPY, PUBLISHED, noisy_sets
-from network_records import Deadline, Records, compiled, corrupted_sets, read_images, right_answers
+from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
 
 NOISE = {"linf": (COPY["linf"], PUBLISHED.epsilon_min), "l2": (COPY["l2"],)}
 CATALOGUES = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
 PRESET = "cifar"
 
 
-def published_conditions() -> list[str]:
-    """Every corruption once, at its published severities: a range where there are several."""
-    found: dict[str, str] = {}
-    for name in CATALOGUES:
+def published_conditions(benchmarks: Sequence[str] = CATALOGUES) -> list[str]:
+    """Every corruption of some benchmarks once, at its severities there: a range where there are several."""
+    ends: dict[str, list[float]] = {}
+    for name in benchmarks:
         for condition in load_benchmark(name).conditions:
             for step in condition.steps:
-                found[step.name] = f"{step.name}@5" if name == "syn2nat-candidates" else f"{step.name}@1-5"
-    return list(found.values())
+                ends.setdefault(step.name, []).extend((step.low, step.high))
+    return [str(step_of(catalog[name], min(values), max(values))) for name, values in ends.items()]
 
 
 def sampled(texts: list[str], count: int) -> list[str]:
@@ -73,7 +74,7 @@ class Study:
         self.test, self.answers, other = read_images(options.test, options.test_images, self.device)
         self.long, self.short = schedules(options)
         mine = catalog if options.frost is None else catalog.with_frost(options.frost)
-        texts = [*published_conditions(), *options.also]
+        texts = [*published_conditions(options.catalogues), *options.also]
         if options.drawn_frost:
             texts = [text.replace("frost@", "frost_drawn@") for text in texts]
         if options.quick:
@@ -106,6 +107,7 @@ class Study:
             "test_images": len(self.test),
             "data": list(digests),
             "preset": PRESET,
+            "measured_in": "float16" if self.device.type == "cuda" else "float32",
             "trained": self.trained,
             "sets": {"noise": noise, "corrupted": ["clean", *(str(c) for c in self.measured.values())]},
         }
@@ -159,8 +161,7 @@ class Study:
         corruptor = Corruptor(preset=PRESET)
         if name != STANDARD:
             step = self.measured[name].steps[0]
-            unit = catalog[name] if step.unit is None else step.unit
-            corruptor = Corruptor((unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
+            corruptor = Corruptor((step.unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
         seed = self.options.seed
         trainer = Trainer(self.forward, [corruptor], self.images, self.labels, schedule, self.device, seed=seed)
         losses = [trainer.run_epoch() for _ in range(schedule.epochs)]
@@ -183,7 +184,8 @@ class Study:
         self.records.write(self.file)
         self.records.write_index(self.index)
         clean, mean = corrupted[0].double().mean(), corrupted[1:].double().mean()
-        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {trained - start:.1f} + {ended - trained:.1f} s")
+        spent = f"{trained - start:.1f} + {ended - trained:.1f} s"
+        print(f"{name}: clean {clean:.4f}, corrupted {mean:.4f}, {spent}", flush=True)
         return ended - start
 
     def _keep_standard(self) -> None:
@@ -203,7 +205,7 @@ class Study:
         values = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, std = (torch.tensor(three, device=self.device).view(1, 3, 1, 1) for three in (MEAN, STD))
         values = ((values - mean) / std).contiguous(memory_format=torch.channels_last)
-        with mixed_precision(self.device, self.device.type == "cuda"):
+        with measuring(self.device):
             return self.forward(values).argmax(1)  # type: ignore[no-any-return]
 
 
@@ -218,6 +220,7 @@ def main() -> None:
     )
     parser.add_argument("--standard", type=Path, help="the standard network to begin with, where it is not in OUT")
     parser.add_argument("--from-scratch", type=int, metavar="COUNT", help="train networks of COUNT corruptions anew")
+    parser.add_argument("--catalogues", nargs="+", default=CATALOGUES, help="benchmarks that name the corruptions")
     parser.add_argument("--also", nargs="*", default=[], help="further conditions, such as my_corruption@1-5")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")

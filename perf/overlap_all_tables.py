@@ -35,7 +35,7 @@ from blemish.studies.construction.stability import choice_stability, resampled_m
 from blemish.studies.construction.tables import STANDARD, AccuracyTable, write_table
 from network_records import Records
 
-BENCHMARKS = ("imagenet-c", "imagenet-noc", "noc-candidates", "syn2nat-candidates")
+BENCHMARKS = ("imagenet-c", "imagenet-noc", "imagenet-syn2nat", "noc-candidates", "syn2nat-candidates")
 
 
 def by_seed(paths: Sequence[Path]) -> dict[int, Records]:

@@ -291,6 +291,51 @@ _CBAR = {
     "transverse_chromatic_abberation": Count(4 * 4 + LEVELS, 0, "separable filter of 4 taps"),
 }
 
+# The candidates that were not chosen.
+_CBAR |= {
+    "voronoi_noise": Count(
+        (4 + 9 * (2 * (4 + 2 * SPECIAL + 3) + 4 + SPECIAL + 1) + 6) / 3 + 2 + LEVELS,
+        0,
+        "one plane: nine cells, a sine and a root for each place; add",
+    ),
+    "caustic_noise": Count(
+        (5 * (4 * SPECIAL + 8 + 2 * SPECIAL + 2 * SPECIAL + 6 + SPECIAL) + 2 * SPECIAL + 4) / 3 + 2 + LEVELS,
+        0,
+        "one plane: five loops of six sines and three divisions, two powers; add",
+    ),
+    "blue_noise": Count(
+        _PHASES / 2 + 3 + FFT + 2 + 2 + LEVELS, 1, "half the phases, weigh, FFT, spread (second read); add"
+    ),
+    "scatter": Count((2 * (4 + 3 * SPECIAL + 4) + PLACE) / 3 + BILINEAR + LEVELS, 0, "two hashes; bilinear sampling"),
+    "chromatic_abberation": Count(4 * 4 + LEVELS, 0, "separable filter of 4 taps"),
+    "fish_eye": Count(
+        501 * 23**2 * ((6 + 8 * SPECIAL + PLACE) / 3 + BILINEAR) * 3 / VALUES + LEVELS,
+        0,
+        "501 boxes of 23 × 23: two refractions of four angles, bilinear sampling",
+    ),
+    "water_drop": Count(
+        (3 + SPECIAL + SPECIAL + 3 + SPECIAL + 4 + PLACE) / 3 + BILINEAR + LEVELS,
+        0,
+        "distance, sine, ratio; bilinear sampling",
+    ),
+    "quadrilateral_no_bars": Count(
+        (8 + PLACE) / 3 + BILINEAR + 1 + LEVELS, 0, "coordinates, bilinear sampling, select"
+    ),
+    "perspective_no_bars": Count(
+        (6 + SPECIAL + 2 + PLACE) / 3 + BILINEAR + 1 + LEVELS,
+        0,
+        "coordinates and a division, bilinear sampling, select",
+    ),
+    "bleach_bypass": Count((GRAY + 4) / 3 + 2 + 4 + 2 * MIX + LEVELS, 0, "luma; product, screen, two mixes"),
+    "technicolor": Count(4 + 2 + MIX + LEVELS, 0, "mattes, two products, mix"),
+    "pseudocolor": Count(
+        (GRAY + 3 + 4 + MIX) / 3 + 2 + 2 * MIX + LEVELS, 0, "luma, place, ramp; two look-ups, two mixes"
+    ),
+    "color_balance": Count(GRAY / 3 + MIX + LEVELS, 0, "luminance, mix"),
+    "hue_shift": Count((HUE + 1) / 3 + 9 + LEVELS, 0, "hue, turn; ramps"),
+    "color_dither": Count(1 + 3 + 1 + 6 + LEVELS, 0, "round, error, three shares of it"),
+}
+
 _LENS = Count(2 * FFT + 3 + LEVELS, 0, "a kernel of 25 × 25 by FFT (625 taps would be more)")
 _ABERRATIONS = (
     *("defocus", "vertical_astigmatism", "oblique_astigmatism", "horizontal_coma", "vertical_coma"),

@@ -26,7 +26,6 @@ from pictures import pictures
 SIZES = [(27, 27), (64, 64), (67, 67), (96, 96), (48, 130), (224, 224), (299, 299)]
 LARGE = 200
 SEVERITIES = (0.3, 1.0, 5.0)
-FRAMES = (1, 30)
 
 
 def units(frost: Path) -> dict[str, blemish.Corruption]:
@@ -52,7 +51,8 @@ def results(images: dict[tuple[int, int, int], Tensor], frost: Path) -> Iterator
             yield f"{name} {channels}×{height}×{width}", corruption(batch, severity=levels, seed=3)
     for sequence in blemish.sequences.values():
         for (channels, height, width), batch in images.items():
-            for frame in FRAMES:
+            last = sequence.length(sequence.preset(height, width)) - 1
+            for frame in (1, last):
                 yield f"{sequence.name} {channels}×{height}×{width} {frame}", sequence.frame(batch, frame)
 
 

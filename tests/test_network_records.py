@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,7 @@ import torch
 
 from blemish.core.errors import InputError
 from blemish.studies.separation.noise import Noise
-
-PERF = Path(__file__).resolve().parents[1] / "perf"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def perf_on_path() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(PERF))
-        yield
-
-
-def module(name: str) -> ModuleType:
-    return __import__(name)
+from perf_scripts import module
 
 
 def protocol(**changes: Any) -> dict[str, Any]:

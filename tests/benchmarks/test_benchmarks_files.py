@@ -11,6 +11,7 @@ from blemish.benchmarks.benchmark import METRICS, Benchmark, Protocol, only
 from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark, parse_benchmark
 from blemish.core.errors import InputError
+from blemish.corruptions.cbar import CBAR
 
 PUBLISHED = {
     # name: (conditions besides clean, corruptions or sequences, image preset); counts from the papers.
@@ -32,6 +33,7 @@ PUBLISHED = {
     "imagenet-c-bar": (50, 10, "imagenet"),
     "cifar10-c-bar": (50, 10, "cifar"),
     "opticsbench": (20, 4, "imagenet"),
+    "c-bar-candidates": (150, 30, "imagenet"),
 }
 
 # The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
@@ -100,7 +102,9 @@ def test_catalogues_are_complete() -> None:
     candidates = {name for name in blemish.catalog if name.startswith("syn2nat:")}
     assert {*load_benchmark("syn2nat-candidates").groups} == candidates
     both = {*load_benchmark("imagenet-c-bar").groups, *load_benchmark("cifar10-c-bar").groups}
-    assert both == {name for name in blemish.catalog if name.startswith("cbar:")}
+    assert both == {corruption.name for corruption in CBAR}
+    thirty = {name for name in blemish.catalog if name.startswith("cbar:")}
+    assert {*load_benchmark("c-bar-candidates").groups} == thirty
     assert {*load_benchmark("imagenet-p").groups} == {n for n, s in blemish.sequences.items() if not s.extra}
 
 

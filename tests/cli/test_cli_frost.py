@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,7 @@ class TestAFolder:
         assert f"frost: {kind} photographs, not comparable with published numbers of frost" in result.output
         run = open_run(files / "out" / "demo-plain")
         assert run.info.protocol.frost == kind
-        assert str(ice) not in json.dumps(run.info.as_dict())
+        assert str(ice) not in json.dumps(asdict(run.info))
 
     def test_copies(self, files: Path) -> None:
         ice = draw_pictures(files / "ice")

@@ -20,7 +20,7 @@ PAIRS = {
 }
 FORBIDDEN = {"--output", "--to", "--json-file", "--batch", "--workers", "--corruptions", "--severities"}
 NO_CORRUPTIONS = {"demo", "score", "compare", "fetch-frost", "separation", "mscr"}
-TABLES_ONLY = {"gather", "table", "overlap-scores", "compare", "sweep", "balance", "categories"}
+TABLES_ONLY = {"gather", "table", "overlap-scores", "compare", "sweep", "balance", "categories", "stability"}
 
 
 def leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -84,10 +84,10 @@ class TestContent:
         found = [attributes["id"] for attributes in two.all("section")]
         assert found == [
             "summary",
-            "standings",
             "corruptions",
             "severities",
             "families",
+            "standings",
             "differences",
             "calibration",
             "sequences",

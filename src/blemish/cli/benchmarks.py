@@ -18,8 +18,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, say, show
 
-__all__ = ["benchmarks_command"]
-
 
 @exit_on_input_error
 def benchmarks_command(

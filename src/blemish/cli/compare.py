@@ -20,8 +20,6 @@ from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import complain
 from blemish.terminal.results import TableOptions
 
-__all__ = ["compare_command"]
-
 
 def _single(folder: Path) -> Run:
     runs = find_runs([folder])

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from blemish.cli.sequence import check_names_a_folder, corrupt_sequence
+from blemish.cli.sequence import check_names_a_folder, chosen_sequences, sequence_preset_choice
 from blemish.core.errors import InputError
-from blemish.core.progress import ProgressReport
 from blemish.core.types import Square
 from blemish.data.arrays import ARRAY_SUFFIXES, read_arrays
 from blemish.data.pictures import read_picture
 from blemish.export import Outcome, Recipe, corrupt_arrays, corrupt_picture, corrupt_tree, make_recipe
+from blemish.export.sequences import SequenceRecipe, corrupt_sequences, make_sequence_recipe
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
@@ -38,9 +39,9 @@ from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.progress import with_progress
 
-__all__ = ["corrupt_command"]
-
 SOME_FAILED = 1
+
+Work = Callable[..., Outcome]
 
 
 class Format(StrEnum):
@@ -124,36 +125,46 @@ def corrupt_command(
     """
     executor = chosen_executor(jobs, ray=ray)
     view = chosen_view(crop, square, centre)
+    settings: dict[str, Any] = {"seed": seed, "preset": preset, "resize": resize, "crop": view}
+    if file_format is not None:
+        settings["file_format"] = file_format.value
     if sequence is not None:
         if corruptions or severities or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
-        work = corrupt_sequence(
-            source,
-            out,
-            sequence,
-            difficulty=difficulty,
-            seed=seed,
-            preset=preset,
-            file_format=None if file_format is None else file_format.value,
-            resize=resize,
-            crop=view,
-            executor=executor,
-            quick=quick,
-            prune=prune,
-        )
-        _summarise(_watched(work), out)
-        return
-    catalog = chosen_catalog(plugins, frost, tiles)
-    recipe = make_recipe(
-        chosen_names(corruptions, catalog),
-        chosen_severities(severities) or DEFAULT_SEVERITIES,
-        seed=seed,
-        preset=preset,
-        file_format=(file_format or Format.jpeg).value,
-        resize=resize,
-        crop=view,
-        catalog=catalog,
-    )
+        frames = make_sequence_recipe(chosen_sequences(sequence), difficulty=difficulty, **settings)
+        _check_source_of_frames(source, out, frames)
+        work: Work = partial(corrupt_sequences, source, out, frames, executor=executor, quick=quick, prune=prune)
+    else:
+        catalog = chosen_catalog(plugins, frost, tiles)
+        levels = chosen_severities(severities) or DEFAULT_SEVERITIES
+        recipe = make_recipe(chosen_names(corruptions, catalog), levels, catalog=catalog, **settings)
+        is_array = _check_source_of_copies(source, out, recipe, labels=labels, overwrite=overwrite)
+        if source.is_dir():
+            work = partial(corrupt_tree, source, out, recipe, executor=executor, quick=quick, prune=prune)
+        elif is_array:
+            work = partial(corrupt_arrays, source, out, recipe, labels=labels, executor=executor, quick=quick)
+        else:
+            work = partial(corrupt_picture, source, out, recipe, quick=quick)
+    kept = "finished files are kept. Run the same command again to continue."
+    outcome = with_progress("corrupt", lambda report: work(progress=report), first="corrupting", kept=kept)
+    _summarise(outcome, out)
+
+
+def _check_source_of_frames(source: Path, out: Path, recipe: SequenceRecipe) -> None:
+    """Refuse what has no sequences, and say which settings are used."""
+    if not source.exists():
+        raise InputError(f"{source}: no such file or folder")
+    if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
+        raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
+    check_names_a_folder(out, "frames go to a folder; blemish show --sequence makes an animation")
+    side = recipe.crop.side if isinstance(recipe.crop, Square) else recipe.resize
+    if side is None and source.is_file():
+        side = min(read_picture(source).size)
+    say(sequence_preset_choice(recipe.sequences[0], recipe.preset, side), style="dim")
+
+
+def _check_source_of_copies(source: Path, out: Path, recipe: Recipe, *, labels: Path | None, overwrite: bool) -> bool:
+    """Refuse what cannot be corrupted, and say which settings are used; whether the source is an array file."""
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     is_array = source.suffix.lower() in ARRAY_SUFFIXES and not source.is_dir()
@@ -163,22 +174,9 @@ def corrupt_command(
         check_names_a_folder(out, "copies of many images go to a folder")
     else:
         check_replaceable(out, overwrite=overwrite)
-    say(preset_choice(recipe.corruptions, preset, _shorter_side(source, recipe, is_array)), style="dim")
+    say(preset_choice(recipe.corruptions, recipe.preset, _shorter_side(source, recipe, is_array)), style="dim")
     check_files(recipe.corruptions)
-
-    def work_on_copies(report: ProgressReport) -> Outcome:
-        if source.is_dir():
-            return corrupt_tree(source, out, recipe, executor=executor, progress=report, quick=quick, prune=prune)
-        if is_array:
-            return corrupt_arrays(source, out, recipe, labels=labels, executor=executor, progress=report, quick=quick)
-        return corrupt_picture(source, out, recipe, progress=report, quick=quick)
-
-    _summarise(_watched(work_on_copies), out)
-
-
-def _watched(work: Callable[[ProgressReport], Outcome]) -> Outcome:
-    kept = "finished files are kept. Run the same command again to continue."
-    return with_progress("corrupt", work, first="corrupting", kept=kept)
+    return is_array
 
 
 def _shorter_side(source: Path, recipe: Recipe, is_array: bool) -> int | None:

@@ -26,8 +26,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import deliver
 
-__all__ = ["demo_command"]
-
 _BENCHMARK = "digits-c"
 
 

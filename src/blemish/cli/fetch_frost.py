@@ -11,8 +11,6 @@ from blemish.data.frost_download import fetch_frost
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.printing import say
 
-__all__ = ["fetch_frost_command"]
-
 
 @exit_on_input_error
 def fetch_frost_command(

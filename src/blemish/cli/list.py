@@ -17,8 +17,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, show
 
-__all__ = ["list_command"]
-
 
 @exit_on_input_error
 def list_command(

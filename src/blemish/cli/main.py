@@ -13,8 +13,6 @@ from blemish.terminal.printing import APP_SETTINGS, App, Group, unwrapped
 from blemish.terminal.startup import log_to_stderr, stop_on_sigterm
 from blemish.version import VERSION
 
-__all__ = ["COMMANDS", "app", "import_command"]
-
 _MEASURE = "Measure a classifier"
 _CORRUPT = "Corrupt images"
 _BUILD = "Build benchmarks"

@@ -18,8 +18,6 @@ from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
 
-__all__ = ["report_command"]
-
 
 @exit_on_input_error
 @spread_options

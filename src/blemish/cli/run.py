@@ -34,8 +34,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import deliver
 
-__all__ = ["run_command", "run_with_progress"]
-
 _IMAGES = "Images"
 _PROTOCOL = "Protocol"
 

@@ -27,8 +27,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import Format, Level, Replicates, TableOptions, deliver
 
-__all__ = ["Folders", "Published", "ScoreOptions", "chosen_published", "read_with_progress", "score_command"]
-
 R = TypeVar("R")
 
 Folders = Annotated[

@@ -1,33 +1,24 @@
-"""What ``show`` and ``corrupt`` do with ``--sequence``: an animation of one picture, or frames on disk."""
+"""What ``show`` and ``corrupt`` share: pictures to look at, names of folders, and ``--sequence``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-import torch
 from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
-from blemish.core.progress import ProgressReport
-from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.transform import content_id
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture
+from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import PICTURE_SUFFIXES, read_picture
-from blemish.evaluation.executors.base import Executor
-from blemish.export.outcome import Outcome
-from blemish.export.sequences import corrupt_sequences, make_sequence_recipe
 from blemish.reports.animation import ANIMATION_SUFFIXES, check_animation_path, write_animation
 from blemish.reports.contact_sheet import reduced
 from blemish.terminal.lists import listed
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say
-
-__all__ = ["check_names_a_folder", "chosen_sequences", "corrupt_sequence", "picture_to_show", "show_sequence"]
 
 # The shorter side of the pictures that ImageNet-P's frames are cut from.
 _WORKING_SIDE = 256
@@ -73,9 +64,11 @@ def show_sequence(
     check_replaceable(target, overwrite=overwrite)
     done = "replaced" if target.is_file() else "wrote"
     picture = picture_to_show(image, _WORKING_SIDE)
-    say(_preset_choice(sequence, preset, min(picture.size)), style="dim")
-    frames = _frames(picture, sequence, seed=seed, difficulty=difficulty, preset=preset)
-    count = write_animation(frames, target)
+    say(sequence_preset_choice(sequence, preset, min(picture.size)), style="dim")
+    frames = sequence.frames(
+        picture_batch(picture), seed=seed, ids=[content_id(picture)], difficulty=difficulty, preset=preset
+    )
+    count = write_animation((as_picture(frame[0]) for frame in frames), target)
     say(f"{done} {target} ({count} frames of {sequence.name})")
 
 
@@ -89,66 +82,10 @@ def picture_to_show(image: Path | None, side: int) -> Image.Image:
     return reduced(picture, side)
 
 
-def corrupt_sequence(
-    source: Path,
-    destination: Path,
-    names: str,
-    *,
-    difficulty: int = 1,
-    seed: int = 0,
-    preset: str | None = None,
-    file_format: str | None = None,
-    resize: int | None = None,
-    crop: int | Square | None = None,
-    executor: Executor | None = None,
-    quick: bool = False,
-    prune: bool = False,
-) -> Callable[[ProgressReport], Outcome]:
-    """Check everything, and return the work: a call with a progress report that writes the frames.
-
-    Frames are PNG unless another format is named: JPEG would add its own changes from frame to frame.
-    """
-    recipe = make_sequence_recipe(
-        chosen_sequences(names),
-        difficulty=difficulty,
-        seed=seed,
-        preset=preset,
-        file_format=file_format or "png",
-        resize=resize,
-        crop=crop,
-    )
-    if not source.exists():
-        raise InputError(f"{source}: no such file or folder")
-    if source.is_file() and source.suffix.lower() in ARRAY_SUFFIXES:
-        raise InputError(f"{source}: sequences are made of pictures; expected a picture or a folder of class folders")
-    check_names_a_folder(destination, "frames go to a folder; blemish show --sequence makes an animation")
-    side = crop.side if isinstance(crop, Square) else resize
-    if side is None and source.is_file():
-        side = min(read_picture(source).size)
-    say(_preset_choice(recipe.sequences[0], preset, side), style="dim")
-
-    def work(report: ProgressReport) -> Outcome:
-        return corrupt_sequences(
-            source, destination, recipe, executor=executor, progress=report, quick=quick, prune=prune
-        )
-
-    return work
-
-
-def _preset_choice(sequence: PerturbationSequence, preset: str | None, side: int | None) -> str:
+def sequence_preset_choice(sequence: PerturbationSequence, preset: str | None, side: int | None) -> str:
     """Which settings are used and why; ``side`` is the images' shorter side, unless they differ."""
     if preset is not None:
         return f"preset: {preset} (as asked)"
     if side is None:
         return "preset: for each picture the one nearest to its shorter side"
     return f"preset: {sequence.preset(side, side)} (nearest to the shorter side; here {side} px)"
-
-
-def _frames(
-    picture: Image.Image, sequence: PerturbationSequence, *, seed: int, difficulty: int, preset: str | None
-) -> Iterator[Image.Image]:
-    levels = torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1).permute(0, 3, 1, 2)
-    ids = [content_id(picture)]
-    for frame in sequence.frames(levels, seed=seed, ids=ids, difficulty=difficulty, preset=preset):
-        pixels = frame[0].permute(1, 2, 0).contiguous().numpy()
-        yield Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)

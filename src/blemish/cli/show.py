@@ -37,8 +37,6 @@ from blemish.terminal.corruptions import (
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
 
-__all__ = ["show_command"]
-
 
 @exit_on_input_error
 def show_command(

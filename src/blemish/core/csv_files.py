@@ -8,10 +8,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from blemish.core.errors import InputError
+from blemish.core.errors import about, refused
 from blemish.core.reading import read_text
-
-__all__ = ["csv_text", "parse_csv", "read_csv"]
 
 # What makes a spreadsheet take a cell for a formula. A quote in front tells it that the cell is a text.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -52,18 +50,14 @@ def _is_number(text: str) -> bool:
 def read_csv(path: str | os.PathLike[str]) -> list[list[str]]:
     """The rows of a CSV file, without empty ones and without the guards of `csv_text`."""
     text = read_text(path)
-    try:
+    with about(os.fspath(path)):
         return parse_csv(text)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from error
 
 
 def parse_csv(text: str) -> list[list[str]]:
     """The rows of a CSV text; see `read_csv`."""
-    try:
+    with refused("not readable as CSV", csv.Error):
         lines: Sequence[list[str]] = list(csv.reader(io.StringIO(text, newline="")))
-    except csv.Error as error:
-        raise InputError(f"not readable as CSV ({error})") from error
     return [[_plain(cell) for cell in line] for line in lines if any(cell.strip() for cell in line)]
 
 

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-
-__all__ = [
-    "BlemishError",
-    "InputError",
-    "Notice",
-    "StorageError",
-    "UnknownNameError",
-    "WorkerError",
-    "brief",
-    "first_line",
-    "last_line",
-    "notify",
-]
 
 _HERE = str(Path(__file__).parents[1])
 
@@ -68,6 +57,38 @@ def brief(value: object) -> str:
     except ValueError:  # Python writes no whole numbers of more than a few thousand digits
         return f"<{type(value).__name__}, too long to write>"
     return text if len(text) <= 80 else f"{text[:10]}…{text[-10:]} ({len(text)} characters)"
+
+
+@contextlib.contextmanager
+def refused(message: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds, by default of all, into an `InputError`: the message, and the reason in brackets."""
+    caught = kinds or (Exception,)
+    try:
+        yield
+    except BlemishError:
+        raise
+    except caught as error:
+        raise InputError(f"{message} ({getattr(error, 'strerror', None) or first_line(error)})") from error
+
+
+@contextlib.contextmanager
+def storage_errors(message: str) -> Iterator[None]:
+    """Turn errors of the system into a `StorageError`: the message, and the reason."""
+    try:
+        yield
+    except BlemishError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{message}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def about(name: str) -> Iterator[None]:
+    """Put a name in front of the messages of input errors."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -25,24 +25,6 @@ from typing import IO
 from blemish.core.errors import StorageError
 from blemish.core.locks import is_abandoned, same_file, try_lock
 
-__all__ = [
-    "FOLDER_LOCK",
-    "STAGING",
-    "Digest",
-    "PartFile",
-    "digest_of",
-    "discard_own",
-    "file_digest",
-    "part_file",
-    "part_files",
-    "remove_abandoned",
-    "staging_path",
-    "sync_folder",
-    "unwritable",
-    "write_bytes",
-    "write_files",
-]
-
 _log = logging.getLogger(__name__)
 
 STAGING = ".blemish-unfinished"

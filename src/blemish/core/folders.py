@@ -20,8 +20,6 @@ from blemish.core.files import FOLDER_LOCK, STAGING, discard_own, part_files, re
 from blemish.core.locks import locked
 from blemish.core.reading import is_folder, is_link, is_there
 
-__all__ = ["check_folder", "check_links", "check_no_link", "held_folder", "part_folder", "temporary_folder"]
-
 _log = logging.getLogger(__name__)
 
 _LOCK = "lock"

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from blemish.core.errors import StorageError
 
-__all__ = ["is_abandoned", "locked", "same_file", "try_lock"]
-
 _ATTEMPTS, _PAUSE = 20, 0.002
 
 # Where the file system knows no locks, only age tells; no file takes longer to be written.

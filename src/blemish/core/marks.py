@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
 from blemish.version import VERSION
 
-__all__ = ["MADE_WITH", "MARK", "is_ours", "mark_settings"]
-
 MADE_WITH = f"blemish {VERSION}"
 """The entry ``made_with`` of JSON files, which comes first."""
 

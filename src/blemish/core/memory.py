@@ -7,8 +7,6 @@ from pathlib import Path
 
 from blemish.core.errors import InputError
 
-__all__ = ["available_memory", "check_fits", "shown_bytes"]
-
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 _UNKNOWN = 8 * 2**30

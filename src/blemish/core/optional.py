@@ -7,8 +7,6 @@ from typing import Any
 
 from blemish.core.errors import InputError
 
-__all__ = ["optional_import"]
-
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
 _OWN = ("timm", "torchvision", "ai_edge_litert")

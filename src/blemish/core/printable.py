@@ -7,8 +7,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["as_text", "first_few", "printable", "printable_lines"]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["READING", "ProgressReport", "tell_nobody"]
-
 READING = "reading images"
 """What is being done while images are decoded."""
 

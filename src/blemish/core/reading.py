@@ -14,23 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import IO, Any
 
-from blemish.core.errors import InputError
-
-__all__ = [
-    "MAX_BYTES",
-    "check_regular",
-    "is_file",
-    "is_folder",
-    "is_link",
-    "is_there",
-    "open_regular",
-    "parse_json",
-    "parse_toml",
-    "read_bytes",
-    "read_json",
-    "read_text",
-    "read_toml",
-]
+from blemish.core.errors import InputError, refused
 
 MAX_BYTES = 2**31
 """The largest file that is read as a whole."""
@@ -129,10 +113,8 @@ def read_bytes(path: Name, *, most: int = MAX_BYTES) -> bytes:
         size = os.fstat(stream.fileno()).st_size
         if size > most:
             raise InputError(f"{name}: a file of {size:,} bytes; more than {most:,} are not read")
-        try:
+        with refused(f"{name}: cannot be read", OSError):
             return stream.read(size)
-        except OSError as error:
-            raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
 def read_text(path: Name) -> str:
@@ -147,10 +129,8 @@ def read_text(path: Name) -> str:
 def read_json(path: Name, *, nan: bool = False) -> Any:
     """What a JSON file says; see `parse_json`."""
     content = read_bytes(path, most=_MAX_TEXT)  # JSON itself tells UTF-8 from UTF-16, which shells of Windows write
-    try:
+    with refused(f"{os.fspath(path)}: not readable as JSON", ValueError):
         return parse_json(content, nan=nan)
-    except ValueError as error:
-        raise InputError(f"{os.fspath(path)}: not readable as JSON ({error})") from error
 
 
 def parse_json(text: str | bytes, *, nan: bool = False) -> Any:
@@ -189,10 +169,8 @@ def _null(word: str) -> float | None:
 def read_toml(path: Name) -> dict[str, Any]:
     """What a TOML file says; see `parse_toml`."""
     text = read_text(path)
-    try:
+    with refused(f"{os.fspath(path)}: not readable as TOML", ValueError):
         return parse_toml(text)
-    except ValueError as error:
-        raise InputError(f"{os.fspath(path)}: not readable as TOML ({error})") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
 
-__all__ = ["Bootstrap", "Swaps", "stream_of"]
-
 Array = NDArray[Any]
 Key = TypeVar("Key")
 

@@ -27,8 +27,6 @@ from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
 from blemish.ops.fused import kernels_for
 
-__all__ = ["CounterRng", "as_ids", "check_seed", "hash_id", "image_ids"]
-
 _CPU = torch.device("cpu")
 _TABLE_BITS = 16
 _MULTIPLIER, _INCREMENT = np.int32(1664525), np.int32(1013904223)  # Numerical Recipes' LCG, as in pcg4d

@@ -11,8 +11,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
 
-__all__ = ["differences", "differing", "keep_settings", "listed"]
-
 _SHOWN = 80
 _LISTED = 3
 

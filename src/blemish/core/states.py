@@ -16,8 +16,6 @@ from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.reading import read_bytes
 from blemish.core.torch_archive import torch_kind
 
-__all__ = ["DamagedFileError", "read_state", "state_bytes"]
-
 _SEAL = "seal"
 
 

@@ -13,18 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 
-__all__ = [
-    "Estimate",
-    "MeanEstimate",
-    "check_level",
-    "estimate_mean",
-    "normal_quantile",
-    "percentile_interval",
-    "student_quantile",
-    "unanimous_interval",
-    "wilson_interval",
-]
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -188,6 +176,16 @@ def unanimous_interval(value: float, images: int, *, level: float = 0.95) -> Est
         raise InputError(f"a proportion of {images} images; expected at least 1")
     far = 1 - ((1 - level) / 2) ** (1 / images)
     return Estimate(float(value), 0.0, far) if value == 0 else Estimate(float(value), 1 - far, 1.0)
+
+
+def ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Ranks from 1, equal values sharing the mean of theirs.
+
+    >>> ranks(np.array([0.3, 0.1, 0.3, 0.7])).tolist()
+    [2.5, 1.0, 2.5, 4.0]
+    """
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
 
 
 def percentile_interval(value: float, replicates: NDArray[Any], *, level: float = 0.95) -> Estimate:

@@ -9,11 +9,9 @@ from typing import Any, Literal
 
 import torch
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
-
-__all__ = ["TorchKind", "torch_kind"]
 
 TorchKind = Literal["torchscript", "exported", "saved"]
 
@@ -40,11 +38,9 @@ def torch_kind(path: Path) -> TorchKind:
 
 
 def _archive_kind(path: Path) -> TorchKind:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
-        raise InputError(f"{path}: not a readable torch file ({error})") from error
+    unreadable = (zipfile.BadZipFile, NotImplementedError, ValueError, OSError)
+    with refused(f"{path}: not a readable torch file", *unreadable), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
     # torch does not compress what it saves, so a small file that claims much is not one of those.
     check_fits(str(path), sum(member.file_size for member in members))
     # Both readers are asked: a crafted archive can show them different directories, and torch believes its own.

@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from blemish.core.errors import InputError
 
-__all__ = ["Between", "read_typed"]
-
 T = TypeVar("T")
 
 # The types that json gives for each kind of hint. A whole number stands for a float too.

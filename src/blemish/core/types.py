@@ -9,8 +9,6 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 
-__all__ = ["Shape", "Square", "check_dense", "odd_kind"]
-
 
 class Shape(NamedTuple):
     """The shape of one image."""

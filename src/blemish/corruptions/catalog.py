@@ -8,6 +8,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.by_name import ByName, hint
 from blemish.corruptions.cbar import CBAR
+from blemish.corruptions.cbar.candidates import CANDIDATES
 from blemish.corruptions.human import HUMAN
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
@@ -73,4 +74,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *OPTICS, *HUMAN, *LAION_C)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C)

@@ -17,8 +17,6 @@ from blemish.data.arrays import check_labels, read_arrays, read_labels, read_mem
 from blemish.data.pictures import decode_picture
 from blemish.data.source import Source, check_unchanged, file_stamp
 
-__all__ = ["array_source", "block_source"]
-
 _ENCODED = ("bytes", "offsets", "labels")
 
 

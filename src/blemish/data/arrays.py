@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
 from blemish.corruptions.base import MIN_SIDE
-
-__all__ = [
-    "ARRAY_SUFFIXES",
-    "ImageArray",
-    "check_images",
-    "check_labels",
-    "is_archive",
-    "member_names",
-    "read_arrays",
-    "read_labels",
-    "read_members",
-    "read_npy",
-]
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 
@@ -100,16 +85,6 @@ _UNREADABLE = (
 )
 
 
-@contextlib.contextmanager
-def _damage_refused(name: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except _UNREADABLE as error:
-        raise InputError(f"{name}: not a readable array file ({error})") from error
-
-
 def is_archive(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an archive of arrays; its beginning says so, whatever its name."""
     with open_regular(path) as stream:
@@ -121,7 +96,7 @@ def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     name = os.fspath(path)
     if is_archive(name):
         raise InputError(f"{name}: an archive of arrays; expected a single array")
-    with _damage_refused(name):
+    with refused(f"{name}: not a readable array file", *_UNREADABLE):
         with open_regular(name) as stream:
             _claimed_bytes(name, stream, os.fstat(stream.fileno()).st_size)
         return cast(NDArray[Any], np.load(name, mmap_mode="r", allow_pickle=False))
@@ -134,7 +109,7 @@ def read_members(
     name = os.fspath(path)
     if not is_archive(name):
         return {}
-    with _damage_refused(name), zipfile.ZipFile(name) as archive:
+    with refused(f"{name}: not a readable array file", *_UNREADABLE), zipfile.ZipFile(name) as archive:
         members = {key: f"{key}.npy" for key in keys if f"{key}.npy" in archive.namelist()}
         claimed = 0
         # The headers come first: what would not fit must be known before anything is unpacked.
@@ -156,7 +131,7 @@ def member_names(path: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(path)
     if not is_archive(name):
         raise InputError(f"{name}: not a readable .npz file")
-    with _damage_refused(name), zipfile.ZipFile(name) as archive:
+    with refused(f"{name}: not a readable array file", *_UNREADABLE), zipfile.ZipFile(name) as archive:
         return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
 
 

@@ -20,7 +20,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, about, storage_errors
 from blemish.core.files import PartFile
 from blemish.core.progress import READING, ProgressReport, tell_nobody
 from blemish.core.types import Square
@@ -110,10 +110,8 @@ def _decode(
 
     def work(row: int) -> tuple[NDArray[np.uint8], bytes]:
         picture = source.read(row)
-        try:
+        with about(f"{source.name}, {source.names[row]}"):
             levels = _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
-        except InputError as error:
-            raise InputError(f"{source.name}, {source.names[row]}: {error}") from error
         return levels, image_digest(levels)
 
     with sink:
@@ -172,7 +170,7 @@ class _Sink:
 
     def append(self, levels: NDArray[np.uint8]) -> None:
         self._size += levels.size
-        with self._storage_errors():
+        with storage_errors(f"cannot write decoded images to {self._where}"):
             if isinstance(self._stream, io.BytesIO) and self._size > self._limit:
                 self._spill(self._stream)
             self._stream.write(levels.data)
@@ -180,7 +178,7 @@ class _Sink:
     def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
         if isinstance(self._stream, io.BytesIO):
             return _Pixels(np.frombuffer(self._stream.getbuffer(), dtype=np.uint8), shapes, digests)
-        with self._storage_errors():
+        with storage_errors(f"cannot write decoded images to {self._where}"):
             if self._part is not None:
                 self._stream.write(_footer(shapes, digests))
                 self._part.rename()  # its digests tell whether all of it has reached the disk
@@ -203,15 +201,6 @@ class _Sink:
     @property
     def _where(self) -> str | os.PathLike[str]:
         return self._folder or tempfile.gettempdir()
-
-    @contextlib.contextmanager
-    def _storage_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError(f"cannot write decoded images to {self._where}: {error.strerror or error}") from error
 
 
 def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:

@@ -11,16 +11,6 @@ from typing import Any
 
 from blemish.core.errors import UnknownNameError
 
-__all__ = [
-    "NATURAL_SETS",
-    "are_wordnet_ids",
-    "check_name",
-    "imagenet_wnids",
-    "natural_classes",
-    "natural_groups",
-    "objectnet_folders",
-]
-
 NATURAL_SETS = ("imagenet-a", "imagenet-r", "imagenet-v2", "imagenet-sketch", "objectnet")
 
 

@@ -16,12 +16,10 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.types import check_dense
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
-
-__all__ = ["dataset_source"]
 
 
 def dataset_source(
@@ -136,10 +134,8 @@ def _label(name: str, i: int, label: Any) -> int:
 
 def _picture(name: str, image: Any) -> Image.Image:
     if isinstance(image, Image.Image):
-        try:
+        with about(name):
             return rgb_or_gray(image)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from error
     if isinstance(image, Tensor):
         check_dense(image, f"{name} comes")
         values = image.detach().cpu()

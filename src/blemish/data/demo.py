@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["demo_picture"]
-
 Plane = NDArray[np.float64]
 Colour = tuple[float, float, float]
 

@@ -20,8 +20,6 @@ from blemish.core.errors import InputError
 from blemish.core.rng import hash_id
 from blemish.data.source import Source
 
-__all__ = ["SIDE", "digits_source"]
-
 SIDE = 32
 
 Split = Literal["train", "test"]

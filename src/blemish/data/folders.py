@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,26 +11,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
-from blemish.core.errors import InputError
+from blemish.core.csv_files import read_csv
+from blemish.core.errors import InputError, refused
 from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
 from blemish.data.classes import imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
-
-__all__ = [
-    "IMAGENET",
-    "LABELS_FILE",
-    "ClassMapping",
-    "class_folders",
-    "folder_entries",
-    "folder_indices",
-    "folder_source",
-    "in_class_order",
-    "picture_source",
-    "subfolders",
-    "table_source",
-]
 
 LABELS_FILE = "labels.csv"
 
@@ -128,11 +113,8 @@ def _without_border(path: Path, border: int) -> Image.Image:
 
 def folder_entries(folder: Path) -> list[os.DirEntry[str]]:
     """What lies in a folder, by name; hidden files and folders are left out."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
+    with refused(f"{folder}: cannot be listed", OSError), os.scandir(folder) as entries:
+        return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
 
 
 def subfolders(folder: Path) -> list[Path]:
@@ -191,10 +173,8 @@ def _read_mapping(path: Path) -> dict[str, int]:
         raise InputError(f"{path}: no such file; expected a mapping in JSON, a folder per line, or imagenet")
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):
-        try:
+        with refused(f"{path}: not readable", ValueError):
             mapping = parse_json(text)
-        except ValueError as error:
-            raise InputError(f"{path}: not readable ({error})") from error
         return _checked(str(path), mapping) if isinstance(mapping, dict) else _numbered(str(path), mapping)
     return _numbered(str(path), [line.strip() for line in text.splitlines() if line.strip()])
 
@@ -234,13 +214,10 @@ def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
 def _rows(table: Path) -> list[tuple[str, str]]:
     if not is_there(table):
         raise InputError(f"{table}: no such file; expected a table with the columns {', '.join(_COLUMNS)}")
-    text = read_text(table)
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        columns = list(reader.fieldnames or [])
-        for column in _COLUMNS:
-            if column not in columns:
-                raise InputError(f"{table}: no column {column!r} among {first_few(columns, 5) or 'nothing'}")
-        return [(row["file"] or "", row["class_index"] or "") for row in reader]
-    except csv.Error as error:
-        raise InputError(f"{table}: not a readable table ({error})") from error
+    header, *rows = read_csv(table) or [[]]
+    for column in _COLUMNS:
+        if column not in header:
+            raise InputError(f"{table}: no column {column!r} among {first_few(header, 5) or 'nothing'}")
+    file, index = map(header.index, _COLUMNS)
+    # Cells at the end of a row may be missing.
+    return [(row[file], row[index]) for row in (row + [""] * len(header) for row in rows)]

@@ -18,8 +18,6 @@ from blemish.core.folders import check_folder, temporary_folder
 from blemish.core.reading import read_bytes
 from blemish.ops.photographs import FILES, REFERENCE_DIGEST, digest_of, fetched_folder
 
-__all__ = ["fetch_frost"]
-
 _log = logging.getLogger(__name__)
 
 _PACKAGE, _VERSION = "imagecorruptions", "1.1.2"

@@ -1,4 +1,4 @@
-"""Decoded images of any sizes in one block of memory, or in a mapped file."""
+"""Decoded images of any sizes in one block of memory, or in a mapped file; single pictures as tensors, and back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from blemish.core.errors import InputError
-
-__all__ = ["DIGEST_BYTES", "Images", "image_digest", "joined_fingerprint"]
 
 DIGEST_BYTES = 16
 
@@ -102,3 +101,14 @@ def joined_fingerprint(parts: Sequence[Images], order: Sequence[int] | NDArray[n
 def image_digest(levels: NDArray[np.uint8]) -> bytes:
     """What tells the pixels of an image from others; large ones are digested without holding up other threads."""
     return hashlib.blake2b(levels.data, digest_size=DIGEST_BYTES).digest()
+
+
+def picture_batch(picture: Image.Image) -> Tensor:
+    """A picture as a batch of one, (1, C, H, W) of uint8."""
+    return torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1).permute(0, 3, 1, 2)
+
+
+def as_picture(image: Tensor) -> Image.Image:
+    """A (C, H, W) tensor of uint8 as a picture; gray where it has one channel."""
+    levels = image.permute(1, 2, 0).contiguous().numpy()
+    return Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)

@@ -14,8 +14,6 @@ from blemish.core.printable import first_few
 from blemish.data.classes import are_wordnet_ids, imagenet_wnids
 from blemish.data.source import Source
 
-__all__ = ["check_below", "class_indices", "fit_labels", "labels_entry"]
-
 WAYS = (
     "give a mapping (--mapping, or open_source(…, mapping=…)): a .json of {folder: index}, a text with a folder per "
     "line in class order, or imagenet"

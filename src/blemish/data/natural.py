@@ -17,7 +17,6 @@ import numpy as np
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
 from blemish.data.classes import (
-    NATURAL_SETS,
     are_wordnet_ids,
     check_name,
     imagenet_wnids,
@@ -28,8 +27,6 @@ from blemish.data.classes import (
 from blemish.data.folders import class_folders, picture_source
 from blemish.data.pictures import list_pictures
 from blemish.data.source import Source
-
-__all__ = ["NATURAL_SETS", "natural_source", "same_classes"]
 
 _OBJECTNET_BORDER = 2
 """ObjectNet's pictures have a red frame of this width, to be cut off before they are classified."""

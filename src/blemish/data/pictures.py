@@ -21,19 +21,6 @@ from blemish.core.types import Square
 from blemish.data.png import check_whole
 from blemish.ops.resample import squared
 
-__all__ = [
-    "MAX_PIXELS",
-    "ORIENTATION",
-    "PICTURE_SUFFIXES",
-    "decode_picture",
-    "encode_picture",
-    "list_pictures",
-    "picture_id",
-    "read_picture",
-    "resize_and_crop",
-    "rgb_or_gray",
-]
-
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 
 MAX_PIXELS = 178_956_970

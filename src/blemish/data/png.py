@@ -10,8 +10,6 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 
-__all__ = ["check_whole"]
-
 _SIGNATURE = 8
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 # First column and row, and the steps to the next, of the seven passes of an interlaced picture.

@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.printable import as_text
 from blemish.core.rng import hash_id
-
-__all__ = ["Labelling", "Source", "check_unchanged", "file_stamp", "stratified_order"]
-
 
 Labelling = Literal["given", "order", "mapping", "imagenet"]
 """Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
@@ -120,10 +117,8 @@ def _part(reopen: Callable[[], Source], rows: NDArray[np.int64]) -> Source:
 def file_stamp(path: str | os.PathLike[str], detail: str = "") -> str:
     """A file's path, size and time of change, and how it is read."""
     name = os.fspath(path)
-    try:
+    with refused(f"{name}: cannot be read", OSError, ValueError):
         status = Path(name).stat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
     return f"{Path(name).absolute()}|{status.st_size}|{status.st_mtime_ns}|{detail}"
 
 

@@ -22,8 +22,6 @@ from blemish.data.images import Images
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 
-__all__ = ["StoredSet", "is_stored", "open_stored", "paired"]
-
 _SEVERITY = re.compile(r"\d+(?:\.\d+)?")
 _LABELS = "labels.npy"
 _MANIFEST = "blemish.json"

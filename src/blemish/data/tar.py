@@ -11,11 +11,9 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, NamedTuple, cast
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
-
-__all__ = ["Member", "list_members", "read_member"]
 
 _MAX_READ = 2**16
 _REFUSED = {
@@ -41,23 +39,18 @@ class Member(NamedTuple):
 def list_members(path: str | os.PathLike[str]) -> list[Member]:
     """The files in a tar archive, in their order."""
     name = os.fspath(path)
-    try:
-        with open_regular(name) as stream:
-            return list(_members(name, stream, os.fstat(stream.fileno()).st_size))
-    except OSError as error:
-        raise InputError(f"{name}: not a readable archive ({error.strerror or error})") from error
+    with refused(f"{name}: not a readable archive", OSError), open_regular(name) as stream:
+        return list(_members(name, stream, os.fstat(stream.fileno()).st_size))
 
 
 def read_member(path: str | os.PathLike[str], member: Member) -> bytes:
     """The bytes of a file in an archive."""
     name = os.fspath(path)
     check_fits(f"{name}: {member.name}", member.size)
-    try:
-        with open_regular(name) as stream:  # a handle of its own, so that threads do not move each other's place
-            stream.seek(member.start)
-            content = stream.read(member.size)
-    except OSError as error:
-        raise InputError(f"{name}: not a readable archive ({error.strerror or error})") from error
+    # A handle of its own, so that threads do not move each other's position.
+    with refused(f"{name}: not a readable archive", OSError), open_regular(name) as stream:
+        stream.seek(member.start)
+        content = stream.read(member.size)
     if len(content) != member.size:
         raise InputError(f"{name}: {member.name} is cut off; was the archive changed since it was opened?")
     return content

@@ -14,13 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.reading import is_folder, is_there, parse_json
 from blemish.data.pictures import decode_picture, picture_id
 from blemish.data.source import Source, check_unchanged, file_stamp
 from blemish.data.tar import Member, list_members, read_member
-
-__all__ = ["IMAGE_FIELDS", "expand_braces", "shard_paths", "shard_source"]
 
 IMAGE_FIELDS = ("jpg", "jpeg", "png", "webp", "ppm")
 
@@ -106,10 +104,8 @@ def _label(shard: Path, key: str, fields: dict[str, Member]) -> int:
     if member.size > _MAX_LABEL_BYTES:
         raise InputError(f"{shard}: {member.name!r} is {member.size:,} bytes long; expected a label")
     content = read_member(shard, member)
-    try:
+    with refused(f"{shard}: {member.name!r} holds no label", ValueError, KeyError, TypeError):
         label = int(content.decode("ascii").strip()) if field == "cls" else parse_json(content)["label"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{shard}: {member.name!r} holds no label ({error})") from error
     if isinstance(label, bool) or not isinstance(label, int) or not 0 <= label < 2**31:
         raise InputError(f"{shard}: {member.name!r} holds the label {label!r}; expected a whole number from 0")
     return label

@@ -13,8 +13,6 @@ from blemish.core.statistics import wilson_interval
 from blemish.evaluation.records import Records, join
 from blemish.evaluation.runs import Run
 
-__all__ = ["LOOK_AT", "Chance", "NearChanceError", "against_chance", "chance_of", "check_above_chance"]
-
 LOOK_AT = (
     "Look at the labels (--mapping), the normalisation (--mean, --std), the channels (--channels) and the order of "
     "the model's classes (--skip-classes 1 drops a background class)"

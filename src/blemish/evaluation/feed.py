@@ -18,8 +18,6 @@ from torch import Tensor
 
 from blemish.data.images import Images
 
-__all__ = ["Feed"]
-
 # Of the memory that is free when images come to a device; the rest is for activations.
 _SHARE = 0.5
 _PIECE = 2**26

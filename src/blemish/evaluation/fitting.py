@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, notify
 from blemish.core.types import Square
-from blemish.data.images import Images
+from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
@@ -19,8 +18,6 @@ from blemish.evaluation.measure import count_outputs, measure
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
 from blemish.models.base import Classifier
-
-__all__ = ["Fitted", "check_outputs_unchanged", "fit"]
 
 # How many images are classified again when a run is continued, and how far their confidence may be off.
 _AGAIN = 8
@@ -42,9 +39,8 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
     """
     if model.assumed is not None:
         notify(f"model {model.name}: {model.assumed}")
-    picture = np.array(resize_and_crop(source.read(0), resize=resize, crop=crop))
-    levels = picture[None] if picture.ndim == 2 else picture.transpose(2, 0, 1)
-    outputs = count_outputs(model, torch.from_numpy(np.ascontiguousarray(levels))[None])
+    first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
+    outputs = count_outputs(model, first.contiguous())
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
 
 

@@ -16,27 +16,16 @@ from blemish.benchmarks.benchmark import Benchmark, only_conditions
 from blemish.benchmarks.condition import Step, read_condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.imagenet_p import PerturbationSequence
 from blemish.corruptions.plugins import stated_version
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
 from blemish.evaluation.info import BenchmarkInfo, ProtocolInfo, RunInfo, WholeBenchmark
-from blemish.evaluation.runs import RUN_FILE
+from blemish.evaluation.runs import RUN_FILE, open_run
 from blemish.version import VERSION
-
-__all__ = [
-    "benchmark_info",
-    "extended",
-    "made_with",
-    "merged",
-    "protocol_info",
-    "read_info",
-    "save_info",
-    "stored_fingerprints",
-]
 
 
 def benchmark_info(benchmark: Benchmark) -> BenchmarkInfo:
@@ -67,7 +56,7 @@ def protocol_info(
     return replace(
         shared,
         storage=protocol.storage,
-        corruptions={step.name: _version(step) for step in steps},
+        corruptions={step.name: version_entry(step.unit) for step in steps},
         frost=next((_photographs(step) for step in steps if step.name == "frost"), None),
     )
 
@@ -88,11 +77,11 @@ def _photographs(step: Step) -> str | None:
     return None if files is None else files.kind
 
 
-def _version(step: Step) -> int | dict[str, Any]:
-    """The version of a corruption; of a user's own with a digest of its code."""
-    if step.unit is None:
-        raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
-    return stated_version(step.unit) if isinstance(step.unit, Corruption) else step.unit.version
+def version_entry(unit: Corruption | PerturbationSequence | None) -> int | dict[str, Any]:
+    """The version of a corruption or sequence; of a corruption also what `stated_version` says of it."""
+    if unit is None:
+        raise InputError("a corruption is not at hand; expected conditions made with a catalog")
+    return stated_version(unit) if isinstance(unit, Corruption) else unit.version
 
 
 def made_with() -> dict[str, str]:
@@ -102,15 +91,11 @@ def made_with() -> dict[str, str]:
 
 def read_info(folder: Path) -> RunInfo | None:
     """The run file of a folder that holds records; None where there are none yet: a failed attempt binds nobody."""
-    path = folder / RUN_FILE
     if not any(folder.rglob("*.parquet")):
         return None
-    if not path.exists():
+    if not (folder / RUN_FILE).exists():
         raise InputError(f"{folder} holds records, but no {RUN_FILE} says how they were made; choose another --out")
-    try:
-        return RunInfo.read(read_json(path))
-    except InputError as error:
-        raise InputError(f"{path}: not a readable run file ({error}); choose another folder") from error
+    return open_run(folder).info
 
 
 def extended(benchmark: Benchmark, present: RunInfo | None, folder: Path) -> Benchmark:
@@ -165,5 +150,5 @@ def other_run(folder: Path, lines: Sequence[str]) -> InputError:
 
 def save_info(folder: Path, info: RunInfo) -> None:
     """Write the run file."""
-    text = json.dumps(info.as_dict(), indent=2, ensure_ascii=False)
+    text = json.dumps(asdict(info), indent=2, ensure_ascii=False)
     write_bytes(folder / RUN_FILE, f"{text}\n".encode(), destination=folder)

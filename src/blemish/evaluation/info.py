@@ -10,8 +10,6 @@ from blemish.benchmarks.condition import Condition
 from blemish.core.typed import read_typed
 from blemish.models.base import Training
 
-__all__ = ["BenchmarkInfo", "DataInfo", "ModelInfo", "ProtocolInfo", "RunInfo", "WholeBenchmark"]
-
 
 @dataclass(frozen=True)
 class WholeBenchmark:
@@ -110,15 +108,6 @@ class RunInfo:
     allow_chance: bool = False
     classes: tuple[str, ...] | None = None
     made_with: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, content: object) -> RunInfo:
-        """A parsed run file; entries that readers rely on are checked."""
-        return read_typed(cls, content)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As it is written."""
-        return asdict(self)
 
     def header(self, stage: int, condition: Condition) -> dict[str, Any]:
         """What the records of a condition say of how they were made."""

@@ -33,8 +33,6 @@ from blemish.models.portable import Portable
 from blemish.models.speed import fill_batches, slowly
 from blemish.ops.transfer import to_device
 
-__all__ = ["Measurer", "PlanJob", "classify", "count_outputs", "measure"]
-
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 

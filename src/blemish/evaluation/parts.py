@@ -24,8 +24,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.evaluation.records import Records, join, read_header, read_records, records_bytes
 
-__all__ = ["UNFINISHED", "Parts", "Span", "remove_parts", "spans_left"]
-
 UNFINISHED = "unfinished"
 
 Span = tuple[int, int]

@@ -14,11 +14,9 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.types import Square
 from blemish.data.arrays import read_members
-from blemish.data.cache import Images
+from blemish.data.images import Images
 from blemish.evaluation.pixels import centre
 from blemish.evaluation.runs import PICTURES, Run
-
-__all__ = ["KEPT", "save_pictures", "worst_first"]
 
 KEPT = 16
 

@@ -14,8 +14,6 @@ from blemish.core.types import Square
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.resample import squared
 
-__all__ = ["as_stored", "centre", "compared_with", "frame_probabilities", "ranks_of", "zipf_distance"]
-
 _JPEG_QUALITY = 85.0
 
 

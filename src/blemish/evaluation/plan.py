@@ -24,8 +24,6 @@ from blemish.evaluation.info import RunInfo
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 
-__all__ = ["STORED", "ImageSet", "Mapped", "Part", "Plan", "Reopened", "batches_of", "fitting_batch_size", "plan_for"]
-
 STORED = "stored"
 """The name of the images on disk, of conditions that are not made here; a worker reads them itself."""
 

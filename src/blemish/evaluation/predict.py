@@ -11,8 +11,6 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.evaluation.records import TOP
 
-__all__ = ["Batcher", "Columns", "Grouping", "fetched", "join_columns", "rank"]
-
 Result = TypeVar("Result")
 
 

@@ -13,8 +13,6 @@ from blemish.benchmarks.condition import Condition
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.images import Images
 
-__all__ = ["Prefixes"]
-
 _BYTES = 2**31
 
 

@@ -24,8 +24,6 @@ from blemish.evaluation.runs import record_path
 from blemish.models.base import Classifier
 from blemish.models.speed import compile_seconds, note_compiling
 
-__all__ = ["Recording"]
-
 
 @dataclass(frozen=True)
 class Compiled:

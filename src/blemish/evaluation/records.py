@@ -9,17 +9,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import InputError, refused
 from blemish.core.reading import parse_json, read_bytes
-
-__all__ = ["TOP", "Records", "join", "parquet_bytes", "read_correct", "read_header", "read_records", "records_bytes"]
 
 TOP = 5
 """How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
@@ -33,17 +31,17 @@ _PREFIX = b"blake2b-128:"
 _SEAL_PATTERN = re.compile(
     re.escape(_SEAL) + b"\x18" + re.escape(bytes([len(_PREFIX) + _DIGITS])) + _PREFIX + b"([0-9a-f]{32})"
 )
-_COLUMNS = ("image", "label", "top5", "confidence", "label_confidence")
-_OPTIONAL = ("frame", "zipf")
-_TYPES = {
-    "image": "string",
-    "label": "int32",
-    "top5": "int32",
-    "confidence": "float",
-    "label_confidence": "float",
-    "frame": "int16",
-    "zipf": "float",
+# The columns of a file: the field of `Records` that each holds, and its type in Arrow; of lists, that of their values.
+_COLUMNS = {
+    "image": ("images", "string"),
+    "label": ("labels", "int32"),
+    "top5": ("top5", "int32"),
+    "confidence": ("confidence", "float"),
+    "label_confidence": ("label_confidence", "float"),
+    "frame": ("frames", "int16"),
+    "zipf": ("zipf", "float"),
 }
+_REQUIRED = tuple(_COLUMNS)[:5]
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,8 @@ class Records:
         count = len(self.images)
         if self.top5.shape != (count, TOP):
             raise InputError(f"top5 of shape {self.top5.shape} for {count} rows; expected ({count}, {TOP})")
-        for name in ("labels", "confidence", "label_confidence", "frames", "zipf"):
-            values = getattr(self, name)
-            if values is not None and values.shape != (count,):
+        for name, values in self.columns().items():
+            if name != "top5" and values.shape != (count,):
                 raise InputError(f"{name} of shape {values.shape} for {count} rows; expected one per row")
 
     def __len__(self) -> int:
@@ -87,39 +84,34 @@ class Records:
         """Whether the first class is the label."""
         return np.asarray(self.top5[:, 0] == self.labels)
 
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns that there are, by the names of their fields."""
+        fields = {field: getattr(self, field) for field, _ in _COLUMNS.values()}
+        return {field: values for field, values in fields.items() if values is not None}
+
     def take(self, rows: NDArray[Any]) -> Records:
         """Some of the rows, by position or mask."""
-        columns = ("images", "labels", "top5", "confidence", "label_confidence", "frames", "zipf")
-        values = {name: getattr(self, name) for name in columns}
-        return replace(self, **{name: value[rows] for name, value in values.items() if value is not None})
+        return replace(self, **{field: values[rows] for field, values in self.columns().items()})
 
 
 def join(parts: Sequence[Records]) -> Records:
     """Records of the same condition on further images, one after the other, under the first one's header."""
     if len(parts) == 1:
         return parts[0]
-    names = ["images", "labels", "top5", "confidence", "label_confidence"]
-    optional = ("frames", "zipf")
-    names += [name for name in optional if all(getattr(part, name) is not None for part in parts)]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return replace(parts[0], **{**dict.fromkeys(optional), **columns})
+    columns = [part.columns() for part in parts]
+    shared = [field for field in columns[0] if all(field in each for each in columns)]
+    return Records(parts[0].header, **{field: np.concatenate([each[field] for each in columns]) for field in shared})
 
 
 def records_bytes(records: Records) -> bytes:
     """The content of a Parquet file; equal records give equal bytes."""
     import pyarrow as pa
 
-    columns: dict[str, Any] = {
-        "image": pa.array(records.images.tolist(), pa.string()),
-        "label": pa.array(records.labels, pa.int32()),
-        "top5": pa.FixedSizeListArray.from_arrays(pa.array(records.top5.reshape(-1), pa.int32()), TOP),
-        "confidence": pa.array(records.confidence, pa.float32()),
-        "label_confidence": pa.array(records.label_confidence, pa.float32()),
-    }
-    if records.frames is not None:
-        columns["frame"] = pa.array(records.frames, pa.int16())
-    if records.zipf is not None:
-        columns["zipf"] = pa.array(records.zipf, pa.float32())
+    fields, columns = records.columns(), {}
+    for column, (field, kind) in _COLUMNS.items():
+        if field in fields:
+            values = pa.array(fields[field].tolist() if kind == "string" else fields[field].reshape(-1), kind)
+            columns[column] = pa.FixedSizeListArray.from_arrays(values, TOP) if column == "top5" else values
     return parquet_bytes(pa.table(columns), records.header)
 
 
@@ -174,10 +166,9 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    unreadable = (OSError, pa.ArrowException, ValueError, KeyError)
+    with refused(f"{name}: not a readable file of records", *unreadable):
         metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise InputError(f"{name}: not a readable file of records ({first_line(error)})") from error
     try:
         header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
@@ -192,57 +183,45 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
 
 def read_records(path: str | os.PathLike[str]) -> Records:
     """Records as they were written; a damaged file is refused with its name."""
-    name = os.fspath(path)
-    content, sealed = _read(path)
-    header = _header(name, content, sealed=sealed)
-    columns = _columns(name, content, _COLUMNS, optional=_OPTIONAL)
-    return Records(
-        header=header,
-        images=np.asarray(columns["image"].to_pylist(), dtype=np.str_),
-        labels=columns["label"].to_numpy(),
-        top5=_classes(columns["top5"]),
-        confidence=columns["confidence"].to_numpy(),
-        label_confidence=columns["label_confidence"].to_numpy(),
-        frames=columns["frame"].to_numpy() if "frame" in columns else None,
-        zipf=columns["zipf"].to_numpy() if "zipf" in columns else None,
-    )
+    header, columns = _header_and_columns(path, _COLUMNS)
+    return Records(header, **{_COLUMNS[column][0]: values for column, values in columns.items()})
 
 
 def read_correct(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.bool_]]:
     """The header of a file of records, and whether the first class is the label: a tenth of the work of reading all."""
-    name = os.fspath(path)
-    content, sealed = _read(path)
-    header = _header(name, content, sealed=sealed)
-    columns = _columns(name, content, ("label", "top5"))
-    return header, np.asarray(_classes(columns["top5"])[:, 0] == columns["label"].to_numpy())
+    header, columns = _header_and_columns(path, ("label", "top5"))
+    return header, np.asarray(columns["top5"][:, 0] == columns["label"])
 
 
-def _classes(top5: Any) -> NDArray[np.int32]:
-    return np.asarray(top5.flatten()).reshape(-1, TOP)
-
-
-def _columns(name: str, content: bytes, wanted: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Arrow arrays by name, each of the type that was written and without nulls: those would become numbers."""
+def _header_and_columns(
+    path: str | os.PathLike[str], wanted: Collection[str]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and columns of a file, each of the type that was written and without nulls, which would be numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    name = os.fspath(path)
+    content, sealed = _read(path)
+    header = _header(name, content, sealed=sealed)
+    unreadable = (OSError, pa.ArrowException, ValueError, KeyError)
+    with refused(f"{name}: damaged records", *unreadable):
         present = pq.read_schema(pa.BufferReader(content)).names
-        missing = [column for column in wanted if column not in present]
-        if missing:
-            raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_COLUMNS)}")
-        chosen = [*wanted, *(column for column in optional if column in present)]
+        chosen = [column for column in wanted if column in present]
+        if missing := [column for column in _REQUIRED if column in wanted and column not in present]:
+            raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_REQUIRED)}")
         table = pq.read_table(pa.BufferReader(content), columns=chosen)
-        columns = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: damaged records ({first_line(error)})") from error
-    if not columns:
+        arrays = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
+    if not arrays:
         raise InputError(f"{name}: records of no images; expected at least one")
-    for column, values in columns.items():
+    for column, values in arrays.items():
         _check_column(f"{name}: {column}", column, values)
-    return columns
+    return header, {column: _as_numpy(column, values) for column, values in arrays.items()}
+
+
+def _as_numpy(column: str, values: Any) -> NDArray[Any]:
+    if column == "image":
+        return np.asarray(values.to_pylist(), dtype=np.str_)
+    return np.asarray(values.flatten()).reshape(-1, TOP) if column == "top5" else np.asarray(values.to_numpy())
 
 
 def _check_column(where: str, column: str, values: Any) -> None:
@@ -254,7 +233,7 @@ def _check_column(where: str, column: str, values: Any) -> None:
         kind, empty = inside.type, values.null_count + inside.null_count
     else:
         empty = values.null_count
-    expected = _TYPES[column]
+    expected = _COLUMNS[column][1]
     if str(kind) != expected:
         raise InputError(f"{where} of type {values.type} in records; expected {expected}")
     if empty:

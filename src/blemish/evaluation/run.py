@@ -8,7 +8,7 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from blemish.core.errors import InputError
 from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.typed import read_typed
 from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
@@ -51,14 +52,12 @@ from blemish.evaluation.plan import Plan, fitting_batch_size
 from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, record_path
-from blemish.evaluation.stages import FIRST_STAGE, check_growth, data_entries, stage_rows
+from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
-
-__all__ = ["FIRST_STAGE", "evaluate"]
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
@@ -234,7 +233,7 @@ class _Evaluation:
             made_with=made_with(),
         )
         # As it comes back from its file, with which it is compared: lists where there were tuples.
-        return merged(self.folder, present, RunInfo.read(json.loads(json.dumps(info.as_dict()))))
+        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(asdict(info)))))
 
     def _measure_stage(
         self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]

@@ -23,18 +23,9 @@ from numpy.typing import NDArray
 from blemish.benchmarks.condition import Condition, read_condition
 from blemish.core.errors import InputError
 from blemish.core.reading import is_file, is_folder, is_there, read_json
+from blemish.core.typed import read_typed
 from blemish.evaluation.info import RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
-
-__all__ = [
-    "PICTURES",
-    "RECORDS",
-    "RUN_FILE",
-    "Run",
-    "find_runs",
-    "open_run",
-    "record_path",
-]
 
 RUN_FILE = "run.json"
 
@@ -134,7 +125,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
                 f"{Path(folder)}: made by blemish ccc run, whose numbers are in its summary.json; expected a "
                 "folder that blemish run made"
             )
-        run = Run(Path(folder), RunInfo.read(content))
+        run = Run(Path(folder), read_typed(RunInfo, content))
         if not run.stages:
             raise InputError("stages is empty; expected the data of at least one")
         if not run.conditions:

@@ -16,8 +16,6 @@ from blemish.data.images import Images, joined_fingerprint
 from blemish.data.source import Source, stratified_order
 from blemish.evaluation.info import DataInfo
 
-__all__ = ["FIRST_STAGE", "check_growth", "data_entries", "stage_rows"]
-
 FIRST_STAGE = 256
 """How many images a run that goes on until it is precise enough begins with, unless it is told; then it doubles."""
 

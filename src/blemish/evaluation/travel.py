@@ -22,8 +22,6 @@ from blemish.evaluation.executors.base import Reach
 from blemish.evaluation.executors.tensors import mapped_file
 from blemish.evaluation.plan import ImageSet, Mapped, Reopened
 
-__all__ = ["image_sets", "mapped_sets", "other_images", "reopened_set", "reopening", "set_name"]
-
 _NATURAL = "natural:"
 
 

@@ -20,20 +20,17 @@ from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import PartFile, digest_of, file_digest, part_file, unwritable, write_bytes
-from blemish.core.folders import check_folder, held_folder
+from blemish.core.folders import check_folder
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.arrays import ImageArray, read_arrays, read_npy
 from blemish.data.source import check_unchanged, file_stamp
 from blemish.evaluation.executors.base import Calls, Executor
-from blemish.evaluation.executors.failures import FAILURES_FILE
-from blemish.export.journal import JOURNAL, Entry, Journal
-from blemish.export.manifest import MANIFEST, check_manifest, protocol, write_manifest
+from blemish.export.journal import Entry, Journal
+from blemish.export.manifest import opened_set, protocol, write_manifest
 from blemish.export.outcome import Outcome
 from blemish.export.recipe import Recipe
 from blemish.export.resume import is_intact
 from blemish.export.workers import executor_for, run_tasks
-
-__all__ = ["corrupt_arrays"]
 
 _log = logging.getLogger(__name__)
 
@@ -77,13 +74,8 @@ def corrupt_arrays(
     wanted = protocol(recipe, layout="array", shape=list(data.images.shape), images=_digest(data.images))
     if recipe.preset is None:
         wanted["preset"] = recipe.corruptions[0].table.preset(*data.images.shape[1:3])
-    check_manifest(target, wanted, files)
     with contextlib.ExitStack() as stack:
-        own = {MANIFEST, JOURNAL, FAILURES_FILE, *(file.name for file in files)}
-        stack.enter_context(held_folder(target, names=own))
-        # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, wanted, files)
-        journal = stack.enter_context(Journal(target))
+        entries, journal = stack.enter_context(opened_set(target, wanted, files, [file.name for file in files]))
         label_bytes = None if data.labels is None else _npy_bytes(np.tile(data.labels, len(recipe.severities)))
         if label_bytes is not None:
             _check_labels(target / LABELS, label_bytes, journal)
@@ -99,9 +91,7 @@ def corrupt_arrays(
         _log.info("%s: %d of %d files of copies are missing", target, len(todo), len(outputs))
         # The copies of a mapped file that is changed in the meantime would be of two kinds.
         check = partial(check_unchanged, source, stamp) if isinstance(data.images, np.memmap) else lambda: None
-        outcome = _write(data, target, todo, recipe, workers, progress, check, journal)
-        journal.sort()
-        return outcome
+        return _write(data, target, todo, recipe, workers, progress, check, journal)
 
 
 def _is_there(path: Path, journal: Journal, *, quick: bool) -> bool:

@@ -17,8 +17,6 @@ from typing import Any, BinaryIO
 from blemish.core.errors import StorageError
 from blemish.core.files import Digest, part_file, unwritable
 
-__all__ = ["JOURNAL", "Entry", "Journal", "SourceFile"]
-
 JOURNAL = "blemish-files.jsonl"
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import reprlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import PIL
-import torch
-
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import as_text
 from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.plugins import own_code_digest
+from blemish.evaluation.executors.failures import FAILURES_FILE
+from blemish.evaluation.header import made_with
+from blemish.export.journal import JOURNAL, Journal
 from blemish.export.recipe import Recipe
-from blemish.version import VERSION
-
-__all__ = ["MANIFEST", "check_manifest", "folder_mark", "protocol", "write_manifest"]
 
 MANIFEST = "blemish.json"
 
@@ -110,6 +109,24 @@ def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
 
 def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
     """Write the manifest, with the versions of the libraries for the record; those are not compared."""
-    versions = {"blemish": VERSION, "torch": torch.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
-    text = json.dumps({"protocol": entries, "made_with": versions}, indent=2, ensure_ascii=False)
+    text = json.dumps({"protocol": entries, "made_with": made_with()}, indent=2, ensure_ascii=False)
     write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)
+
+
+@contextlib.contextmanager
+def opened_set(
+    target: Path, wanted: dict[str, Any], outputs: list[Path], names: Iterable[str] = ()
+) -> Iterator[tuple[dict[str, Any], Journal]]:
+    """Hold the folder of a set for a run: its protocol after the run (see `check_manifest`), and its sorted journal.
+
+    ``names`` are the entries of the folder that belong to the set besides its corruptions.
+    """
+    check_folder(target)
+    entries = check_manifest(target, wanted, outputs)
+    own = {MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"], *names}
+    with held_folder(target, names=own):
+        # Once more, because another run may have begun the folder in between.
+        entries = check_manifest(target, wanted, outputs)
+        with Journal(target) as journal:
+            yield entries, journal
+            journal.sort()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-
-__all__ = ["Failure", "Outcome"]
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,5 @@ class Outcome:
 
     def add(self, other: Outcome) -> None:
         """Count what another part of the run did."""
-        self.written += other.written
-        self.skipped += other.skipped
-        self.failures += other.failures
-        self.presets += other.presets
-        self.again += other.again
-        self.removed += other.removed
-        self.notes += other.notes
+        for entry in fields(self):
+            setattr(self, entry.name, getattr(self, entry.name) + getattr(other, entry.name))

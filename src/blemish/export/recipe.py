@@ -12,8 +12,6 @@ from blemish.corruptions.base import MIN_SIDE, Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity
 
-__all__ = ["FORMATS", "PictureRecipe", "Recipe", "make_recipe"]
-
 FORMATS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",)}
 """Formats of stored pictures, and the file suffixes that say so; the first is given to files that need a new one."""
 

@@ -12,8 +12,6 @@ from blemish.core.printable import first_few
 from blemish.core.reading import read_bytes
 from blemish.export.journal import Entry, SourceFile
 
-__all__ = ["Checked", "check_picture", "is_intact"]
-
 _SHOWN = 3
 
 

@@ -24,8 +24,6 @@ from blemish.export.recipe import FORMATS, PictureRecipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, write_set
 from blemish.export.workers import executor_for
 
-__all__ = ["SequenceRecipe", "corrupt_sequences", "make_sequence_recipe"]
-
 
 @dataclass(frozen=True)
 class SequenceRecipe(PictureRecipe):

@@ -12,28 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy as np
-import torch
-from PIL import Image
 from torch import Tensor
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import write_files
-from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import first_few
 from blemish.core.types import Square
 from blemish.corruptions.base import MIN_SIDE
+from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
-from blemish.evaluation.executors.failures import FAILURES_FILE
-from blemish.export.journal import JOURNAL, Entry, Journal
-from blemish.export.manifest import MANIFEST, check_manifest, write_manifest
+from blemish.export.journal import Entry, Journal
+from blemish.export.manifest import opened_set, write_manifest
 from blemish.export.outcome import Failure, Outcome
 from blemish.export.recipe import PictureRecipe
 from blemish.export.resume import check_picture
 from blemish.export.workers import run_tasks
-
-__all__ = ["Copies", "PictureWork", "check_apart", "check_distinct", "encoded", "load_picture", "write_set"]
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +115,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
         key_of = {paths[key]: key for key in wanted - checked.intact}
         outcome.again = sum(path.exists() for path in key_of)
         contents = (
-            (paths[key], encoded(image, self.recipe.file_format, orientation))
+            (paths[key], encode_picture(as_picture(image), self.recipe.file_format, orientation=orientation))
             for group, images in todo
             for key, image in zip(group.keys, images, strict=True)
             if key not in checked.intact
@@ -137,21 +131,11 @@ def load_picture(
     """A picture as a batch of one, (1, C, H, W), and its EXIF orientation."""
     picture = decode_picture(content, os.fspath(path))
     orientation = picture.getexif().get(ORIENTATION)
-    try:
+    with about(str(path)):
         picture = resize_and_crop(picture, resize=resize, crop=crop)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
     if min(picture.size) < MIN_SIDE:
         raise InputError(f"{path}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
-    levels = torch.from_numpy(np.array(picture)).reshape(1, picture.height, picture.width, -1)
-    return levels.permute(0, 3, 1, 2), orientation
-
-
-def encoded(image: Tensor, file_format: str, orientation: int | None) -> bytes:
-    """A (C, H, W) uint8 tensor as the bytes of a picture file."""
-    levels = image.permute(1, 2, 0).contiguous().numpy()
-    picture = Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)
-    return encode_picture(picture, file_format, orientation=orientation)
+    return picture_batch(picture), orientation
 
 
 def check_apart(root: Path, target: Path) -> None:
@@ -186,15 +170,9 @@ def write_set(
     """
     target, wanted = work.target, work.protocol()
     outputs = [target / folder for folder in wanted["corruptions"]]
-    check_folder(target)
-    entries = check_manifest(target, wanted, outputs)
     outcome, start = Outcome(), time.perf_counter()
     _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, executor.workers)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(held_folder(target, names={MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"]}))
-        # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, wanted, outputs)
-        journal = stack.enter_context(Journal(target))
+    with opened_set(target, wanted, outputs) as (entries, journal):
         if whole:
             outcome.removed = _without_source(work, journal, {*names}, prune=prune)
         write_manifest(target, entries)
@@ -205,7 +183,6 @@ def write_set(
                 if entry is not None:
                     journal.add(entry)
                 advance(outcome, len(names) - done)
-        journal.sort()
         if whole and entries != wanted:
             outcome.notes += _unequal(journal.counts(work.condition))
     outcome.failures.sort(key=lambda failure: failure.name)

@@ -18,16 +18,15 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.reading import read_bytes
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import severity_text
-from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id
+from blemish.data.images import as_picture
+from blemish.data.pictures import PICTURE_SUFFIXES, encode_picture, list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.export.manifest import folder_mark, protocol
 from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, Recipe
-from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, encoded, load_picture, write_set
+from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, load_picture, write_set
 from blemish.export.workers import executor_for
-
-__all__ = ["corrupt_picture", "corrupt_tree"]
 
 
 def corrupt_tree(
@@ -98,7 +97,7 @@ def corrupt_picture(
     if target.exists() and target.samefile(path):
         raise InputError(f"{target} is the source itself; choose another destination")
     [image] = _corrupted(levels, recipe.corruptions[0], recipe, path.name)
-    write_bytes(target, encoded(image, file_format, orientation))
+    write_bytes(target, encode_picture(as_picture(image), file_format, orientation=orientation))
     return Outcome(written=1, presets=Counter([_preset(recipe, levels)]))
 
 

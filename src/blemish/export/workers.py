@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from blemish.core.errors import InputError
-from blemish.evaluation.executors.base import Executor, Failed, Job, Outcome
-from blemish.evaluation.executors.failures import completed, raise_failures
+from blemish.evaluation.executors.base import Executor, Job
+from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.processes import Processes
-
-__all__ = ["executor_for", "run_tasks", "stop_at_bad_input"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -43,18 +41,5 @@ def run_tasks(
     """
     outcomes = executor.run(job, tasks, threads=threads)
     with contextlib.closing(outcomes):
-        for _, result in completed(stop_at_bad_input(outcomes, folder, name), folder, name):
+        for _, result in completed(outcomes, folder, name, stop_at_bad_input=True):
             yield result
-
-
-def stop_at_bad_input(
-    outcomes: Iterable[Outcome[Any, Any]], folder: Path, name: Callable[[Any], str] = str
-) -> Generator[Outcome[Any, Any], None, None]:
-    """The outcomes, with an error at the first unit that met bad input: a full disk, say, would be met by all others.
-
-    Where another error was its cause, that one's traceback goes to a file in ``folder``.
-    """
-    for outcome in outcomes:
-        if isinstance(outcome, Failed) and outcome.bad_input:
-            raise_failures([outcome], folder, name)
-        yield outcome

@@ -19,8 +19,6 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Kind, read_tables
 
-__all__ = ["Baseline", "baseline_from_run", "fitted", "published_baseline", "published_baselines"]
-
 _SEVERITIES = list(range(1, MAX_SEVERITY + 1))
 
 

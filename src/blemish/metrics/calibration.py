@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from blemish.core.errors import InputError
 from blemish.metrics.formulas import Array
 
-__all__ = ["BINS", "Reliability", "bin_gaps", "calibration_error", "error_of_gaps", "pooled", "reliability"]
-
 BINS = 15
 """Bins of equal width between 0 and 1; a confidence on an edge belongs to the bin below."""
 

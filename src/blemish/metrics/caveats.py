@@ -11,8 +11,6 @@ from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric
 from blemish.metrics.titles import TITLES, Part, partial_name
 
-__all__ = ["clean_chance", "headline_name", "part_of", "refuse_near_chance", "remarks", "undefined_where"]
-
 _RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
 _LOSSES = (*_RELATIVE, "residual")
 

@@ -13,19 +13,17 @@ from blemish.core.errors import InputError
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.settings import differing
-from blemish.core.statistics import Estimate, check_level
+from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
-from blemish.metrics.looks import enough_replicates, level_of
+from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
-
-__all__ = ["Comparison", "Difference", "compare", "protocol_differences"]
 
 _FIELDS = {
     "protocol": (
@@ -125,7 +123,7 @@ def compare(
     conditions and images that both have are compared, and the result lists the differences. ``report`` is told how far
     it has come.
     """
-    check_level(level)
+    used, replicates = level_and_replicates(level, replicates, first, second)
     differences = protocol_differences(first, second)
     if differences and not allow_mismatch:
         raise InputError(
@@ -144,8 +142,6 @@ def compare(
     part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
     plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family, partial=part is not None)
     chances = (clean_chance(first), clean_chance(second))
-    used = max(level_of(first, level), level_of(second, level))
-    replicates = replicates if used == level else enough_replicates(1 - used, replicates)
     samples = _Samples(one, other, replicates, seed, report)
     metric_name = first.info.benchmark.metric
     rows, missing = [], list(plan.missing)

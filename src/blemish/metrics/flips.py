@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.evaluation.records import TOP, Records
 from blemish.metrics.formulas import Array
 
-__all__ = ["compared_frames", "flip_fractions", "frame_grid", "top5_distance", "top5_distances", "zipf_distances"]
-
 Pairs = Sequence[tuple[int, int]]
 
 

@@ -13,18 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 
-__all__ = [
-    "Array",
-    "corruption_error",
-    "mean_corruption_error",
-    "mean_flip_rate",
-    "mean_relative_corruption_error",
-    "relative_corruption_error",
-    "relative_to",
-    "residual_robustness",
-    "robustness_score",
-]
-
 Array = NDArray[Any]
 
 HIGHEST_CLEAN_ERROR = 0.99

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import check_level
 from blemish.evaluation.runs import Run
-
-__all__ = ["enough_replicates", "level_of", "look_levels"]
 
 _IN_TAILS = 20
 
@@ -39,9 +38,15 @@ def enough_replicates(alpha: float, replicates: int = 1000) -> int:
     return max(replicates, math.ceil(_IN_TAILS / alpha - 1e-9))
 
 
-def level_of(run: Run, level: float) -> float:
-    """The level of a run's intervals: the one asked for, or the last look's where the run went on until it sufficed.
+def level_and_replicates(level: float, replicates: int, *runs: Run) -> tuple[float, int]:
+    """The level of intervals, and as many replicates as it needs: those asked for, unless a run grew until it sufficed.
 
-    The latter is higher: at it, the intervals of all looks together hold at the level asked for.
+    Then the level is the last look's, which is higher: at it, the intervals of all looks together hold at the level
+    asked for.
     """
-    return 1 - look_levels(1 - level, run.stages) if run.info.until else level
+    check_level(level)
+    looks = [run.stages for run in runs if run.info.until]
+    if not looks:
+        return level, replicates
+    share = look_levels(1 - level, max(looks))
+    return 1 - share, enough_replicates(share, replicates)

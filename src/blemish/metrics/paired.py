@@ -13,8 +13,6 @@ from blemish.core.resampling import Swaps, stream_of
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Key, Table, drawn_with
 
-__all__ = ["mcnemar_p_value", "swap_p_value", "swapped_means"]
-
 
 def mcnemar_p_value(only_first: int, only_second: int) -> float:
     """McNemar's exact test, two-sided: of the images that one model alone gets right, are half the first one's?

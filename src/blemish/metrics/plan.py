@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN, Condition
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import error_of_gaps
 from blemish.metrics.formulas import (
@@ -22,8 +22,6 @@ from blemish.metrics.formulas import (
 )
 from blemish.metrics.table import Key, Kind, Means
 from blemish.metrics.titles import MEANS, Scope, partial_name
-
-__all__ = ["Metric", "Missing", "Plan", "make_plan", "merged"]
 
 Function = Callable[[Means], Array]
 
@@ -216,7 +214,7 @@ def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> F
     baseline = maker.base()
     base = baseline.errors_of(group)
     correct = maker.columns("correct", group)
-    try:
+    with about(group[0].group):
         if name == "ce":
             corruption_error(np.zeros(len(group)), base)  # a baseline that cannot be divided by is refused here
             return lambda means: corruption_error(1 - correct(means), base)
@@ -224,8 +222,6 @@ def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> F
             raise InputError(f"baseline {baseline.name} is near chance, so that its errors can hardly rise")
         clean, start = maker.column("correct", CLEAN), baseline.clean_error()
         relative_corruption_error(np.zeros(len(group)), 0.0, base, baseline_clean=start)
-    except InputError as error:
-        raise InputError(f"{group[0].group}: {error}") from error
     return lambda means: relative_corruption_error(1 - correct(means), 1 - clean(means), base, baseline_clean=start)
 
 

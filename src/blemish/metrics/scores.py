@@ -12,7 +12,7 @@ from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.resampling import Bootstrap, stream_of
-from blemish.core.statistics import Estimate, check_level, percentile_interval, unanimous_interval
+from blemish.core.statistics import Estimate, percentile_interval, unanimous_interval
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import Run
@@ -21,23 +21,10 @@ from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
 from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
-from blemish.metrics.looks import enough_replicates, level_of
+from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
-
-__all__ = [
-    "Score",
-    "Scores",
-    "as_baseline",
-    "estimate",
-    "finished",
-    "measured",
-    "resampled",
-    "sample_means",
-    "score",
-    "trained",
-]
 
 
 @dataclass(frozen=True)
@@ -152,9 +139,7 @@ def score(
     it was precise enough are wider, so that they hold at this ``level`` whenever it stopped. ``report`` is told how far
     reading and resampling have come.
     """
-    check_level(level)
-    used = level_of(run, level)
-    replicates = replicates if used == level else enough_replicates(1 - used, replicates)
+    used, replicates = level_and_replicates(level, replicates, run)
     conditions, base = finished(run), as_baseline(run, baseline)
     tables = read_tables(run, conditions, report=report)
     part, chance = part_of(run), clean_chance(run)

@@ -13,8 +13,6 @@ from blemish.metrics.plan import make_plan
 from blemish.metrics.scores import as_baseline, finished, measured, resampled, sample_means
 from blemish.metrics.table import read_tables
 
-__all__ = ["precise_enough"]
-
 _FEWEST = 100
 
 

@@ -27,8 +27,6 @@ from blemish.metrics.flips import (
 )
 from blemish.metrics.formulas import Array
 
-__all__ = ["Key", "Kind", "Means", "Table", "drawn_with", "read_tables", "shared_images"]
-
 Kind = Literal["correct", "confidence", "gaps", "flip", "top5", "zipf"]
 """What is measured on an image: correct or not, confidence, calibration gaps by bin; along a sequence the fraction of
 flips and the mean distances between rankings."""

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MEANS", "TITLES", "Part", "Scope", "Title", "both_names", "partial_name", "whole_title"]
-
 Scope = Literal["benchmark", "family", "corruption", "condition", "sequence", "natural"]
 """What a number is about: everything, or one part of it."""
 
@@ -54,6 +52,22 @@ TITLES = {
 
 MEANS = {"ce": "mce", "relative_ce": "relative_mce", "fr": "mfr", "t5d": "mt5d"}
 """What the mean of a metric over a whole benchmark is called, where that is another name."""
+
+SUMMARY = (
+    "error",
+    "mce",
+    "relative_mce",
+    "robustness",
+    "residual",
+    "ece",
+    "flips",
+    "mfr",
+    "ut5d",
+    "mt5d",
+    "zipf",
+    "natural_gap",
+)
+"""The means that sum up a benchmark, in the order in which they are shown."""
 
 _PARTIAL = {"mce": "mean_ce", "relative_mce": "mean_relative_ce", "mfr": "mean_fr", "mt5d": "mean_t5d"}
 _TITLED_MEAN = ("error", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")

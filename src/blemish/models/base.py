@@ -17,8 +17,6 @@ from blemish.core.types import check_dense, odd_kind
 from blemish.models.code import ending_refused
 from blemish.ops.fused import kernels_for
 
-__all__ = ["Classifier", "Preprocessing", "Training", "class_scores", "logits_of"]
-
 Channels = Literal["rgb", "bgr", "gray"]
 Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
 Output = Literal["logits", "probabilities"]

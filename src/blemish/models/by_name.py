@@ -16,9 +16,6 @@ from blemish.models.code import needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
 
-__all__ = ["LIBRARIES", "load_timm", "load_torchvision"]
-
-
 # What timm fetches from a hub or a folder, for anyone who can write there; many of its versions unpickle the weights.
 _TIMM_SOURCES = ("hf_hub:", "hf-hub:", "local-dir:")
 

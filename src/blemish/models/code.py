@@ -9,8 +9,6 @@ from pathlib import Path
 
 from blemish.core.errors import InputError
 
-__all__ = ["ending_refused", "needs_permission", "raised_by_a_signal", "where_raised"]
-
 
 def needs_permission(model: str, why: str, instead: str) -> InputError:
     """The error for a model that could run code nobody has allowed."""

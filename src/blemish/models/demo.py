@@ -14,8 +14,6 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing, Training
 from blemish.models.torch_module import from_module, load_weights
 
-__all__ = ["DEMO_NETS", "PREPROCESSING", "DigitNet", "demo_model"]
-
 PREPROCESSING = Preprocessing(size=(32, 32), mean=(0.5,), std=(0.5,))
 
 _AUGMENTATIONS = ("shifts by up to 2 pixels", "other colours of paper and ink")

@@ -14,8 +14,6 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
 
-__all__ = ["DIGEST_SIZE", "hash_files", "hash_state"]
-
 DIGEST_SIZE = 16
 _CHUNK = 2**22
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.reading import check_regular, is_there, read_bytes
-
-__all__ = ["external_files"]
 
 # Where tensors are in a model: for each message of ONNX's protobuf schema, the fields that lead to them.
 _FIELDS: dict[str, dict[int, str]] = {
@@ -28,12 +26,8 @@ _SIZES = {1: 8, 5: 4}
 
 def external_files(path: Path) -> list[Path]:
     """The files that a model's tensors name, each a regular file in or below its folder; others are refused."""
-    try:
+    with refused(f"{path}: not a readable ONNX model", IndexError, ValueError):
         names = sorted(set(_locations(read_bytes(path))))
-    except InputError:
-        raise
-    except (IndexError, ValueError) as error:
-        raise InputError(f"{path}: not a readable ONNX model ({error})") from error
     files = []
     for name in names:
         parts = PureWindowsPath(name)  # splits at both kinds of slashes, and knows drives

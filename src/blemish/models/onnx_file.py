@@ -21,8 +21,6 @@ from blemish.models.onnx_external import external_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.sklearn_estimator import flat_preprocessing
 
-__all__ = ["in_batches_of", "load_onnx", "preprocessing_for"]
-
 _TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,

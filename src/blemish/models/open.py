@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.reading import check_regular, is_there, read_toml
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.imagenet_p import sequences
@@ -26,8 +26,6 @@ from blemish.models.sklearn_estimator import load_estimator
 from blemish.models.tflite_file import load_tflite
 from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
 from blemish.models.torch_module import device_named
-
-__all__ = ["open_model", "trained_corruptions"]
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +156,7 @@ def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
     """The model with the settings that were given, in place of its own."""
     changes = {key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings}
     own = model.training
-    try:
+    with about(f"model {settings['model']!r}"):
         return replace(
             model,
             name=settings.get("name", model.name),
@@ -171,8 +169,6 @@ def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
                 augmentations=tuple(dict.fromkeys((*own.augmentations, *settings.get("augmentations", ())))),
             ),
         )
-    except InputError as error:
-        raise InputError(f"model {settings['model']!r}: {error}") from error
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

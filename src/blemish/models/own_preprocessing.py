@@ -10,8 +10,6 @@ from torch import nn
 from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
 
-__all__ = ["NOTHING_SAID", "Preprocessed", "as_preprocessing", "from_settings", "own_preprocessing"]
-
 # Where timm keeps its settings, in new versions and in old ones; then what people attach to a module themselves.
 _TIMM = ("pretrained_cfg", "default_cfg")
 _ATTACHED = ("preprocessing", "weights")

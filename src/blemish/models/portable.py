@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.models.code import ending_refused
 
-__all__ = ["Portable", "portable"]
-
 _KEPT = ("name", "preprocessing", "output", "skip_classes", "training")
 
 

@@ -20,8 +20,6 @@ from blemish.models.hashing import DIGEST_SIZE
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
 from blemish.models.torch_module import from_module, load_weights
 
-__all__ = ["load_python"]
-
 
 def load_python(target: str, *, weights: Path | None, device: torch.device) -> Classifier:
     """What ``package.module:function``, called without arguments, makes of a model.

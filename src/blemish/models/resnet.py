@@ -12,8 +12,6 @@ from torch.nn import functional
 
 from blemish.models.copies import LinearCopies, conv_copies, initialise
 
-__all__ = ["ResNet", "SmallNet", "resnet18", "resnet18_small", "resnet50", "small_net", "wide_resnet50_2"]
-
 
 class _Block(nn.Module):
     """Two 3×3 convolutions beside a shortcut; a bottleneck has 1×1, 3×3 (which carries the stride) and 1×1 ones.

@@ -11,8 +11,6 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["CifarResNet", "resnet20", "resnet32", "resnet44", "resnet56", "resnet110"]
-
 
 class _Block(nn.Module):
     def __init__(self, before: int, channels: int, stride: int) -> None:

@@ -13,14 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.models.base import Channels, Classifier, Output, Preprocessing
 from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
-
-__all__ = ["flat_preprocessing", "from_estimator", "is_estimator", "load_estimator"]
 
 
 def load_estimator(path: Path, *, allow_code: bool) -> Classifier:
@@ -94,10 +92,8 @@ def flat_preprocessing(features: int | None) -> Preprocessing:
 
 
 def _hash(name: str, estimator: Any) -> str:
-    try:
+    with refused(f"model {name}: it cannot be pickled, and so not be told from others", pickle.PicklingError):
         return str(optional_import("joblib").hash(estimator))
-    except pickle.PicklingError as error:
-        raise InputError(f"model {name}: it cannot be pickled, and so not be told from others ({error})") from error
 
 
 def _labels(name: str, classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.models.base import Classifier, logits_of
 
-__all__ = ["Precision", "compile_seconds", "fill_batches", "note_compiling", "slowly", "speed_up"]
-
 _log = logging.getLogger(__name__)
 
 Precision = Literal["float32", "float16", "bfloat16"]

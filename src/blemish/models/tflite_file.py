@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, refused
 from blemish.core.optional import optional_import
 from blemish.core.reading import read_bytes
 from blemish.models.base import Classifier, Preprocessing
@@ -21,8 +21,6 @@ from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.onnx_file import in_batches_of, preprocessing_for
 from blemish.models.own_preprocessing import NOTHING_SAID
-
-__all__ = ["load_tflite"]
 
 _FLEX = re.compile(rb"Flex\w+\0", re.ASCII)
 _LOWEST = {"uint8": 0, "int8": -128}
@@ -39,11 +37,9 @@ def load_tflite(path: Path, *, allow_code: bool = False) -> Classifier:
         why = f"uses operators of TensorFlow ({', '.join(operators[:3])}), which can read and write files"
         raise needs_permission(str(path), why, "convert it with TFLite's own operators only")
     runtime = _runtime()
-    try:
+    with refused(f"{path}: not a readable TFLite model"):  # damaged files fail in many ways inside the runtime
         interpreter = runtime.Interpreter(model_path=str(path), num_threads=torch.get_num_threads())
         interpreter.allocate_tensors()
-    except Exception as error:  # damaged files fail in many ways inside the runtime
-        raise InputError(f"{path}: not a readable TFLite model ({error})") from error
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     if len(inputs) != 1:
         raise InputError(f"{path}: {len(inputs)} inputs; expected one, the images")

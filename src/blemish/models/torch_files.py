@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import InputError, first_line, refused
 from blemish.core.printable import first_few
 from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier
@@ -22,8 +22,6 @@ from blemish.models.code import needs_permission
 from blemish.models.hashing import hash_files
 from blemish.models.own_preprocessing import NOTHING_SAID
 from blemish.models.torch_module import MoreThanTensorsError, from_module, read_safely
-
-__all__ = ["EXPORTED_SUFFIX", "TORCHSCRIPT_SUFFIXES", "load_torch_file"]
 
 TORCHSCRIPT_SUFFIXES = (".pts", ".torchscript")
 EXPORTED_SUFFIX = ".pt2"
@@ -60,21 +58,17 @@ def load_torch_file(path: Path, *, device: torch.device, allow_code: bool) -> Cl
 
 
 def _torchscript(path: Path) -> nn.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather have exported programs
-            return torch.jit.load(path, map_location="cpu").eval()  # type: ignore[no-untyped-call, no-any-return]
-    except (RuntimeError, ValueError, OSError) as error:
-        raise InputError(f"{path}: not a readable TorchScript file ({first_line(error)})") from error
+    unreadable = (RuntimeError, ValueError, OSError)
+    with refused(f"{path}: not a readable TorchScript file", *unreadable), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch would rather have exported programs
+        return torch.jit.load(path, map_location="cpu").eval()  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _exported_program(path: Path) -> nn.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*buffer is not writable")  # torch's own way of reading
-            return torch.export.load(path).module()
-    except Exception as error:  # damaged archives fail in many ways inside torch
-        raise InputError(f"{path}: not a readable exported program ({first_line(error)})") from error
+    # Damaged archives fail in many ways inside torch.
+    with refused(f"{path}: not a readable exported program"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*buffer is not writable")  # torch's own way of reading
+        return torch.export.load(path).module()
 
 
 def _classifier(path: Path, kind: str, module: Callable[[Tensor], Tensor], device: torch.device) -> Classifier:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError, first_line, last_line
+from blemish.core.errors import InputError, first_line, last_line, refused
 from blemish.core.memory import check_fits
 from blemish.core.printable import first_few
 from blemish.core.reading import check_regular
@@ -24,8 +24,6 @@ from blemish.models.base import Classifier, Output, Training, logits_of
 from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
 from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own_preprocessing
-
-__all__ = ["device_named", "from_module", "load_weights", "read_state"]
 
 # Where training scripts put the weights among other things they save.
 _WEIGHT_KEYS = ("state_dict", "model_state_dict", "model", "net")
@@ -193,15 +191,11 @@ def _device_of(module: nn.Module) -> torch.device:
 
 
 def _read_arrays(file: Path) -> dict[str, Tensor]:
-    try:
+    with refused(f"{file}: not a readable file of weights"):  # damaged archives fail in many ways
         with zipfile.ZipFile(file) as archive:  # a small compressed file can claim any size
             check_fits(str(file), sum(member.file_size for member in archive.infolist()))
         with np.load(file, allow_pickle=False) as arrays:
             return {key: torch.from_numpy(np.array(arrays[key], order="C")) for key in arrays.files}
-    except InputError:
-        raise
-    except Exception as error:  # damaged archives fail in many ways
-        raise InputError(f"{file}: not a readable file of weights ({error})") from error
 
 
 def _unwrapped(saved: Any) -> dict[str, Any]:

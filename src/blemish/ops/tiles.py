@@ -100,7 +100,7 @@ def _digest(tiles: Tensor) -> str:
 @lru_cache(maxsize=1)
 def _means() -> tuple[Tensor, int]:
     """Mean colours on a grid, (N, 3), so that every colour has one near it; nearly gray ones first, and how many."""
-    level = (torch.arange(_STEPS, dtype=torch.float32) + 0.5) * (256 / _STEPS)
+    level = (torch.arange(_STEPS, dtype=torch.float32, device="cpu") + 0.5) * (256 / _STEPS)
     means = torch.cartesian_prod(level, level, level)
     muted = means.amax(1) - means.amin(1) <= _MUTED
     return torch.cat([means[muted], means[~muted]]), int(muted.sum())
@@ -111,7 +111,7 @@ def _drawn() -> Tensor:
     """Tiles of one colour each, with soft gray textures."""
     means = _means()[0].view(-1, 3, 1, 1)
     rng = CounterRng(0, as_ids(range(_COUNT)), "tiles")
-    texture = torch.zeros(_COUNT, 1, _SIDE, _SIDE)
+    texture = torch.zeros(_COUNT, 1, _SIDE, _SIDE, dtype=torch.float32, device="cpu")
     for side, weight in ((2, 1.0), (5, 0.7), (12, 0.4)):
         texture += enlarged(rng.uniforms(f"texture {side}", 1, side, side).sub_(0.5), _SIDE, _SIDE) * weight
     texture -= texture.mean((2, 3), keepdim=True)

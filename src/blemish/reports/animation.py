@@ -14,8 +14,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import mark_settings
 
-__all__ = ["ANIMATION_SUFFIXES", "check_animation_path", "write_animation"]
-
 ANIMATION_SUFFIXES = (".gif", ".webp")
 
 _OPTIONS: dict[str, dict[str, Any]] = {

@@ -15,8 +15,6 @@ from blemish.data.arrays import read_members
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import PICTURES, Run
 
-__all__ = ["Answers", "Hit", "Pictures", "class_name", "gather", "read_pictures", "worst_hit"]
-
 _MOST_BYTES = 1 << 29
 _REQUIRED = ("names", "images", "labels", "ids")
 

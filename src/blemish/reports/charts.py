@@ -16,9 +16,6 @@ from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import Reliability
 from blemish.reports.page import Chart, visible
 
-__all__ = ["Point", "bars", "chart_text", "curve", "reliability_chart", "scatter"]
-
-
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 

@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.metrics.compare import Comparison, Difference
-from blemish.metrics.titles import both_names
+from blemish.metrics.titles import SUMMARY, both_names
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
 from blemish.reports.tables import Cell, Table
 
-__all__ = ["comparison_tables", "p_text"]
-
-_WHOLE = both_names(
-    (
-        "error",
-        "mce",
-        "relative_mce",
-        "robustness",
-        "residual",
-        "ece",
-        "mfr",
-        "flips",
-        "mt5d",
-        "ut5d",
-        "zipf",
-        "natural_gap",
-    )
-)
+_WHOLE = both_names(SUMMARY)
 
 
 def p_text(value: float) -> str:

@@ -15,8 +15,6 @@ from blemish.corruptions.severity import SeverityTable, severity_text
 from blemish.corruptions.transform import content_id, corrupt
 from blemish.data.pictures import resize_and_crop
 
-__all__ = ["WORKING_SIDE", "contact_sheet", "reduced"]
-
 WORKING_SIDE = 224
 
 _PAPER, _INK, _QUIET, _RULE = "#fbfaf7", "#22252b", "#7a7f89", "#d9d6cf"

@@ -13,25 +13,12 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import stated_version
 from blemish.corruptions.severity import severity_text
+from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
+from blemish.evaluation.header import version_entry
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
-
-__all__ = [
-    "Example",
-    "Picture",
-    "Subject",
-    "Tile",
-    "condition_label",
-    "condition_pixels",
-    "examples",
-    "inline_picture",
-    "shown_conditions",
-    "unmakeable",
-    "worst_images",
-]
 
 _SIDE = 176
 _FINE = 96
@@ -114,7 +101,7 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
         if name not in catalog:
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
         version, measured = catalog[name].version, protocol.corruptions.get(name)
-        if measured != stated_version(catalog[name]):
+        if measured != version_entry(catalog[name]):
             before = measured.get("version") if isinstance(measured, dict) else measured
             same = "with other code or files"
             other = same if before == version else f"in version {before}; this is version {version}"
@@ -137,8 +124,7 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
     number = torch.tensor([int(subject.pictures.ids[row])])
     whole = condition.with_units(subject.catalog)
     changed = whole.apply(picture, seed=protocol.seed, ids=number, preset=protocol.preset)
-    values = changed[0].permute(1, 2, 0).numpy()
-    image = Image.fromarray(values[..., 0] if values.shape[-1] == 1 else values)
+    image = as_picture(changed[0])
     if condition.steps and protocol.storage == "jpeg85":
         image = Image.open(io.BytesIO(encode_picture(image, "jpeg")))
         image.load()

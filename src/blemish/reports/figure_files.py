@@ -11,8 +11,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import MARK
 
-__all__ = ["check_figure_name", "save_figure"]
-
 # Without a date, equal figures are equal files.
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": MARK},

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, StorageError, storage_errors
 from blemish.core.files import part_file, write_bytes
 from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
@@ -20,8 +20,6 @@ from blemish.reports.protocol import run_warnings
 from blemish.reports.reading import read_all
 from blemish.reports.sections import picture_sections, score_sections, setting_sections
 from blemish.version import VERSION
-
-__all__ = ["NO_CHARTS", "charts_are_drawn", "check_report_path", "counted_models", "report_page", "write_report"]
 
 _SUFFIXES = (".html", ".htm")
 
@@ -38,14 +36,12 @@ def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = (
         *first, last = (_SUFFIXES[0], *others)
         accepted = f"{', '.join(first)} or {last}" if first else last
         raise InputError(f"{target}: expected a file name that ends in {accepted}")
-    try:
+    with storage_errors(f"cannot write {target}"):
         if target.is_dir():
             raise InputError(f"{target} is a folder; expected a file name")
         folder = next(parent for parent in target.absolute().parents if parent.exists())
         if not folder.is_dir():
             raise InputError(f"cannot write {target}: {folder} is a file; expected a folder")
-    except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror or error}") from error
     _try(target, folder)
     return target
 

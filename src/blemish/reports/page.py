@@ -20,18 +20,6 @@ from markupsafe import Markup
 
 from blemish.version import VERSION
 
-__all__ = [
-    "ALL_INSIDE",
-    "Chart",
-    "ExtraSections",
-    "Page",
-    "Section",
-    "embedded_json",
-    "page_environment",
-    "render_page",
-    "visible",
-]
-
 ALL_INSIDE = "The page holds all that it shows and loads nothing."
 """For the footer of a page."""
 

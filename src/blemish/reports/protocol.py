@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from blemish.core.printable import first_few
 from blemish.evaluation.chance import LOOK_AT
 from blemish.reports.reading import Reading, differences, firsts
-
-__all__ = ["ProtocolRow", "protocol_rows", "run_warnings"]
 
 _PARTS = {
     "benchmark": "Benchmark",
@@ -61,7 +59,7 @@ def _versions(versions: Mapping[str, Any]) -> str:
 
 def _entries(reading: Reading) -> dict[str, str]:
     run = reading.run
-    entries = run.info.as_dict()
+    entries = asdict(run.info)
     texts = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
     for part in _PARTS:
         texts |= _flat(entries[part], part)

@@ -17,19 +17,6 @@ from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
-__all__ = [
-    "Reading",
-    "baseline_note",
-    "benchmark_title",
-    "column_of",
-    "differences",
-    "firsts",
-    "labels",
-    "marked",
-    "read_all",
-    "title_of",
-]
-
 _UNNORMALISED = ("error", "flips")
 """What benchmarks are headed by for which no baseline is published."""
 

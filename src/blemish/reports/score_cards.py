@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blemish.metrics.scores import Score
-from blemish.metrics.titles import TITLES, both_names
+from blemish.metrics.titles import SUMMARY, TITLES, both_names
 from blemish.reports.reading import Reading, benchmark_title, column_of, title_of
 from blemish.reports.score_tables import cell, with_interval
 from blemish.reports.tables import DAGGER, FOOTNOTE
 
-__all__ = ["Card", "HeatCell", "HeatRow", "Heatmap", "card", "heatmap"]
-
-_CARD_LINES = both_names(
-    ("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "mfr", "natural_gap")
-)
+_CARD_LINES = both_names(name for name in SUMMARY if name not in ("ut5d", "mt5d", "zipf"))
 _STRONG = 55
 
 

@@ -6,40 +6,13 @@ from collections.abc import Sequence
 
 from blemish.metrics.plan import Missing
 from blemish.metrics.scores import Score
-from blemish.metrics.titles import TITLES, Part, Scope, both_names
+from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = [
-    "calibration_table",
-    "cell",
-    "family_table",
-    "missing_table",
-    "natural_table",
-    "score_tables",
-    "sequence_table",
-    "signed",
-    "summary_table",
-    "value_text",
-    "with_interval",
-]
-
 _GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
-_SUMMARY = both_names(
-    (
-        "error",
-        "mce",
-        "relative_mce",
-        "robustness",
-        "residual",
-        "flips",
-        "mfr",
-        "ut5d",
-        "mt5d",
-        "zipf",
-        "natural_gap",
-    )
-)
+# Calibration has a table of its own.
+_SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
     "error": "mean",

@@ -29,8 +29,6 @@ from blemish.reports.score_cards import card, heatmap
 from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = ["picture_sections", "score_sections", "setting_sections"]
-
 _TERMS = (
     *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
     "effective_robustness",
@@ -63,8 +61,6 @@ def score_sections(
         remarks=list(dict.fromkeys(text for reading in readings for text in reading.scores.remarks)),
         missing=score_tables.missing_table(readings),
     )
-    if (section := standing_section(readings, published)) is not None:
-        yield section
     names = [reading.name for reading in readings]
     if shown := [reading for reading in readings if reading.groups]:
         maps = [heatmap(reading) for reading in shown]
@@ -73,6 +69,8 @@ def score_sections(
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
     if (table := score_tables.family_table(readings)) is not None:
         yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
+    if (section := standing_section(readings, published)) is not None:
+        yield section
     beside = [(first, other) for first, other in zip(firsts(readings), readings, strict=True) if first is not other]
     if beside:
         pairs = [_pair(first, other, baseline, level, replicates, report) for first, other in beside]

@@ -13,8 +13,6 @@ from blemish.metrics.compare import Comparison
 from blemish.reports.reading import Reading, differences
 from blemish.reports.tables import FOOTNOTE
 
-__all__ = ["comparison_csv", "comparison_json", "scores_csv", "scores_json"]
-
 _MARK = "trained_on_note"
 
 

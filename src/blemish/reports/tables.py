@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-__all__ = ["DAGGER", "FOOTNOTE", "Cell", "Table", "latex", "markdown", "number"]
-
 DAGGER = "†"
 FOOTNOTE = f"{DAGGER} The model was trained on a corruption in this number, which does not measure robustness to it."
 
@@ -71,6 +69,16 @@ def number(value: float, digits: int = 1) -> str:
     """
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign.
+
+    >>> signed(1.25, 1), signed(-0.04, 1)
+    ('+1.2', '0.0')
+    """
+    text = number(value, digits)
+    return f"+{text}" if value > 0 and float(text) != 0 else text
 
 
 def _one_line(text: str) -> str:

@@ -15,8 +15,6 @@ from blemish.core.errors import InputError, Notice, StorageError, WorkerError
 from blemish.models.code import raised_by_a_signal, where_raised
 from blemish.terminal.printing import complain, unwrapped
 
-__all__ = ["BAD_INPUT", "LOST_WORKERS", "exit_on_input_error"]
-
 BAD_INPUT = 2
 LOST_WORKERS = 1
 

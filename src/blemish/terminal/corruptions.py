@@ -16,24 +16,6 @@ from blemish.corruptions.transform import preset_rule
 from blemish.terminal.lists import listed, numbers
 from blemish.terminal.printing import say
 
-__all__ = [
-    "DEFAULT_SEVERITIES",
-    "Corruptions",
-    "Frost",
-    "Only",
-    "Plugins",
-    "Preset",
-    "RequiredCorruptions",
-    "Seed",
-    "Severities",
-    "check_files",
-    "chosen_catalog",
-    "chosen_conditions",
-    "chosen_names",
-    "chosen_severities",
-    "preset_choice",
-]
-
 DEFAULT_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 _corruption_option = typer.Option(

@@ -14,8 +14,6 @@ from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.executors.ray_cluster import RayExecutor
 from blemish.terminal.startup import stop_on_sigterm
 
-__all__ = ["Gpus", "Jobs", "Ray", "chosen_executor", "own_device"]
-
 _WORKERS = "Workers (results do not depend on them)"
 
 Jobs = Annotated[

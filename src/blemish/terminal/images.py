@@ -14,20 +14,6 @@ from blemish.core.types import Square
 from blemish.data.open import open_source
 from blemish.data.source import Source, stratified_order
 
-__all__ = [
-    "Centre",
-    "Classes",
-    "Crop",
-    "ImageOptions",
-    "Labels",
-    "Limit",
-    "Mapping",
-    "Resize",
-    "SquareSide",
-    "balanced_part",
-    "chosen_view",
-]
-
 _PANEL = "Images"
 
 Labels = Annotated[

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from blemish.core.errors import InputError
 
-__all__ = ["listed", "numbers"]
-
 
 def listed(texts: str | Iterable[str] | None) -> list[str]:
     """The parts of one text or several, without spaces around them.

@@ -15,8 +15,6 @@ from blemish.models.open import open_model
 from blemish.models.speed import speed_up
 from blemish.terminal.lists import listed, numbers
 
-__all__ = ["BatchSize", "Device", "ModelOptions", "ModelSettings", "OptionalModelOptions", "SpeedOptions"]
-
 _PANEL = "Model"
 _NAMES = (
     "timm:NAME, torchvision:NAME, python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, "
@@ -75,23 +73,10 @@ class ModelSettings:
 
     def open_named(self, model: str, *, catalog: Catalog, device: str | None = None) -> Classifier:
         """The model of this name with these settings; on ``device``, where one is given, instead of the option's."""
-        return open_model(
-            model,
-            weights=self.weights,
-            name=self.name,
-            size=self.size,
-            mean=_floats(self.mean, "--mean"),
-            std=_floats(self.std, "--std"),
-            channels=cast(Any, self.channels),  # checked there, with the other settings
-            layout=cast(Any, self.layout),
-            outputs_are=cast(Any, self.outputs_are),
-            skip_classes=self.skip_classes,
-            device=device or self.device,
-            trained_on=listed(self.trained_on),
-            augmentations=listed(self.augmentations),
-            allow_code=self.allow_code,
-            catalog=catalog,
-        )
+        settings: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(ModelSettings)}
+        settings |= {"mean": _floats(self.mean, "--mean"), "std": _floats(self.std, "--std")}
+        settings |= {name: listed(settings[name]) for name in ("trained_on", "augmentations")}
+        return open_model(model, **settings | {"device": device or self.device}, catalog=catalog)
 
 
 def _floats(text: str | None, option: str) -> list[float] | None:

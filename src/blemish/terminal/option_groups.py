@@ -8,8 +8,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, get_type_hints
 
-__all__ = ["spread_options"]
-
 R = TypeVar("R")
 
 

@@ -10,8 +10,6 @@ import typer
 from blemish.core.errors import InputError
 from blemish.core.marks import is_ours
 
-__all__ = ["Overwrite", "check_replaceable"]
-
 Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace files that are there already, even those that blemish did not make."),

@@ -22,8 +22,6 @@ from typer.core import TyperGroup
 
 from blemish.core.printable import printable, printable_lines
 
-__all__ = ["APP_SETTINGS", "App", "Group", "complain", "console", "emit", "line", "say", "show", "stderr", "unwrapped"]
-
 APP_SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
     "add_completion": False,

@@ -18,8 +18,6 @@ from blemish.core.printable import printable
 from blemish.core.progress import ProgressReport
 from blemish.terminal.printing import complain, line, stderr
 
-__all__ = ["INTERRUPTED", "LINE_SECONDS", "Lines", "Report", "with_progress"]
-
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 

@@ -23,8 +23,6 @@ from blemish.reports.tables import Cell, Table, latex, markdown
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import console, emit, line, say
 
-__all__ = ["Format", "Level", "Replicates", "TableOptions", "deliver"]
-
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.")]
 Replicates = Annotated[
     int, typer.Option("--replicates", min=1, max=1_000_000, help="How often images are resampled for intervals.")

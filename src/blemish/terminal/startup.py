@@ -9,8 +9,6 @@ from types import FrameType
 
 from blemish.terminal.printing import complain
 
-__all__ = ["log_to_stderr", "stop_on_sigterm"]
-
 
 class _Lines(logging.Handler):
     """Prints each message as a line that is shown, never obeyed."""

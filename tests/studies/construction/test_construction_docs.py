@@ -20,7 +20,7 @@ def test_the_page_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```[a-z]*\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks if block.startswith("blemish build table") for line in block.splitlines()]
-    assert len(lines) == 15
+    assert len(lines) == 16
     for line in lines:
         result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:], env={"COLUMNS": "140"})
         assert result.exit_code == 0, f"{line}: {result.output}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
@@ -147,6 +147,7 @@ class TestMatrices:
         with pytest.raises(InputError, match=r"ends in \.csv or \.json"):
             write_matrix(matrix(), Path("m.txt"))
 
+    @settings(deadline=None)  # files are sent to the disk, which takes its time on a busy machine
     @given(st.lists(st.floats(0, 2), min_size=3, max_size=3))
     def test_any_matrix_survives_a_file(self, values: list[float]) -> None:
         import tempfile

@@ -15,7 +15,7 @@ from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
 from blemish.studies.separation.scores import accuracy, mscr
 from blemish.studies.separation.trained import from_classifier
-from blemish.studies.separation.training import _views, from_net, predictor, wide_resnet
+from blemish.studies.separation.training import Descent, _views, from_net, predictor, train_net, wide_resnet
 
 
 def bright_and_dark(count: int = 48) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -63,6 +63,44 @@ def test_nets_go_through_the_experiment() -> None:
     matrix = experiment(images, labels, train, model="linear", epsilon_min=0.1, eps_train=(0, 0.1), runs=2, k=1)
     assert matrix.accuracies.shape == (2, 2, 2)
     assert matrix.accuracies.min() > 0.8
+
+
+def test_one_cycle_in_bfloat16_learns() -> None:
+    images, labels = bright_and_dark()
+    torch.manual_seed(0)
+    net = WideResNet(10, 1, classes=2, dropout=0.0).to(memory_format=torch.channels_last)
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+    calls: list[torch.Size] = []
+
+    def forward(values: torch.Tensor) -> torch.Tensor:
+        calls.append(values.shape)
+        return net(values)  # type: ignore[no-any-return]
+
+    descent = Descent(epochs=8, batch=16, rate=0.1, schedule="one-cycle", mixed=True, crop=False)
+    losses = train_net(net, pixels, torch.from_numpy(labels), Noise(0.05), descent, forward=forward)
+    assert len(losses) == 8
+    assert losses[-1] < 0.2 < losses[0]
+    assert calls == [(16, 3, 8, 8)] * 24
+    assert accuracy(predictor(net), images.astype(np.float32) / 255, labels, Noise(0.05)) == 1
+
+
+def test_the_rate_of_one_cycle_rises_and_falls() -> None:
+    descent = Descent(epochs=5, rate=0.3, schedule="one-cycle")
+    rates = [descent.rate_at(epoch, done) for epoch in range(5) for done in (0.0, 0.5)]
+    assert rates[0] == 0
+    assert rates.index(max(rates)) == 2  # after a fifth
+    assert rates[2] == pytest.approx(0.3)
+    assert rates[-1] == pytest.approx(0.3 * 0.1 / 0.8)
+    with pytest.raises(InputError, match="schedule 'cosine'; expected steps or one-cycle"):
+        Descent(schedule="cosine")  # type: ignore[arg-type]
+
+
+def test_noise_around_tensors_is_that_around_arrays() -> None:
+    points = np.random.default_rng(0).uniform(size=(6, 3, 4, 4)).astype(np.float32)
+    for noise in (Noise(0.3), Noise(0.9, norm="l2", clip=True), Noise(0.2, draws="shared"), Noise(0.0)):
+        ids = np.array([5, 0, 9, 2, 3, 4])
+        found = noise.around_images(torch.from_numpy(points.copy()), torch.from_numpy(ids))
+        np.testing.assert_allclose(found.numpy(), noise.around(points, ids=ids), atol=2e-7)
 
 
 def test_bad_nets_are_explained() -> None:

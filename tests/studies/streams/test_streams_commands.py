@@ -5,40 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from blemish.studies.streams.commands.ccc import ccc_app
 from blemish.studies.streams.run import read_result
 from blemish.studies.streams.walks import read_walk
-
-NET = """
-import torch
-from torch import nn
-from blemish.models.base import Classifier, Preprocessing
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = nn.BatchNorm2d(3)
-
-    def forward(self, x):
-        return 20 * nn.functional.adaptive_avg_pool2d(self.norm(x), 2).mean(1).flatten(1)
-
-
-def build():
-    return Classifier("net", "torch", Net().eval(), "hash", preprocessing=Preprocessing())
-
-
-def unnormalised():
-    return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 4)).eval()
-
-
-def function():
-    return lambda images: images.float().mean((2, 3))
-"""
+from quarter_nets import write_quarters
 
 runner = CliRunner()
 
@@ -55,13 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Pictures of which one quarter is the brightest, and a network that finds it while it can."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "quarter_net.py").write_text(NET)
-    rng = np.random.default_rng(0)
-    images = rng.integers(60, 180, (40, 16, 16, 3)).astype(np.uint8)
-    labels = np.arange(40) % 4
-    for image, label in zip(images, labels, strict=True):
-        image[8 * (label // 2) : 8 * (label // 2) + 8, 8 * (label % 2) : 8 * (label % 2) + 8] += 6
-    np.savez(tmp_path / "data.npz", images=images, labels=labels)
+    write_quarters(tmp_path)
     return tmp_path
 
 

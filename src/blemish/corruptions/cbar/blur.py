@@ -17,7 +17,7 @@ from blemish.ops.filters import border_index, pad
 from blemish.ops.splines import interpolating_map, spline_weights
 from blemish.ops.transfer import to_device
 
-__all__ = ["circular_motion_blur", "transverse_chromatic_abberation"]
+__all__ = ["circular_motion_blur", "faded", "spline_levels", "transverse_chromatic_abberation"]
 
 
 class Order(NamedTuple):
@@ -30,38 +30,58 @@ def _draw_order(shape: Shape, params: Params, rng: CounterRng) -> Order:
     return Order(rng.on_cpu().permutations("order", 3))
 
 
-def _enlarged_taps(size: int, scale: Tensor, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """The four taps along a side for enlargements `scale` (B, 3), trimmed to the side: places and weights (B, 3, size).
+Taps = list[tuple[Tensor, Tensor]]
+"""Places along a side, int64, and weights, float64, for each channel, (B, 3, size); four of them."""
 
-    Corners are aligned; the border mirrors without its edge.
+
+def spline_taps(position: Tensor, device: torch.device) -> Taps:
+    """The taps of cubic splines, without their filter, at positions (B, 3, size) on the CPU.
+
+    A position outside the image has no weight; where only a tap lies outside, the border mirrors without its edge.
     """
-    large = (size * scale).round()[..., None]
-    position = (torch.arange(size) + (large - size).div(2).floor()) * ((size - 1) / (large - 1))
-    first = position.floor()
+    size = position.shape[-1]
+    inside = (position >= 0) & (position <= size - 1)
+    first = position.floor().clamp(0, size - 1)
     index = border_index(-1, size + 2, size, "reflect101")
     places = [index[(first + step).to(torch.int64)] for step in range(4)]
-    weights = spline_weights(position - first)
+    weights = [weight * inside for weight in spline_weights(position - first)]
     return [(to_device(p, device), to_device(w, device)) for p, w in zip(places, weights, strict=True)]
 
 
-def _three_enlargements(levels: Tensor, scale: Tensor) -> Tensor:
-    """The sum over the taps runs row by row, as the reference's does: halves are common, and rounded up."""
-    down, across = (_enlarged_taps(size, scale, levels.device) for size in levels.shape[-2:])
+def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
+    """Three channels at positions (B, 3, H) and (B, 3, W), in whole levels, float64.
+
+    The sum over the taps runs row by row, as the reference's does: halves are common, and rounded up.
+    """
+    row_taps, column_taps = spline_taps(down, levels.device), spline_taps(across, levels.device)
     total = torch.zeros(levels.shape, dtype=torch.float64, device=levels.device)
-    for row, row_weight in down:
+    for row, row_weight in row_taps:
         part = levels.gather(2, row[..., None].expand_as(levels)).to(torch.float64).mul_(row_weight[..., None])
-        for place, weight in across:
+        for place, weight in column_taps:
             total += part.gather(3, place[:, :, None].expand_as(part)).mul_(weight[:, :, None])
     return total.add_(0.5).floor_()
+
+
+def faded(images: Tensor, changed: Tensor, params: Params) -> Tensor:
+    """A change in whole levels that fades in by `opacity`, rounded."""
+    return as_bytes(images.to(torch.float64).lerp_(changed, column(params, "opacity", images)).add_(0.5).floor_())
+
+
+def _enlarged(size: int, scale: Tensor) -> Tensor:
+    """Where pixels along a side come from in enlargements `scale` (B, 3), trimmed to the side: (B, 3, size).
+
+    Corners are aligned.
+    """
+    large = (size * scale).round()[..., None]
+    return (torch.arange(size) + (large - size).div(2).floor()) * ((size - 1) / (large - 1))
 
 
 def _transverse(images: Tensor, params: Params, draw: Order) -> Tensor:
     """Below severity 1 the image fades into it: even the channel that is not enlarged is blurred."""
     steps = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)[draw.order]
     scale = 1 + params["enlargement"][:, None] * steps
-    opacity = column(params, "opacity", images)
-    changed = in_colour(images, lambda levels: _three_enlargements(levels, scale))
-    return as_bytes(images.to(torch.float64).lerp_(changed, opacity).add_(0.5).floor_())
+    down, across = (_enlarged(size, scale) for size in images.shape[-2:])
+    return faded(images, in_colour(images, lambda levels: spline_levels(levels, down, across)), params)
 
 
 _TURNS = 21

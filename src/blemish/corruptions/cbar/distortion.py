@@ -18,7 +18,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.warp import bilinear
 
-__all__ = ["caustic_refraction", "pinch_and_twirl", "ripple"]
+__all__ = ["Water", "caustic_refraction", "caustics", "draw_water", "pinch_and_twirl", "ripple"]
 
 
 class Water(NamedTuple):
@@ -36,12 +36,13 @@ _STEEP = 0.999  # where the surface lies flatter, light goes straight
 _INDEX = 4  # of refraction
 
 
-def _draw_water(shape: Shape, params: Params, rng: CounterRng) -> Water:
+def draw_water(shape: Shape, params: Params, rng: CounterRng) -> Water:
+    """Anywhere between half a unit of time and two."""
     size = uniform(rng, "size", 0.75, 1.25, 1, 1) * min(shape.height, shape.width)
     return Water(uniform(rng, "time", 0.5, 2, 1, 1), size)
 
 
-def _caustics(images: Tensor, draw: Water) -> Tensor:
+def caustics(images: Tensor, draw: Water) -> Tensor:
     """The pattern of light at the bottom of the water, in 0 … 1, (B, H, W): waves that bend one another."""
     start_y, start_x = ((axis / draw.size).remainder_(1).mul_(_TURN).sub_(_FAR) for axis in pixel_axes(images))
     y, x = start_y, start_x
@@ -60,7 +61,7 @@ def _caustics(images: Tensor, draw: Water) -> Tensor:
 def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
     """The pattern is a surface: its slopes bend the light that comes through it, and shade it."""
     height, width = images.shape[-2:]
-    pattern = _caustics(images, draw).unsqueeze_(1)
+    pattern = caustics(images, draw).unsqueeze_(1)
     smooth = gaussian_blur(pattern, torch.ones(len(images), dtype=torch.float64), border="reflect")
     surface = F.pad(smooth[:, 0], (1, 1, 1, 1))
     down = surface[:, 2:, 1:-1] - surface[:, :-2, 1:-1]
@@ -155,7 +156,7 @@ caustic_refraction = Corruption(
         lens=(0, lambda m: 0.05 * m),
         lighting=(0, lambda m: 0.2 * m),
     ),
-    draw=_draw_water,
+    draw=draw_water,
     apply=_caustic_refraction,
     source=SOURCE,
     uint8_io=True,

@@ -35,7 +35,9 @@ Formula = tuple[float, Callable[[float], float]]
 """A parameter at severity 0, where there is no corruption, and from a magnitude."""
 
 
-def by_magnitude(*, imagenet: Sequence[float], cifar: Sequence[float], **parameters: Formula) -> SeverityTable:
+def by_magnitude(
+    *, imagenet: Sequence[float], cifar: Sequence[float], rounded: Sequence[str] = (), **parameters: Formula
+) -> SeverityTable:
     """A table from the magnitudes at severities 1 … 5; ImageNet-C's other presets have those of the nearest size.
 
     >>> table = by_magnitude(imagenet=(1, 2, 3, 4, 5), cifar=(2, 3, 4, 5, 6), depth=(0, lambda m: 10 * m))
@@ -48,7 +50,7 @@ def by_magnitude(*, imagenet: Sequence[float], cifar: Sequence[float], **paramet
         preset: (first, *(tuple(float(formula(m)) for _, formula in parameters.values()) for m in chosen))
         for preset, chosen in magnitudes.items()
     }
-    return SeverityTable(tuple(parameters), rows, PRESETS)
+    return SeverityTable(tuple(parameters), rows, PRESETS, rounded=frozenset(rounded))
 
 
 def uniform(rng: CounterRng, name: str, low: float, high: float, *shape: int) -> Tensor:

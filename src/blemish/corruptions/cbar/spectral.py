@@ -15,7 +15,7 @@ from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, c
 from blemish.corruptions.severity import Params
 from blemish.ops.fourier import transformed
 
-__all__ = ["blue_noise_sample", "brownish_noise"]
+__all__ = ["Phases", "blue_noise_sample", "brownish_noise", "draw_three", "shaped_noise", "square_frequencies"]
 
 # No pixel of blue noise with standard deviation 1 lies as low as that: its law is close to the normal one.
 _NOWHERE = -6.0
@@ -32,7 +32,8 @@ def _draw_phases(shape: Shape, rng: CounterRng, fields: int) -> Phases:
     return Phases(rng.coarse_uniforms("phases", fields, shape.height, half).mul_(2 * math.pi))
 
 
-def _draw_three(shape: Shape, params: Params, rng: CounterRng) -> Phases:
+def draw_three(shape: Shape, params: Params, rng: CounterRng) -> Phases:
+    """For each of three channels."""
     return _draw_phases(shape, rng, 3)
 
 
@@ -40,7 +41,7 @@ def _draw_one(shape: Shape, params: Params, rng: CounterRng) -> Phases:
     return _draw_phases(shape, rng, 1)
 
 
-def _square_frequencies(images: Tensor) -> Tensor:
+def square_frequencies(images: Tensor) -> Tensor:
     """The square of every frequency in waves per shorter side, (H, W), frequency 0 in the middle."""
     height, width = images.shape[-2:]
     axes = [torch.arange(n, dtype=torch.float64, device=images.device).sub_(n // 2) for n in (height, width)]
@@ -48,7 +49,7 @@ def _square_frequencies(images: Tensor) -> Tensor:
     return (down * down)[:, None] + across * across
 
 
-def _noise(draw: Phases, weight: Tensor) -> Tensor:
+def shaped_noise(draw: Phases, weight: Tensor) -> Tensor:
     """Noise with a spectrum of these weights (H, W) and phases, of standard deviation 1, (B, n, H, W).
 
     The right half has the phases of the left one, turned by 180 degrees. That does not make the result real, and its
@@ -63,13 +64,13 @@ def _noise(draw: Phases, weight: Tensor) -> Tensor:
 
 
 def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:
-    weight = _square_frequencies(images).add_(1).reciprocal_()
-    noise = _noise(draw, weight).mul_(column(params, "intensity", images))
+    weight = square_frequencies(images).add_(1).reciprocal_()
+    noise = shaped_noise(draw, weight).mul_(column(params, "intensity", images))
     return as_bytes(in_colour(images, lambda levels: levels + noise))
 
 
 def _blue_sample(images: Tensor, params: Params, draw: Phases) -> Tensor:
-    noise = _noise(draw, _square_frequencies(images).sqrt_())
+    noise = shaped_noise(draw, square_frequencies(images).sqrt_())
     return images * (noise > column(params, "threshold", images))
 
 
@@ -78,7 +79,7 @@ brownish_noise = Corruption(
     family="cbar",
     description="Adds smooth coloured noise, whose strength falls with the square of the frequency.",
     table=by_magnitude(imagenet=(1, 2, 3, 4, 5), cifar=(2.5, 4, 5.5, 6.5, 7), intensity=(0, lambda m: 6.4 * m)),
-    draw=_draw_three,
+    draw=draw_three,
     apply=_brownish,
     source=SOURCE,
     uint8_io=True,

@@ -126,7 +126,7 @@ def _topmost_segment(start: Tensor, points: Tensor, tops: Tensor, height: int, w
     segments = torch.arange(len(before), device=device)
     if device.type == "cpu":
         segment = segments.repeat_interleave(along + 1)
-        step = torch.arange(len(segment)) - ((along + 1).cumsum(0) - along - 1)[segment]
+        step = torch.arange(len(segment), device=device) - ((along + 1).cumsum(0) - along - 1)[segment]
     else:  # asking how long they are would wait for the device
         segment, step = (
             segments.repeat_interleave(reach + 1),

@@ -94,7 +94,7 @@ def _positions(y: Tensor, x: Tensor, down: Tensor, right: Tensor, count: Tensor,
     """The flat positions (B, N, P) of the pixels of the first ``count`` pieces, as `stamps` counts them."""
     height, width = images.shape[-2:]
     rows, columns = y[..., None] + down, x[..., None] + right
-    shown = torch.arange(y.shape[1]) < count.view(-1, 1)
+    shown = torch.arange(y.shape[1], device="cpu") < count.view(-1, 1)
     seen = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     seen &= to_device(shown, images.device)[..., None]
     return torch.where(seen, rows * width + columns, height * width)

@@ -13,23 +13,6 @@ import torch
 
 from blemish.core.errors import InputError, StorageError
 
-__all__ = [
-    "Calls",
-    "Done",
-    "Executor",
-    "Failed",
-    "Job",
-    "Outcome",
-    "PendingResult",
-    "Progress",
-    "Reach",
-    "Tell",
-    "Work",
-    "failed",
-    "torch_threads",
-    "wait_for",
-]
-
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 UnitIn = TypeVar("UnitIn", contravariant=True)

@@ -10,8 +10,6 @@ from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.core.printable import first_few, printable_lines
 from blemish.evaluation.executors.base import Done, Failed, Outcome
 
-__all__ = ["FAILURES_FILE", "completed", "raise_failures"]
-
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 
@@ -23,13 +21,22 @@ _CAUSED = "direct cause of the following exception"
 
 
 def completed(
-    outcomes: Iterable[Outcome[Unit, Result]], folder: Path | None, name: Callable[[Unit], str] = str
+    outcomes: Iterable[Outcome[Unit, Result]],
+    folder: Path | None,
+    name: Callable[[Unit], str] = str,
+    *,
+    stop_at_bad_input: bool = False,
 ) -> Generator[tuple[Unit, Result], None, None]:
-    """The units that were done, with their results; at the end an error that lists the others, if there are any."""
+    """The units that were done, with their results; at the end an error that lists the others, if there are any.
+
+    With ``stop_at_bad_input`` the first unit that met bad input ends it: a full disk, say, would be met by all others.
+    """
     failures: list[Failed[Unit]] = []
     for outcome in outcomes:
         if isinstance(outcome, Done):
             yield outcome.unit, outcome.result
+        elif stop_at_bad_input and outcome.bad_input:
+            raise_failures([outcome], folder, name)
         else:
             failures.append(outcome)
     raise_failures(failures, folder, name)

@@ -21,8 +21,6 @@ from blemish.evaluation.executors.base import (
     wait_for,
 )
 
-__all__ = ["InProcess"]
-
 _log = logging.getLogger(__name__)
 
 Unit = TypeVar("Unit")

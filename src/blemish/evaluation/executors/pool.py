@@ -24,8 +24,6 @@ from blemish.core.errors import InputError, StorageError, WorkerError
 from blemish.evaluation.executors.base import Done, Executor, Failed, Job, Outcome, Progress
 from blemish.evaluation.executors.worker import OPENING, Message, Queued, Told, Worker, packed
 
-__all__ = ["WorkerPool"]
-
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 

@@ -19,8 +19,6 @@ from blemish.core.errors import InputError, WorkerError
 from blemish.evaluation.executors.pool import WorkerPool
 from blemish.evaluation.executors.worker import packed, serve
 
-__all__ = ["Processes"]
-
 _PATIENCE = 5.0
 
 _context = multiprocessing.get_context("spawn")

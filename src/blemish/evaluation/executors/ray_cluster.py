@@ -18,12 +18,10 @@ from typing import Any
 
 import torch
 
-from blemish.core.errors import InputError, WorkerError, first_line, last_line
+from blemish.core.errors import InputError, WorkerError, first_line, last_line, refused
 from blemish.core.optional import optional_import
 from blemish.evaluation.executors.pool import WorkerPool
 from blemish.evaluation.executors.worker import serve
-
-__all__ = ["LARGEST_JOB", "RayExecutor"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,10 +54,8 @@ class RayExecutor(WorkerPool):
         if not ray.is_initialized():
             _check_listening(self.address)
             settings = {"include_dashboard": False} if self.address == "local" else {}
-            try:
+            with refused(f"no Ray cluster at {self.address}", ConnectionError, RuntimeError, ValueError):
                 ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **settings)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise InputError(f"no Ray cluster at {self.address} ({error})") from error
         _log.info("connected to the Ray cluster at %s with %d nodes", self.address, len(_nodes()))
         if self.gpu is None:
             self.gpu = any(node.get("GPU", 0) >= 1 for node in _nodes())
@@ -112,10 +108,8 @@ def _check_listening(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or "://" in address:
         return
-    try:
+    with refused(f"no Ray cluster at {address}", OSError, OverflowError):
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(f"no Ray cluster at {address} ({error})") from error
 
 
 def _nodes() -> list[dict[str, float]]:

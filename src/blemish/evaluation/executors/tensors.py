@@ -12,10 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.errors import InputError, StorageError
+from blemish.core.errors import InputError, storage_errors
 from blemish.evaluation.executors.base import Reach
-
-__all__ = ["mapped_file", "shared_tensor"]
 
 
 @contextlib.contextmanager
@@ -46,10 +44,8 @@ def _mapped(path: Path, shape: tuple[int, ...]) -> Tensor:
 def mapped_file(pixels: NDArray[np.uint8], path: Path) -> Iterator[Path]:
     """A file of pixels for a while, which processes map: they are in memory once."""
     try:
-        try:
+        with storage_errors(f"cannot write images to {path.parent}"):
             path.write_bytes(pixels.data)  # which says why it fails; NumPy's own way does not
-        except OSError as error:
-            raise StorageError(f"cannot write images to {path.parent}: {error.strerror or error}") from error
         yield path
     finally:
         path.unlink(missing_ok=True)

@@ -18,8 +18,6 @@ import torch
 from blemish.core.errors import BlemishError, InputError
 from blemish.evaluation.executors.base import Done, Failed, PendingResult, Work, failed
 
-__all__ = ["OPENING", "Message", "Queued", "Told", "Worker", "packed", "serve"]
-
 OPENING = 0
 """The number of opening the job, which is reported as if it were a unit."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blemish.core.errors import InputError
+from blemish.core.statistics import ranks
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.selection import Selection, select_non_overlapping
 
@@ -77,7 +78,7 @@ def compare_matrices(
         names=tuple(names),
         pairs=len(values),
         pearson=_correlation(values),
-        spearman=_correlation(np.column_stack([_ranks(column) for column in values.T])),
+        spearman=_correlation(np.column_stack([ranks(column) for column in values.T])),
         mean_difference=float((values[:, 1] - values[:, 0]).mean()),
         largest=tuple(sorted(differences, key=lambda item: (-abs(item.difference), item.pair))[:largest]),
         selections=selections,
@@ -88,9 +89,3 @@ def _correlation(values: np.ndarray) -> float:
     if (values.std(axis=0) == 0).any():
         raise InputError("all scores of one matrix are equal; expected scores that differ, to correlate them")
     return float(np.corrcoef(values.T)[0, 1])
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1, equal values sharing the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])

@@ -15,14 +15,13 @@ from blemish.core.files import write_bytes
 from blemish.reports.examples import Picture, condition_label, inline_picture
 from blemish.reports.html import check_report_path
 from blemish.reports.page import ALL_INSIDE, Page, Section, render_page
-from blemish.reports.tables import number
+from blemish.reports.tables import number, signed
 from blemish.studies.equivalence.compare_sets import Cell, Contrast, Equivalence
 from blemish.studies.equivalence.tables import (
     count_text,
     difference_text,
     interval_text,
     rests_on,
-    signed,
     statistics_table,
     storage_order,
 )

@@ -11,7 +11,7 @@ from blemish.benchmarks.benchmark import STORAGES
 from blemish.core.csv_files import csv_text
 from blemish.core.marks import MADE_WITH
 from blemish.core.statistics import Estimate
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import Cell, Table, number, signed
 from blemish.studies.equivalence.compare_sets import Contrast, Equivalence
 from blemish.studies.equivalence.verdicts import FEWEST, Verdict, overall
 
@@ -25,7 +25,6 @@ __all__ = [
     "equivalence_json",
     "interval_text",
     "rests_on",
-    "signed",
     "statistics_table",
     "storage_order",
     "summary_table",
@@ -40,16 +39,6 @@ TITLES = {
     "accuracy": "accuracy",
 }
 """What a number is called."""
-
-
-def signed(value: float, digits: int) -> str:
-    """A number with its sign.
-
-    >>> signed(1.25, 1), signed(-0.04, 1)
-    ('+1.2', '0.0')
-    """
-    text = number(value, digits)
-    return f"+{text}" if value > 0 and float(text) != 0 else text
 
 
 def interval_text(interval: Estimate, digits: int = 1) -> str:

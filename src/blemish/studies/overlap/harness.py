@@ -21,7 +21,6 @@ from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.evaluation.executors.tensors import shared_tensor
-from blemish.export.workers import stop_at_bad_input
 from blemish.studies.overlap.pace import faster_size
 from blemish.studies.overlap.plan import ALL, ARCHITECTURES, STANDARD, Plan, build_net, conditions
 from blemish.studies.overlap.trainees import STATE_KEYS, Epoch, Group, TrainingJob, read_weights
@@ -134,7 +133,7 @@ class _Work:
         outcomes = self.executor.run(self.job, self._units(groups, schedule, start), progress=self._hear)
         with contextlib.closing(outcomes):
             # A full disk ends everything: whatever is trained from then on could not be kept.
-            for group, weights in completed(stop_at_bad_input(outcomes, self.folder), self.folder):
+            for group, weights in completed(outcomes, self.folder, stop_at_bad_input=True):
                 for name, content in zip(group.names, weights, strict=True):
                     write_bytes(self.path(name), content, destination=self.folder)
                 self._begun(group.names).unlink(missing_ok=True)

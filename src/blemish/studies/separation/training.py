@@ -25,7 +25,7 @@ from blemish.studies.separation.experiment import Predict, Trainer
 from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
 
-__all__ = ["Descent", "from_net", "mixed_precision", "predictor", "train_net", "wide_resnet"]
+__all__ = ["Descent", "from_net", "predictor", "train_net", "wide_resnet"]
 
 _PADDING = 4
 _WARM_UP = 0.2  # the part of one cycle in which the rate rises
@@ -102,7 +102,7 @@ def train_net(
         for done, values, targets in _batches(images, labels, noise, descent, epoch):
             for group in optimiser.param_groups:
                 group["lr"] = descent.rate_at(epoch, done)
-            with mixed_precision(device, descent.mixed):
+            with _mixed_precision(device, descent.mixed):
                 loss = F.cross_entropy(step(values), targets)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -115,8 +115,7 @@ def train_net(
     return losses
 
 
-def mixed_precision(device: torch.device, mixed: bool) -> AbstractContextManager[object]:
-    """Computing in bfloat16 where that is asked for."""
+def _mixed_precision(device: torch.device, mixed: bool) -> AbstractContextManager[object]:
     return torch.autocast(device.type, dtype=torch.bfloat16) if mixed else nullcontext()
 
 

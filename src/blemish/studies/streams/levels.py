@@ -14,6 +14,7 @@ from blemish.core.errors import UnknownNameError
 from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.studies.streams.paths import Objective
 from blemish.studies.streams.planning import Ends, PathRule
+from blemish.studies.streams.seams import SEAM_WEIGHT
 from blemish.studies.streams.walks import Walk
 
 __all__ = ["LEVELS", "SEEDS", "SETS", "WalkSet", "find_set", "release_name"]
@@ -55,9 +56,10 @@ class WalkSet:
         compared: dict[str, tuple[Any, Sequence[Any]]] = {
             "objective": (made["objective"], [self.objective]),
             "ends": (made["ends"], [self.ends]),
+            "seam weight": (made.get("seam_weight", SEAM_WEIGHT), [SEAM_WEIGHT]),
             "target": (made["target"], self.targets),
-            "speed": (made["speed"], self.speeds),
             "images": (made["images"], [self.images]),
+            "speed": (made["speed"], self.speeds),
             "closed": (walk.closed, [self.closed]),
             "seed": (made["seed"], self.seeds or [made["seed"]]),
         }
@@ -69,6 +71,11 @@ class WalkSet:
         if set(made["corruptions"]) != set(self.corruptions):
             changed.append(f"{len(made['corruptions'])} corruptions instead of its {len(self.corruptions)}")
         return changed
+
+    def marked(self, walk: Walk, *, others: Sequence[str] = ()) -> Walk:
+        """The walk with its set in its protocol, and in what it differs from it, ``others`` too."""
+        said = {"set": self.name, "subset": self.subset, "changed": [*self.changes(walk), *others]}
+        return replace(walk, protocol={**walk.protocol, **said})
 
 
 def _level(name: str, target: float, corruptions: Iterable[str]) -> WalkSet:

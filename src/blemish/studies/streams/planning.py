@@ -12,15 +12,27 @@ import numpy as np
 from blemish.core.errors import InputError, UnknownNameError
 from blemish.core.printable import first_few
 from blemish.core.rng import check_seed
-from blemish.studies.streams.end_costs import EndCosts
+from blemish.studies.streams.end_costs import Cell, EndCosts
 from blemish.studies.streams.paths import Objective, SeverityPath, check_rule, end_costs, find_path, path_over
 from blemish.studies.streams.seams import SEAM_WEIGHT, Chain, check_weight
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
 
-__all__ = ["ENDS", "Ends", "PathRule", "calibrated_for", "make_walk", "usable_corruptions"]
+__all__ = [
+    "ENDS",
+    "Ends",
+    "Pair",
+    "PathRule",
+    "WalkCell",
+    "calibrated_for",
+    "make_walk",
+    "usable_corruptions",
+    "walk_cells",
+]
 
 Pair = tuple[str, str]
+WalkCell = tuple[Surface, Cell]
+"""A surface and a cell in it."""
 
 Ends = Literal["joint", "independent"]
 ENDS: tuple[str, ...] = get_args(Ends)
@@ -151,6 +163,15 @@ def make_walk(
         "end": goal,
     }
     return Walk(tuple(steps), settings | dict(protocol or {}), closed)
+
+
+def walk_cells(surfaces: Mapping[Pair, Surface], walk: Walk) -> list[WalkCell]:
+    """For each step of a walk its surface and the cell in it."""
+    planes = [surfaces[step.first, step.second] for step in walk.steps]
+    return [
+        (plane, (plane.grid.index(step.first_severity), plane.grid.index(step.second_severity)))
+        for plane, step in zip(planes, walk.steps, strict=True)
+    ]
 
 
 def _checked_surfaces(surfaces: Mapping[Pair, Surface], names: Sequence[str]) -> dict[Pair, Surface]:

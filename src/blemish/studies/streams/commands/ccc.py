@@ -6,6 +6,7 @@ import typer
 
 from blemish.studies.streams.commands.calibrate import calibrate_command
 from blemish.studies.streams.commands.materialise import materialise_command
+from blemish.studies.streams.commands.protocol import protocol_command
 from blemish.studies.streams.commands.run import run_command
 from blemish.studies.streams.commands.walk import walk_command
 from blemish.terminal.printing import APP_SETTINGS
@@ -19,4 +20,5 @@ ccc_app = typer.Typer(
 ccc_app.command("calibrate")(calibrate_command)
 ccc_app.command("walk")(walk_command)
 ccc_app.command("run")(run_command)
+ccc_app.command("protocol")(protocol_command)
 ccc_app.command("materialise")(materialise_command)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from blemish.core.errors import InputError
 from blemish.export.outcome import Outcome
 from blemish.studies.streams.commands.options import (
     Length,
     ShownOptions,
     WalkFile,
-    check_protocol,
+    protocol_text,
     read_chosen_walk,
+    share_of,
+    warn,
 )
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.webdataset import SHARD_IMAGES, materialise
@@ -52,23 +52,21 @@ def materialise_command(
 
       blemish ccc materialise easy.json -d imagenet/val --random-crop 224 -o baseline_40_transition+speed_1000_seed_43
     """
-    number, _, parts = part.partition("/")
-    if not all(re.fullmatch("[0-9]{1,9}", text) for text in (number, parts)):
-        raise InputError(f"--part {part}; expected a share such as 0/4")
+    number, parts = share_of(part)
     executor = chosen_executor(jobs, ray=ray)
     catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
     image_set = shown.image_set(images, subset=walk.protocol.get("subset"), named=str(walk.protocol.get("set")))
     stream = Stream(image_set, walk, seed=seed, length=length, preset=shown.preset, catalog=catalog)
-    check_protocol(stream, anyway=shown.anyway, jpeg=True)  # shards hold JPEG pictures
+    warn(protocol_text(stream, anyway=shown.anyway, jpeg=True))  # shards hold JPEG pictures
 
     def work(report: Report) -> Outcome:
         return materialise(
             stream,
             out,
             shard_images=shard_images,
-            part=int(number),
-            parts=int(parts),
+            part=number,
+            parts=parts,
             progress=report,
             executor=executor,
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -19,6 +22,7 @@ from blemish.reports.figure_files import check_figure_name
 from blemish.studies.streams.images import ImageSet, from_source, image_list
 from blemish.studies.streams.levels import SETS, WalkSet
 from blemish.studies.streams.paths import OBJECTIVES, Objective
+from blemish.studies.streams.planning import WalkCell
 from blemish.studies.streams.protocols import protocol_differences
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, read_walk
@@ -34,20 +38,27 @@ __all__ = [
     "RandomCrop",
     "SetName",
     "ShownOptions",
+    "Surfaces",
     "WalkFile",
+    "changes_text",
     "check_figures",
-    "check_protocol",
     "chosen_corruptions",
     "chosen_images",
     "grid_of",
+    "guesses_text",
+    "other_model_text",
     "path_rule",
+    "protocol_text",
     "read_chosen_walk",
+    "share_of",
     "shares",
+    "warn",
 ]
 
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
+Surfaces = Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")]
 Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]
-SetName = Annotated[str | None, typer.Option("--set", help=f"A set, for its corruptions: {', '.join(SETS)}.")]
+SetName = Annotated[str | None, typer.Option("--set", help=f"A set of walks: {', '.join(SETS)}.")]
 
 RandomCrop = Annotated[
     int | None,
@@ -62,7 +73,7 @@ ObjectiveName = Annotated[
     str | None,
     typer.Option(
         "--objective",
-        help=f"How walks choose paths: {', '.join(OBJECTIVES)} (the release's rule). Default: the set's, or pointwise.",
+        help="How paths are chosen: pointwise, mean, or reference (the release's). Default: the set's, or pointwise.",
     ),
 ]
 
@@ -113,15 +124,65 @@ class ShownOptions:
         return from_source(source, resize=self.resize, crop=self.crop, random=self.random_crop)
 
 
-def check_protocol(stream: Stream, *, anyway: bool, jpeg: bool | None = None) -> None:
-    """Refuse a stream that shows images otherwise than its walk was calibrated with; told to go on, say so."""
+def protocol_text(stream: Stream, *, anyway: bool, jpeg: bool | None = None) -> str | None:
+    """That a stream shows images otherwise than its walk was calibrated with, if it does and goes on ``anyway``.
+
+    Otherwise it is refused.
+    """
     different = protocol_differences(stream, jpeg=jpeg)
     if not different:
-        return
+        return None
     message = f"images are not shown as the walk was calibrated ({'; '.join(different)})"
     if not anyway:
         raise InputError(f"{message}; expected the same: calibrate as you will run, or go on with --anyway")
-    say(f"{message}: its target accuracy need not be held", "yellow")
+    return f"{message}: its target accuracy need not be held"
+
+
+def warn(*texts: str | None) -> list[str]:
+    """Say each text that there is, once; they are returned."""
+    there = list(dict.fromkeys(text for text in texts if text is not None))
+    for text in there:
+        say(text, "yellow")
+    return there
+
+
+def changes_text(walks: Sequence[Walk]) -> list[str]:
+    """In what walks are not of their sets, a text for each set that has such ones."""
+    changed: dict[str, dict[str, None]] = {}
+    for walk in walks:
+        changed.setdefault(str(walk.protocol.get("set")), {}).update(dict.fromkeys(walk.protocol.get("changed", ())))
+    return [f"not {name} as it is defined: {'; '.join(texts)}" for name, texts in changed.items() if texts]
+
+
+def guesses_text(cells: Sequence[WalkCell], what: str = "steps") -> str | None:
+    """How many of some steps rely on cells that were not measured, if any do.
+
+    Cells were chosen for other targets, another objective or a surface without repair: the accuracy may be off.
+    """
+    guessed = sum(not plane.known[cell] for plane, cell in cells)
+    if not guessed:
+        return None
+    return (
+        f"{guessed} of {len(cells)} {what} have an accuracy that was interpolated, not measured: calibrate with "
+        "--targets and --objective as here, or without --targets"
+    )
+
+
+def other_model_text(walk: Walk, model: Mapping[str, Any]) -> str | None:
+    """That a walk was calibrated with another model, if it was.
+
+    Other models may follow a walk, as published ones do; a forgotten option should not go unnoticed.
+    """
+    now = json.loads(json.dumps(model))
+    before = (walk.protocol.get("calibration") or {}).get("model") or now
+    # Its name and training do not decide what a model says.
+    different = [key for key in now if key not in ("name", "training") and before.get(key) != now[key]]
+    if not different:
+        return None
+    return (
+        f"the walk was calibrated with another model ({before.get('name')}; other {', '.join(different)}), so the "
+        "unadapted accuracy need not be the target"
+    )
 
 
 def chosen_corruptions(texts: list[str] | None, chosen: WalkSet | None, catalog: Catalog) -> tuple[str, ...]:
@@ -181,6 +242,18 @@ def shares(text: str | None, option: str) -> tuple[float, ...]:
         if not 0 <= value <= 1:
             raise InputError(f"{option} {text}; expected shares in 0 … 1, such as 0.4 for 40 %")
     return tuple(values)
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """The number of a share of some work, and how many shares there are.
+
+    >>> share_of("0/4")
+    (0, 4)
+    """
+    number, _, parts = text.partition("/")
+    if not all(re.fullmatch("[0-9]{1,9}", each) for each in (number, parts)) or int(number) >= int(parts):
+        raise InputError(f"--part {text}; expected a share such as 0/4")
+    return int(number), int(parts)
 
 
 _LEAST_STEP = 0.01

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +16,15 @@ from blemish.studies.streams.commands.options import (
     ShownOptions,
     WalkFile,
     check_figures,
-    check_protocol,
+    other_model_text,
+    protocol_text,
     read_chosen_walk,
+    warn,
 )
 from blemish.studies.streams.figures import run_figure
 from blemish.studies.streams.run import StreamResult, run_stream
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.summaries import run_summary, save_summary
-from blemish.studies.streams.walks import Walk
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Seed
 from blemish.terminal.executors import Jobs
@@ -35,7 +35,7 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["note_other_model", "run_command"]
+__all__ = ["run_command"]
 
 
 @exit_on_input_error
@@ -77,7 +77,6 @@ def run_command(
     network = adaptable(classifier)
     of_set = walk.protocol
     image_set = shown.image_set(images, subset=of_set.get("subset"), named=str(of_set.get("set")), model=classifier)
-    note_other_model(walk, classifier.describe())
     stream = Stream(
         image_set,
         walk,
@@ -89,10 +88,9 @@ def run_command(
         device=None if jobs else classifier.device,
         catalog=catalog,
     )
-    check_protocol(stream, anyway=shown.anyway)
+    warn(other_model_text(walk, classifier.describe()), protocol_text(stream, anyway=shown.anyway))
     made, left_out = methods.make(network, image_set, classifier)
-    for text in left_out:
-        say(text, style="yellow")
+    warn(*left_out)
 
     def work(report: Report) -> StreamResult:
         return run_stream(
@@ -112,20 +110,6 @@ def run_command(
     _show(scores)
     if figure is not None:
         run_figure({file.stem: {name: result.correct(name) for name in made}}, figure, window=scores["window"])
-
-
-def note_other_model(walk: Walk, model: dict[str, Any]) -> None:
-    """Other models may follow a walk, as published ones do; a forgotten option should not go unnoticed."""
-    now = json.loads(json.dumps(model))
-    before = (walk.protocol.get("calibration") or {}).get("model") or now
-    # Its name and training do not decide what a model says.
-    different = [key for key in now if key not in ("name", "training") and before.get(key) != now[key]]
-    if different:
-        say(
-            f"the walk was calibrated with another model ({before.get('name')}; other {', '.join(different)}), so the "
-            "unadapted accuracy need not be the target",
-            style="yellow",
-        )
 
 
 def _show(scores: dict[str, Any]) -> None:

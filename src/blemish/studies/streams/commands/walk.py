@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import typer
@@ -19,16 +18,29 @@ from blemish.studies.streams.certainty import mean_interval
 from blemish.studies.streams.commands.options import (
     ObjectiveName,
     SetName,
+    Surfaces,
+    changes_text,
     check_figures,
     chosen_corruptions,
+    guesses_text,
     path_rule,
+    warn,
 )
 from blemish.studies.streams.figures import surface_figure, walk_figure
 from blemish.studies.streams.levels import WalkSet, find_set
 from blemish.studies.streams.paths import path_over
-from blemish.studies.streams.planning import ENDS, Ends, PathRule, calibrated_for, make_walk, usable_corruptions
+from blemish.studies.streams.planning import (
+    ENDS,
+    Ends,
+    PathRule,
+    WalkCell,
+    calibrated_for,
+    make_walk,
+    usable_corruptions,
+    walk_cells,
+)
 from blemish.studies.streams.seams import SEAM_WEIGHT
-from blemish.studies.streams.surface import Surface, repaired
+from blemish.studies.streams.surface import repaired
 from blemish.studies.streams.walks import Seams, Walk
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Corruptions, Plugins, chosen_catalog
@@ -40,7 +52,7 @@ __all__ = ["walk_command"]
 
 @exit_on_input_error
 def walk_command(
-    calibration: Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")],
+    calibration: Surfaces,
     out: Annotated[Path, typer.Option("--out", "-o", help="The walk, a .json file.")],
     target: Annotated[float | None, typer.Option(help="Accuracy to hold, such as 0.4. Default: the set's.")] = None,
     set_name: SetName = None,
@@ -117,11 +129,13 @@ def walk_command(
         protocol={"repair": repair, "calibration": protocol},
     )
     if chosen is not None:
-        walk = _of_set(walk, chosen, others={"start": start, "end": end, "repair": repair})
+        others = {"--start": start, "--end": end, "--repair": repair}
+        walk = chosen.marked(walk, others=[f"with {option}" for option, value in others.items() if value])
+        warn(*changes_text([walk]))
     write_bytes(out, walk.to_json().encode())
-    cells = _cells(known, walk)
+    cells = walk_cells(known, walk)
     _describe(walk, out, None if repair else _walk_interval(cells))
-    _note_guesses(cells)
+    warn(guesses_text(cells))
     if figure is not None:
         walk_figure(walk, figure)
     if surface is not None:
@@ -148,43 +162,11 @@ def _chosen_ends(text: str | None, chosen: WalkSet | None, objective: str) -> En
     return cast(Ends, text or (usual if chosen is None else chosen.ends))
 
 
-def _of_set(walk: Walk, chosen: WalkSet, *, others: Mapping[str, Any]) -> Walk:
-    """The walk with what it says of its set, and in what it differs from it; told."""
-    changed = [*chosen.changes(walk), *(f"with --{name}" for name, value in others.items() if value)]
-    if changed:
-        say(f"not a walk of {chosen.name} as it is defined: {'; '.join(changed)}", "yellow")
-    said = {"set": chosen.name, "subset": chosen.subset, "changed": changed}
-    return replace(walk, protocol={**walk.protocol, **said})
-
-
-def _cells(surfaces: Mapping[tuple[str, str], Surface], walk: Walk) -> list[tuple[Surface, tuple[int, int]]]:
-    """For each step of a walk its surface and the cell in it."""
-    planes = [surfaces[step.first, step.second] for step in walk.steps]
-    return [
-        (plane, (plane.grid.index(step.first_severity), plane.grid.index(step.second_severity)))
-        for plane, step in zip(planes, walk.steps, strict=True)
-    ]
-
-
-def _walk_interval(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> Estimate | None:
+def _walk_interval(cells: Sequence[WalkCell]) -> Estimate | None:
     """The interval of a walk's mean accuracy; all its steps were calibrated on the same images."""
-    if _guesses(cells) or cells[0][0].images < 2:
+    if not all(plane.known[cell] for plane, cell in cells) or cells[0][0].images < 2:
         return None
     return mean_interval(plane.right(cell) for plane, cell in cells)
-
-
-def _guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> int:
-    return sum(plane.measured is not None and not plane.measured[cell] for plane, cell in cells)
-
-
-def _note_guesses(cells: Sequence[tuple[Surface, tuple[int, int]]]) -> None:
-    """Cells were chosen for other targets, another objective or a surface without repair: the accuracy may be off."""
-    if guessed := _guesses(cells):
-        say(
-            f"{guessed} of {len(cells)} steps have an accuracy that was interpolated, not measured: calibrate with "
-            "--targets and --objective as here, or without --targets",
-            style="yellow",
-        )
 
 
 def _describe(walk: Walk, out: Path, mean: Estimate | None) -> None:

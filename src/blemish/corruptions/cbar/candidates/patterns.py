@@ -1,0 +1,179 @@
+"""C̄'s candidates that add patterns or scatter pixels and colours."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.cbar.blur import faded, spline_levels
+from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
+from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
+from blemish.corruptions.cbar.published import as_bytes, by_magnitude, column, in_colour, pixel_axes, uniform
+from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
+from blemish.corruptions.draws import signs
+from blemish.corruptions.severity import Params
+from blemish.ops.warp import bilinear
+
+__all__ = ["PATTERNS"]
+
+
+class Cells(NamedTuple):
+    """Voronoi's cells: what their points are hashed with, how dark they are, their size in pixels, and +1 or −1.
+
+    Float64 (B, 1, 1, 1).
+    """
+
+    seed: Tensor
+    density: Tensor
+    size: Tensor
+    sign: Tensor
+
+
+def _draw_cells(shape: Shape, params: Params, rng: CounterRng) -> Cells:
+    return Cells(
+        uniform(rng, "seed", 0, 10, 1, 1, 1),
+        uniform(rng, "density", 0.5, 0.9, 1, 1, 1),
+        uniform(rng, "size", 0.05, 0.2, 1, 1, 1) * min(shape.height, shape.width),
+        signs(rng, "sign", 1, 1, 1).to(torch.float64),
+    )
+
+
+_HASH = ((13.85, 47.77), (99.41, 88.48))
+
+
+def _voronoi(images: Tensor, params: Params, draw: Cells) -> Tensor:
+    """The distance to the nearest of one random point in each cell of a grid, as light or shade."""
+    rows, columns = pixel_axes(images)
+    x, y = columns / draw.size + 1, rows / draw.size + 1
+    cell_x, cell_y = x.floor(), y.floor()
+    nearest = torch.ones((), dtype=torch.float64, device=images.device)
+    for right in (-1, 0, 1):
+        for down in (-1, 0, 1):
+            across, along = cell_x + right, cell_y + down
+            # The point's place in its cell, right and down.
+            place = []
+            for a, b in _HASH:
+                word = across * a + along * b
+                place.append((word.sin() * word.sqrt() * draw.seed * 0.0025).remainder_(1))
+            offset_x, offset_y = place[0] + (right + cell_x - x), place[1] + (down + cell_y - y)
+            nearest = torch.minimum(nearest, (offset_x.square_() + offset_y.square_()).sqrt_())
+    step = nearest.mul_(draw.density).clamp_(0, 1)
+    light = step * step * (3 - 2 * step) - 0.5
+    return as_bytes(images + light.mul_(draw.sign * column(params, "intensity", images)))
+
+
+def _caustic_noise(images: Tensor, params: Params, draw: Water) -> Tensor:
+    return as_bytes(images + caustics(images, draw).unsqueeze_(1).mul_(column(params, "intensity", images)))
+
+
+def _blue_noise(images: Tensor, params: Params, draw: Phases) -> Tensor:
+    noise = shaped_noise(draw, square_frequencies(images).sqrt_()).mul_(column(params, "intensity", images))
+    return as_bytes(in_colour(images, lambda levels: levels + noise))
+
+
+class Scatter(NamedTuple):
+    """What places are hashed with, float64 (B, 1, 1)."""
+
+    seed: Tensor
+
+
+def _draw_scatter(shape: Shape, params: Params, rng: CounterRng) -> Scatter:
+    return Scatter(uniform(rng, "seed", 0, 10, 1, 1))
+
+
+def _scatter(images: Tensor, params: Params, draw: Scatter) -> Tensor:
+    """Each pixel comes from anywhere within `radius`, by a hash of its place."""
+    height, width = images.shape[-2:]
+    rows, columns = pixel_axes(images)
+    radius = column(params, "radius", images).flatten(1, 2) * min(height, width)
+
+    def hashed(first: Tensor, second: Tensor) -> Tensor:
+        word = (first * draw.seed).sin_().mul_(12.9898) + (second * draw.seed).cos_().mul_(78.233)
+        return word.sin_().mul_(43758.5453).remainder_(1).mul_(2).sub_(1)
+
+    y = (rows + radius * hashed(rows, columns)).clamp_(0, height - 1)
+    x = (columns + radius * hashed(columns, rows)).clamp_(0, width - 1)
+    return as_bytes(bilinear(images, y, x))
+
+
+class Angles(NamedTuple):
+    """The direction in which each channel moves, radians, float64 (B, 3) on the CPU."""
+
+    angles: Tensor
+
+
+def _draw_angles(shape: Shape, params: Params, rng: CounterRng) -> Angles:
+    return Angles(uniform(rng.on_cpu(), "angles", 0, 2 * math.pi, 3))
+
+
+def _chromatic(images: Tensor, params: Params, draw: Angles) -> Tensor:
+    """Cubic splines without their filter blur a little: below severity 1 the image fades into it."""
+    distance = params["distance"][:, None] * min(images.shape[-2:])
+    moves = (distance * draw.angles.cos(), distance * draw.angles.sin())
+    down, across = (torch.arange(size) - move[..., None] for size, move in zip(images.shape[-2:], moves, strict=True))
+    return faded(images, in_colour(images, lambda levels: spline_levels(levels, down, across)), params)
+
+
+PATTERNS: tuple[Corruption, ...] = (
+    Corruption(
+        name="cbar:voronoi_noise",
+        family="cbar",
+        description="Adds light or shade in the cells around random points.",
+        table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(1, 5), intensity=(0, lambda m: 25.5 * m)),
+        draw=_draw_cells,
+        apply=_voronoi,
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="cbar:caustic_noise",
+        family="cbar",
+        description="Adds the bright lines at the bottom of moving water.",
+        table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(2, 7), intensity=(0, lambda m: 25.5 * m)),
+        draw=draw_water,
+        apply=_caustic_noise,
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="cbar:blue_noise",
+        family="cbar",
+        description="Adds coloured noise of high frequencies.",
+        table=by_magnitude(imagenet=scanned(0, 7), cifar=scanned(0, 2), intensity=(0, lambda m: 19.6 * m)),
+        draw=draw_three,
+        apply=_blue_noise,
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="cbar:scatter",
+        family="cbar",
+        description="Takes each pixel from somewhere near it.",
+        table=by_magnitude(imagenet=scanned(0, 5), cifar=scanned(1, 5), radius=(0, lambda m: 0.01 * m)),
+        draw=_draw_scatter,
+        apply=_scatter,
+        source=SOURCE,
+        uint8_io=True,
+    ),
+    Corruption(
+        name="cbar:chromatic_abberation",
+        family="cbar",
+        description="Moves the three channels in different directions.",
+        table=by_magnitude(
+            imagenet=scanned(0, 10),
+            cifar=scanned(0, 7),
+            distance=(0, lambda m: 0.01 * m),
+            opacity=(0, lambda _: 1),
+        ),
+        draw=_draw_angles,
+        apply=_chromatic,
+        source=SOURCE,
+        uint8_io=True,
+    ),
+)

@@ -1,0 +1,166 @@
+"""perf/overlap_all.py and what reads its records: the matrix over all catalogues, and MSCR against errors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from blemish.core.errors import InputError
+from blemish.corruptions.noc import NOC
+from blemish.corruptions.syn2nat import SYN2NAT
+from blemish.studies.construction.gather import read_correct
+from blemish.studies.construction.matrices import read_matrix
+from blemish.studies.construction.overlap import overlap_matrix
+from blemish.studies.construction.tables import read_table
+from perf_scripts import module
+
+
+def test_every_corruption_is_there_at_its_published_severities() -> None:
+    """The fifteen of ImageNet-C, the 23 candidates of NOC and the 40 of Syn2Nat."""
+    texts = module("overlap_all").published_conditions()
+    assert len(texts) == len(set(texts)) == 15 + 23 + 40
+    assert {"fog@1-5", "frost@1-5", *(f"{unit.name}@1-5" for unit in NOC)} < set(texts)
+    assert {f"{unit.name}@5" for unit in SYN2NAT} < set(texts)
+    assert tuple(dict.fromkeys(text.partition("@")[0] for text in texts[:15])) == module("mscr_predicts_mce").FIFTEEN
+    sample = module("overlap_all").sampled(texts, 12)
+    assert len(set(sample)) == 12
+    assert sample == module("overlap_all").sampled(texts, 12)
+
+
+def test_networks_are_trained_measured_and_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = module("overlap_all")
+    conditions = ["brightness@1-5", "noc:border@1-5", "syn2nat:invert@5"]
+    monkeypatch.setattr(script, "published_conditions", lambda _: [text for text in conditions for _ in range(16)])
+    rng = np.random.default_rng(0)
+    for name in ("train", "test"):
+        labels = np.arange(100) % 10
+        images = (rng.integers(0, 60, (100, 32, 32, 3)) + 19 * labels[:, None, None, None]).astype(np.uint8)
+        np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
+
+    def call(out: str, *more: object) -> str:
+        arguments = [tmp_path / "train.npz", tmp_path / "test.npz", tmp_path / out, "--quick", "--device", "cpu", *more]
+        monkeypatch.setattr(sys, "argv", ["overlap_all.py", *map(str, arguments)])
+        script.main()
+        return capsys.readouterr().out
+
+    assert "all networks are there" in call("one")
+    records = module("network_records").Records.read(tmp_path / "one" / "overlap_all-tuned-seed0.npz")
+    assert list(records.facts) == ["standard", "brightness", "noc:border", "syn2nat:invert"]
+    assert records.right("standard", "corrupted").shape == (4, 100)
+    assert list(records.accuracies("noc:border", "noise")) == ["linf:0.1", "linf:0.105882", "l2:1.34225"]
+    assert "0 are missing" in call("one")
+    # Elsewhere, from the list of what is done and the standard network.
+    for name in ("noc:border", "syn2nat:invert"):
+        del records.facts[name]
+    records.write_index(tmp_path / "done.json")
+    earlier = ["--earlier", tmp_path / "done.json"]
+    with pytest.raises(InputError, match="no standard network to begin with; expected --standard FILE"):
+        call("two", *earlier)
+    said = call("two", *earlier, "--standard", tmp_path / "one" / "standard-seed0.pt")
+    assert "2 networks are there, 2 are missing" in said
+    rest = module("network_records").Records.read(tmp_path / "two" / "overlap_all-tuned-seed0.npz")
+    assert list(rest.facts) == ["noc:border", "syn2nat:invert"]
+    again = module("network_records").Records.read(tmp_path / "one" / "overlap_all-tuned-seed0.npz")
+    for name in rest.facts:
+        np.testing.assert_array_equal(rest.right(name, "corrupted"), again.right(name, "corrupted"))
+    assert "1 networks are there" not in call("two", "--from-scratch", 1)
+    assert (tmp_path / "two" / "overlap_all-scratch-seed0.npz").is_file()
+
+
+NAMES = ("gaussian_noise", "shot_noise", "fog", "contrast", "noc:border", "syn2nat:invert")
+
+
+def made_up(folder: Path, way: str, seed: int, images: int = 600) -> Path:
+    """Networks of six corruptions, two noises that are twins, with errors that fall as MSCR rises."""
+    rng = np.random.default_rng(seed)
+    fifteen = module("mscr_predicts_mce").FIFTEEN
+    settings = [*NAMES, *(name for name in fifteen if name not in NAMES)]
+    trained = list(NAMES) if way == "tuned" else list(NAMES[:4])
+    protocol = {"experiment": "overlap_all", "way": way, "seed": seed, "test_images": images, "trained": trained}
+    sets = {
+        "noise": ["linf:0.1", "linf:0.105882", "l2:1.34225"],
+        "corrupted": ["clean", *(f"{n}@1-5" for n in settings)],
+    }
+    records = module("network_records").Records({**protocol, "sets": sets})
+    for number, name in enumerate(["standard", *trained]):
+        right = np.full(len(settings) + 1, 0.5 + 0.02 * number)
+        right[0] = 0.9
+        for other, setting in enumerate(settings, start=1):
+            twins = {name, setting} == set(NAMES[:2])
+            right[other] += 0.3 if setting == name else 0.25 if twins else 0.0
+        answers = rng.random((len(right), images)) < right[:, None]
+        noise = np.zeros((3, images), dtype=bool)
+        noise[:, : int(images * (0.3 + 0.05 * number))] = True
+        records.add(name, {"train_seconds": 1.0}, noise=torch.from_numpy(noise), corrupted=torch.from_numpy(answers))
+    path = folder / f"{way}-{seed}.npz"
+    records.write(path)
+    return path
+
+
+def test_tables_of_made_up_networks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned = [made_up(tmp_path, "tuned", seed) for seed in (0, 1)]
+    scratch = made_up(tmp_path, "scratch", 0)
+    arguments = [tmp_path / "out", *tuned, "--scratch", scratch, "--resamples", 3]
+    monkeypatch.setattr(sys, "argv", ["overlap_all_tables.py", *map(str, arguments)])
+    module("overlap_all_tables").main()
+    text = capsys.readouterr().out
+    assert "6 corruptions, 2 seeds; scores undefined: none" in text
+    matrix = read_matrix(tmp_path / "out" / "overlap.csv")
+    assert matrix.score("gaussian_noise", "shot_noise") > 0.7
+    assert matrix.score("fog", "contrast") < 0.5
+    table = read_table(tmp_path / "out" / "accuracies.csv")
+    np.testing.assert_allclose(overlap_matrix(table).scores, matrix.scores)
+    one, other = (read_correct(tmp_path / "out" / f"correct-seed{seed}.npz") for seed in (0, 1))
+    mean = (one.correct.mean(axis=2) + other.correct.mean(axis=2)) / 2
+    np.testing.assert_allclose(mean, table.values)
+    assert "| 0 and 1 | 15 |" in text  # pairs of six corruptions
+    assert "| 0 | 6 |" in text  # pairs of the four from scratch
+    records = module("network_records").Records.read(tuned[0])
+    for name in NAMES[-2:]:
+        del records.correct[name]
+    with pytest.raises(InputError, match="seed 0: 2 networks are missing, such as noc:border"):
+        module("overlap_all_tables").correct_of(records)
+
+
+def test_correlations_of_made_up_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = module("mscr_predicts_mce")
+    group = [
+        network
+        for seed in (0, 1)
+        for network in script.networks(module("network_records").Records.read(made_up(tmp_path, "tuned", seed)))
+    ]
+    assert len(group) == 14
+    assert sum(network.plain for network in group) == 2
+    first = group[0]
+    assert first.mscr["L∞, ε_min of the copy"] == pytest.approx((0.3 - first.clean) / first.clean)
+    errors = script.relative_errors(group)
+    assert np.mean([errors["fog"][0], errors["fog"][7]]) == pytest.approx(100)  # the standard networks themselves
+    script.table(group, 50)
+    text = capsys.readouterr().out
+    assert "fine-tuned on one corruption: 14 networks of 7 kinds of training" in text
+    scores = np.array([network.mscr["L∞, ε_min of the copy"] for network in group])
+    mean = np.mean([errors[name] for name in script.FIFTEEN], axis=0)
+    assert script.pearson(scores, mean) < -0.8  # made so
+    found = script.with_interval(script.spearman, (scores, mean), [network.trained_on for network in group], 100)
+    assert found.low <= found.value <= found.high < 0
+    # What is left of both after a fit on themselves is nothing, and does not correlate.
+    assert script.partial(scores, mean, np.zeros(14)) == script.pearson(scores, mean)
+    with pytest.raises(InputError, match="expected one to compare with"):
+        script.relative_errors([network for network in group if not network.plain])
+
+
+def test_correlations_by_hand() -> None:
+    script = module("mscr_predicts_mce")
+    values: Any = np.array([1.0, 2.0, 3.0, 10.0])
+    assert script.pearson(values, -2 * values) == pytest.approx(-1)
+    assert script.spearman(values, values**3) == pytest.approx(1)
+    assert np.isnan(script.pearson(values, np.ones(4)))
