@@ -21,7 +21,7 @@ from blemish.reports.table_files import comparison_json, scores_csv, scores_json
 from blemish.reports.tables import markdown
 from blemish.studies.construction.categories import read_categories
 from blemish.studies.construction.matrices import read_matrix
-from blemish.studies.streams.commands.run import note_other_model
+from blemish.studies.streams.commands.options import other_model_text
 from blemish.studies.streams.walks import read_walk
 from hostile_files import within
 from synthetic_runs import write_run
@@ -114,7 +114,7 @@ def test_walks(tmp_path: Path) -> None:
     def read() -> None:
         walk = read_walk(path)
         str(walk.accuracy)
-        note_other_model(walk, model)
+        other_model_text(walk, model)
 
     assert not tracebacks(valid, path, read)
 

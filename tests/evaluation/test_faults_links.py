@@ -9,7 +9,7 @@ import pytest
 
 from blemish.core.files import STAGING
 from fault_runs import RUN, invoke
-from studies.streams.test_streams_commands import NET
+from quarter_nets import NET
 
 CCC = ["-m", "python:quarter_net:build", "--device", "cpu", "-d", "data.npz"]
 
