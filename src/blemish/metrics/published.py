@@ -54,8 +54,8 @@ def published_models(name: str | os.PathLike[str]) -> tuple[PublishedModel, ...]
     header, *rows = read_csv(text) or [[]]
     known = ("model", *_NUMBERS)
     if "model" not in header or len(header) < 2 or (strange := [column for column in header if column not in known]):
-        found = ", ".join(strange if "model" in header and len(header) > 1 else header) or "nothing"
-        raise InputError(f"{text}: columns {found}; expected model and some of {', '.join(_NUMBERS)}")
+        columns = ", ".join(strange if "model" in header and len(header) > 1 else header) or "nothing"
+        raise InputError(f"{text}: columns {columns}; expected model and some of {', '.join(_NUMBERS)}")
     return tuple(_row(text, number, header, row) for number, row in enumerate(rows, start=2))
 
 

@@ -22,14 +22,14 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", 
 
 @dataclass(frozen=True)
 class Point:
-    """A model in a plane: two numbers with their intervals; ``place`` gives its colour and mark.
+    """A model in a plane: two numbers with their intervals; ``series`` gives its colour and mark.
 
     ``label`` is what stands beside the mark, a number or a letter: names would lie over each other.
     """
 
     name: str
     label: str
-    place: int
+    series: int
     x: Estimate
     y: Estimate
 
@@ -176,7 +176,7 @@ def scatter(
     }
     data = [*([others] if quiet else []), *lines]
     for point in points:
-        colour = f"$series-{point.place % 8}"
+        colour = f"$series-{point.series % 8}"
         data.append(
             {
                 "type": "scatter",
@@ -184,7 +184,7 @@ def scatter(
                 "y": [point.y.value],
                 "error_x": _errors([point.x], colour),
                 "error_y": _errors([point.y], colour),
-                "marker": {"color": colour, "size": 10, "symbol": _SYMBOLS[point.place % 8]},
+                "marker": {"color": colour, "size": 10, "symbol": _SYMBOLS[point.series % 8]},
                 **_labels([(point.name, point.label)]),
                 "textfont": {"color": "$ink", "size": 13},
             }

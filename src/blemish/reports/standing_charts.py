@@ -81,15 +81,15 @@ def _letters(references: Sequence[PublishedModel]) -> list[str]:
 
 def _chart(models: Sequence[Standing], references: Sequence[PublishedModel], x: str, y: str) -> Chart | None:
     points = [
-        Point(model.name, str(number), model.place, here.estimate, there.estimate)
+        Point(model.name, str(number), model.series, on_x.estimate, on_y.estimate)
         for number, model in enumerate(models, start=1)
-        if (here := model.get(x)) is not None and (there := model.get(y)) is not None
+        if (on_x := model.get(x)) is not None and (on_y := model.get(y)) is not None
     ]
     quiet = [
-        (model.name, label, here_known, there_known)
+        (model.name, label, x_known, tx_known)
         for label, model in zip(_letters(references), references, strict=True)
         if x in _NUMBERS and y in _NUMBERS
-        if (here_known := model.get(x)) is not None and (there_known := model.get(y)) is not None
+        if (x_known := model.get(x)) is not None and (tx_known := model.get(y)) is not None
     ]
     if not points or len(points) + len(quiet) < 2:
         return None
@@ -103,7 +103,7 @@ _NUMBERS = ("clean_error", "mce", "relative_mce", "mfr")
 def _effective_chart(models: Sequence[Standing]) -> Chart:
     """Accuracies on logit axes, where the testbed's models lie along lines."""
     points = [
-        Point(model.name, str(number), model.place, *(_on_logit_axis(model, scope) for scope in ("clean", "corrupted")))
+        Point(model.name, str(number), model.series, *(_on_logit_axis(model, axis) for axis in ("clean", "corrupted")))
         for number, model in enumerate(models, start=1)
         if positions(model)
     ]

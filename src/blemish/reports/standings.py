@@ -36,10 +36,10 @@ _LINES = {"all": "all {} models", "standard": "the {} of standard training"}
 
 @dataclass(frozen=True)
 class Standing:
-    """A model with its numbers over whole benchmarks, by metric; ``place`` gives its colour."""
+    """A model with its numbers over whole benchmarks, by metric; ``series`` gives its colour."""
 
     name: str
-    place: int
+    series: int
     numbers: Mapping[str, Score]
     reading: Reading
 
@@ -51,14 +51,14 @@ class Standing:
 def standings(readings: Sequence[Reading]) -> list[Standing]:
     """The models of some runs. A run of sequences alone goes with the one run of corruptions of the same model."""
     corrupted = [reading for reading in readings if reading.groups]
-    found = []
+    models = []
     for reading in corrupted:
         twins = [other for other in corrupted if _model(other) == _model(reading)]
         others = [r for r in readings if not r.groups and r.sequences and _model(r) == _model(reading)]
-        found.append(_standing(reading, others[:1] if len(twins) == 1 else []))
+        models.append(_standing(reading, others[:1] if len(twins) == 1 else []))
     taken = {_model(reading) for reading in corrupted}
-    found += [_standing(r, []) for r in readings if not r.groups and r.sequences and _model(r) not in taken]
-    return found
+    models += [_standing(r, []) for r in readings if not r.groups and r.sequences and _model(r) not in taken]
+    return models
 
 
 def _model(reading: Reading) -> tuple[str, str]:
@@ -137,13 +137,13 @@ def positions(model: Standing) -> dict[str, Position]:
     scores, reading = model.reading.scores, model.reading
     clean = reading.get("accuracy", "condition", "clean")
     corrupted = reading.get("accuracy", "benchmark")
-    found = {}
+    by_line = {}
     for metric, name in EFFECTIVE.items():
         effective = reading.get(metric, "benchmark")
         if effective is not None and clean is not None and corrupted is not None:
             line, rates = published_lines()[name], (clean.estimate.value / 100, corrupted.estimate.value / 100)
-            found[name] = position(line, *rates, effective.estimate, level=scores.level)
-    return found
+            by_line[name] = position(line, *rates, effective.estimate, level=scores.level)
+    return by_line
 
 
 def standing_tables(readings: Sequence[Reading], published: Sequence[PublishedModel] = ()) -> list[Table]:
@@ -160,9 +160,9 @@ def effective_table(models: Sequence[Standing]) -> tuple[Table | None, list[str]
     """Which models lie above the lines, and why nothing can be said of others."""
     rows = []
     for model in models:
-        for name, found in positions(model).items():
+        for name, where in positions(model).items():
             mark = model.reading.get("effective_robustness", "benchmark")
-            rows.append(_position_row(model.name, name, found, marked=mark is not None and mark.trained_on))
+            rows.append(_position_row(model.name, name, where, marked=mark is not None and mark.trained_on))
     reasons: dict[str, list[str]] = {}
     for model in models:
         for why in _why_not(model):
