@@ -102,18 +102,21 @@ def disk_blur(images: Tensor, lenses: Sequence[Lens]) -> Tensor:
         return _by_fft(images, lenses)
     padded = pad((images * 255).round_(), *(_REACH,) * 4, "reflect101").to(torch.int16).numpy().view(np.uint16)
     height, width = images.shape[-2:]
-    out = torch.empty_like(images)
-    for lens in set(lenses):
-        members = [i for i, own in enumerate(lenses) if own == lens]
-        source, classes = padded[members], _classes(lens)
-        total = torch.zeros((len(members), *images.shape[1:]), dtype=torch.float32)
+    out = torch.zeros_like(images)
+    # One image at a time: what is added up should stay in the cache.
+    for source, total, lens in zip(padded, out, lenses, strict=True):
+        pairs, classes = _paired(lens)
+        rows = [source[:, first : first + height] for first, _ in pairs]
+        for place, (_, second) in enumerate(pairs):
+            if second >= 0:
+                rows[place] = rows[place] + source[:, second : second + height]
         for number, weight in enumerate(classes.weights.tolist()):
+            taps = classes.taps[classes.starts[number] : classes.starts[number + 1]]
             count = np.zeros(total.shape, np.uint16)
-            for down, right in classes.taps[classes.starts[number] : classes.starts[number + 1]]:
-                count += source[..., down : down + height, right : right + width]
+            for place, right in taps:
+                count += rows[place][..., right : right + width]
             total.add_(torch.from_numpy(count.astype(np.float32)), alpha=weight)
-        out[members] = total.mul_(1 / 255)
-    return out
+    return out.mul_(1 / 255)
 
 
 def _by_fft(images: Tensor, lenses: Sequence[Lens]) -> Tensor:
