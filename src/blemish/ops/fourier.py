@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from blemish.ops.groups import in_groups
@@ -33,11 +34,11 @@ def _is_smooth(number: int) -> bool:
 
 def transformed(values: Tensor, transform: Callable[[Tensor], Tensor]) -> Tensor:
     """A transform of each plane of (…, H, W)."""
-    if values.device.type == "cpu":
-        # Threads share out transforms that a core does several at a time, and those left over are rounded otherwise.
-        with one_thread(values.device):
-            return transform(values)
-    # A GPU's rounding depends on how many it does at once.
     planes = values.reshape(-1, *values.shape[-2:])
-    result = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
+    if values.device.type == "cpu":
+        # One by one: small planes are rounded otherwise when several are transformed at once.
+        with one_thread(values.device):
+            result = torch.stack([transform(plane) for plane in planes])
+    else:  # a GPU's rounding depends on how many it does at once
+        result = in_groups(planes, max(1, min(_PLANES, _PLANE_VALUES // planes[0].numel())), transform)
     return result.view(*values.shape[:-2], *result.shape[-2:])

@@ -19,7 +19,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, no_draw, side_scale
 from blemish.corruptions.optics.kernels import point_spread
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.colour import LUMINANCE
+from blemish.ops.colour import luminance
 from blemish.ops.filters import convolve
 
 __all__ = ["OPTICS"]
@@ -76,17 +76,18 @@ def _blurred(images: Tensor, settings: Sequence[tuple[float, ...]], *, magenta: 
     """Each image through the lens of its setting: Fringe number, waves, lens."""
     scale = side_scale(*images.shape[-2:])
     chosen, inverse = np.unique(np.array(settings), axis=0, return_inverse=True)
-    kernels = torch.stack(
-        [point_spread(int(fringe), waves, lens, scale, magenta=magenta) for fringe, waves, lens in chosen.tolist()]
-    )
-    which = torch.from_numpy(inverse.ravel())
-    reach = kernels.shape[-1] // 2
+    kernels = [
+        point_spread(int(fringe), waves, lens, scale, magenta=magenta) for fringe, waves, lens in chosen.tolist()
+    ]
     if images.shape[1] == 1:
-        # What the luminance of its colour version would be: a mean of the colours' kernels does the same at once.
-        kernels = (kernels * torch.tensor(LUMINANCE, dtype=torch.float32).view(3, 1, 1)).sum(1, keepdim=True)
+        # What the luminance of its colour version would be: a mean of the colours' kernels does the same at once. One
+        # by one, because the rounding of many would depend on their number.
+        kernels = [luminance(kernel[None])[0] for kernel in kernels]
+    reach = kernels[0].shape[-1] // 2
+    which = torch.from_numpy(inverse.ravel())
     channels = images.shape[1]
     planes = (which[:, None] * channels + torch.arange(channels)).flatten()
-    blurred = convolve(images.flatten(0, 1)[:, None], kernels.flatten(0, 1), (reach, reach), "reflect101", which=planes)
+    blurred = convolve(images.flatten(0, 1)[:, None], torch.cat(kernels), (reach, reach), "reflect101", which=planes)
     return blurred.reshape(images.shape)
 
 
