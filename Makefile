@@ -27,7 +27,7 @@ test: $(READY)  ## lint, types, import direction and tests
 perf:  ## time every corruption against the peer package, in one run
 	$(PYTHON) -m venv $(VENV)-perf
 	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . imagecorruptions-imaug
+	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . numba imagecorruptions-imaug
 	OMP_NUM_THREADS=1 $(VENV)-perf/bin/python perf/cpu.py
 
 clean:
