@@ -50,7 +50,7 @@ test-lowest:  ## the tests with the lowest versions that pyproject.toml allows, 
 perf:  ## time every corruption against the peer package, in one run
 	$(PYTHON) -m venv $(VENV)-perf
 	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . imagecorruptions-imaug
+	$(VENV)-perf/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . numba imagecorruptions-imaug
 	OMP_NUM_THREADS=1 $(VENV)-perf/bin/python perf/cpu.py
 
 clean:

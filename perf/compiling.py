@@ -1,4 +1,4 @@
-"""How long compiling takes on a machine's first use of each corruption: python perf/compiling.py.
+"""CPU time of compiling on a machine's first use of each corruption: python perf/compiling.py.
 
 A process with an empty folder for compiled code calls every corruption once; a second process finds the code there.
 """
@@ -16,13 +16,13 @@ CHILD = """
 import sys, time, torch, blemish
 torch.set_num_threads(1)
 image = torch.zeros(3, 64, 64, dtype=torch.uint8)
-start = time.perf_counter()
+start = time.process_time()
 import numba
-print("importing numba", time.perf_counter() - start)
+print("importing numba", time.process_time() - start)
 for name in sys.argv[1:]:
-    start = time.perf_counter()
+    start = time.process_time()
     blemish.corrupt(image, name, 3, ids=1)
-    print(name, time.perf_counter() - start)
+    print(name, time.process_time() - start)
 """
 
 

@@ -111,11 +111,6 @@ def fetched_folder() -> Path:
         base = "~/Library/Application Support"
     else:
         base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return _data_folder(base, os.environ.get("HOME"), os.environ.get("USERPROFILE"))
-
-
-@lru_cache(maxsize=16)
-def _data_folder(base: str, *homes: str | None) -> Path:
     try:
         return Path(base).expanduser() / "blemish" / "frost"
     except RuntimeError:  # a user without a home
