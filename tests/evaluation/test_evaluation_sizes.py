@@ -21,6 +21,7 @@ from blemish.evaluation.pictures import PICTURES
 from blemish.evaluation.run import evaluate as evaluate_strictly
 from blemish.metrics import compare, score
 from blemish.ops.resample import squared
+from told_steps import Steps
 from toy_runs import benchmark, forward, model, picture, source
 
 evaluate = partial(evaluate_strictly, allow_chance=True)  # the toy knows nothing
@@ -70,13 +71,13 @@ def test_sequences_are_made_of_whole_images(tmp_path: Path) -> None:
 
 def test_short_sequences_are_scored(tmp_path: Path) -> None:
     """At 32 pixels motion blur has 21 frames and translate 16 (create_p/make_cifar_p.py)."""
-    steps = []
+    steps = Steps()
     run = evaluate(
         model(),
         source(),
         benchmark("p:motion_blur@2", "p:translate@1", preset="cifar"),
         out=tmp_path,
-        report=steps.append,
+        report=steps,
     )
     found = score(run, replicates=20)
     for name, frames in (("p:motion_blur@2", 21), ("p:translate@1", 16)):

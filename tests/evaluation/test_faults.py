@@ -217,7 +217,7 @@ CCC = ["-m", "python:quarter_net:build", "--device", "cpu", "-d", "data.npz"]
 
 
 def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from studies.streams.test_streams_commands import NET
+    from quarter_nets import NET
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
