@@ -14,7 +14,7 @@ import blemish
 from cpu_settings import settle
 from images import scenes
 
-SIDE, BATCH, FLOOR = 224, 32, 100
+SIDE, BATCH, FLOOR = 224, 32, 400
 
 
 def rate(work: Callable[[], int]) -> float:

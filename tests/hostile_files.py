@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["SPECIAL", "hostile_contents", "place_special", "within"]
+__all__ = ["SPECIAL", "hostile_contents", "not_for_ever", "place_special"]
+
+
+_FOR_EVER = 120  # seconds, where all of this takes parts of one; no measure of speed
 
 
 @contextlib.contextmanager
-def within(seconds: int) -> Iterator[None]:
-    """An error, not a test that never ends, where something waits for ever."""
+def not_for_ever() -> Iterator[None]:
+    """An error, not a test that never ends, where something waits for ever or takes for ever."""
 
     def stop(number: int, frame: object) -> NoReturn:
-        raise TimeoutError(f"nothing happened for {seconds} seconds")
+        raise TimeoutError(f"not finished after {_FOR_EVER} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    signal.alarm(_FOR_EVER)
     try:
         yield
     finally:

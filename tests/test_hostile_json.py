@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, parse_toml
@@ -22,8 +23,11 @@ from blemish.reports.tables import markdown
 from blemish.studies.construction.categories import read_categories
 from blemish.studies.construction.matrices import read_matrix
 from blemish.studies.streams.commands.options import other_model_text
+from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.protocols import protocol_differences
+from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import read_walk
-from hostile_files import within
+from hostile_files import not_for_ever
 from synthetic_runs import write_run
 
 GONE = object()
@@ -65,7 +69,7 @@ def tracebacks(valid: Any, path: Path, read: Callable[[], Any], values: list[Any
                 continue
             path.write_text(json.dumps(changed(valid, place, value)))
             try:
-                with within(20):
+                with not_for_ever():
                     read()
             except InputError:
                 continue
@@ -105,16 +109,25 @@ def test_walks(tmp_path: Path) -> None:
     valid = {
         "format": 1,
         "closed": False,
-        "protocol": {"target": 0.4, "calibration": {"model": model}},
+        "protocol": {
+            "target": 0.4,
+            "subset": 5,
+            "calibration": {"model": model, "preset": None, "shape": [3, 8, 8], "preparation": "as they are"},
+        },
+        "seams": {"count": 1, "jumping": 1, "mean": 1.0, "largest": 1.0, "closing": None},
         "columns": ["first"],
-        "steps": [["fog", 1.0, "snow", 0.5, 3, 0.4, 0], ["snow", 1.0, "fog", 0.5, 3, 0.4, 1]],
+        "steps": [["fog", 1.0, "snow", 0.5, 3, 0.4, 0], ["snow", 1.0, "fog", 0.0, 3, 0.4, 1]],
     }
     path = tmp_path / "w.json"
+    images = from_tensor(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), [0, 1])
 
     def read() -> None:
         walk = read_walk(path)
         str(walk.accuracy)
         other_model_text(walk, model)
+        stream = Stream(images, walk)
+        stream.describe()
+        protocol_differences(stream)
 
     assert not tracebacks(valid, path, read)
 
@@ -170,5 +183,5 @@ def test_json_that_is_fine() -> None:
     ],
 )
 def test_toml(text: str, reason: str) -> None:
-    with within(10), pytest.raises(ValueError, match=reason):
+    with not_for_ever(), pytest.raises(ValueError, match=reason):
         parse_toml(text)

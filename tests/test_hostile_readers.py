@@ -15,7 +15,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from blemish.benchmarks.files import benchmark_toml, load_benchmark
+from blemish.benchmarks import files as benchmark_files
+from blemish.benchmarks.files import load_benchmark
 from blemish.cli.main import app
 from blemish.core.errors import InputError, StorageError
 from blemish.core.states import read_state as read_checked_state
@@ -48,12 +49,13 @@ from blemish.studies.streams.calibration import read_calibration
 from blemish.studies.streams.run import read_result
 from blemish.studies.streams.surface_files import read_surface
 from blemish.studies.streams.walks import read_walk
-from hostile_files import SPECIAL, hostile_contents, place_special, within
+from hostile_files import SPECIAL, hostile_contents, not_for_ever, place_special
 from report_runs import pictured_run
 from synthetic_runs import write_run
 from toy_runs import source
 
 LONG = "x" * 300
+DIGITS = Path(benchmark_files.__file__).with_name("digits-c.toml")
 
 
 def npy(array: Any) -> bytes:
@@ -166,7 +168,7 @@ def parquet_beside(folder: Path) -> None:
 
 
 READERS = {
-    "benchmark": Reader(load_benchmark, "b.toml", lambda: benchmark_toml(load_benchmark("digits-c")).encode()),
+    "benchmark": Reader(load_benchmark, "b.toml", lambda: DIGITS.read_bytes()),
     "model settings": Reader(of("toml"), "m.toml", lambda: MODULE_TOML),
     "onnx": Reader(of("onnx"), "m.onnx", one_layer),
     "pt": Reader(of("pt"), "m.pt", lambda: saved({"a": torch.zeros(3)})),
@@ -276,7 +278,7 @@ READERS = {
 def attempt(read: Callable[[Path], Any], path: Path, what: str) -> str | None:
     """What is wrong with how a file was refused; a file may also be taken, where there is nothing wrong with it."""
     try:
-        with within(20):
+        with not_for_ever():
             read(path)
     except (InputError, StorageError) as error:
         return None if str(error).strip() else f"{what}: refused without a word"
@@ -386,7 +388,7 @@ def test_commands(command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.
         place_special("pipe", tmp_path / f"pipe.{suffix}")
         place_special("endless device", tmp_path / f"device.{suffix}")
     for kind in ("brackets", "pipe", "device"):
-        with within(30):
+        with not_for_ever():
             result = CliRunner().invoke(app, [word.replace("F.", f"{kind}.") for word in command])
         assert isinstance(result.exception, SystemExit), result.exception
         assert result.exit_code == 2

@@ -24,7 +24,9 @@ from blemish.metrics.baselines import published_baseline
 from blemish.metrics.formulas import mean_corruption_error, mean_relative_corruption_error
 from blemish.metrics.testbed import fit_line
 
-TARGET = Path(blemish.__file__).parent / "metrics" / "testbed.json"
+PACKAGE = Path(blemish.__file__).parent
+TARGET = PACKAGE / "metrics" / "testbed.json"
+LICENSED = PACKAGE / "studies" / "construction" / "testbed.json"
 
 # Those of type "standard training" in plotting/model_types.py of the testbed's repository, without the authors' own
 # retrainings of ResNet-50, which they leave out of their fits as well.
@@ -147,10 +149,16 @@ def main(path: Path) -> None:
         name: fit_line(np.array([model[1:3] for model in group]) / 100, name=name).as_dict()
         for name, group in chosen.items()
     }
+    licence = json.loads(LICENSED.read_text(encoding="utf-8"))[
+        "licence"
+    ]  # of the same table, by tools/testbed_table.py
+    head = "".join(
+        f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in (("about", ABOUT), ("licence", licence))
+    )
     shown = ",\n  ".join(json.dumps(model) for model in models)
     fits = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(line)}" for name, line in lines.items())
     TARGET.write_text(
-        f'{{\n "about": {json.dumps(ABOUT)},\n "lines": {{\n  {fits}\n }},\n "models": [\n  {shown}\n ]\n}}\n',
+        f'{{\n{head} "lines": {{\n  {fits}\n }},\n "models": [\n  {shown}\n ]\n}}\n',
         encoding="utf-8",
     )
     for name, line in lines.items():

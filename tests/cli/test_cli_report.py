@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 import command_line
 from report_runs import pictured_run
 
@@ -12,6 +14,7 @@ invoke = partial(command_line.invoke, "report")
 
 
 def test_page(tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="plotly is not installed, which draws the charts")
     pictured_run(tmp_path / "results", "one")
     pictured_run(tmp_path / "results", "two", seed=1)
     target = tmp_path / "report.html"

@@ -11,7 +11,7 @@ import pytest
 from blemish.core.errors import InputError
 from blemish.models.onnx_external import external_files
 from blemish.models.open import open_model
-from hostile_files import SPECIAL, place_special, within
+from hostile_files import SPECIAL, not_for_ever, place_special
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -80,7 +80,7 @@ def test_wherever_a_tensor_is(tmp_path: Path, place: str) -> None:
 )
 def test_other_places(tmp_path: Path, location: str) -> None:
     path = save(tmp_path, model(outside(location)))
-    with within(10), pytest.raises(InputError):
+    with not_for_ever(), pytest.raises(InputError):
         open_model(str(path), device="cpu")
 
 
@@ -106,7 +106,7 @@ def test_a_value_before_its_key(tmp_path: Path) -> None:
 def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
     path = save(tmp_path, model(outside("w.bin")))
     place_special(kind, tmp_path / "w.bin")
-    with within(10), pytest.raises(InputError):
+    with not_for_ever(), pytest.raises(InputError):
         open_model(str(path), device="cpu")
 
 
@@ -116,7 +116,7 @@ def test_metadata_is_no_file(tmp_path: Path, location: str) -> None:
     place_special("pipe", tmp_path / "fifo")
     made = model(onnx.numpy_helper.from_array(np.ones(4, np.float32), "w"))
     made.metadata_props.add(key="location", value=location)
-    with within(10):
+    with not_for_ever():
         opened = open_model(str(save(tmp_path, made)), device="cpu")
     assert opened.kind == "onnx"
 

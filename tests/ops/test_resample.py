@@ -186,3 +186,15 @@ def test_a_square_takes_the_middle_of_both_sides() -> None:
     assert torch.equal(squared(levels, Square(20, 0.8)), resized(levels[..., 4:36, 6:54], 20, 20))
     assert torch.equal(squared(levels, Square(20)), resized(levels, 20, 20))
     assert str(Square(299, 0.875)) == "the middle 87.5 % of each side, as 299×299 pixels"
+
+
+def test_resizing_does_not_depend_on_the_default_device() -> None:
+    levels = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (1, 3, 31, 45), dtype=np.uint8))
+    expected = resized(levels, 23, 27)
+    torch.set_default_device("meta")
+    try:
+        found = resized(levels, 22, 26), resized(levels, 23, 27)
+    finally:
+        torch.set_default_device(None)
+    assert found[0].device.type == "cpu"
+    assert torch.equal(found[1], expected)

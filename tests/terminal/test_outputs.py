@@ -92,6 +92,8 @@ KEPT = {
 @pytest.mark.parametrize("name", [*AGAIN, *KEPT])
 def test_files_that_are_there(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Of tables and benchmark files nobody knows who made or changed them, and corrupted pictures are pixels alone."""
+    if (AGAIN | KEPT)[name][:2] == SELECT[:2]:
+        pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
     monkeypatch.chdir(place)
     target = tmp_path / name
     target.write_bytes(MINE)

@@ -11,8 +11,8 @@ from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
-from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.catalog import hint
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.severity import PRESETS
 
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]

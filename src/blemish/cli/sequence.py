@@ -7,8 +7,8 @@ from pathlib import Path
 from PIL import Image, ImageOps
 
 from blemish.core.errors import InputError
-from blemish.corruptions.base import MIN_SIDE
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.transform import content_id
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.demo import demo_picture

@@ -25,10 +25,14 @@ from torch import Tensor
 
 from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
+from blemish.ops.compiled import compiled
 from blemish.ops.fused import kernels_for
 
-_CPU = torch.device("cpu")
+CPU = torch.device("cpu")
 _TABLE_BITS = 16
+
+# So few values are not worth importing a compiler for.
+_FEW = 2**12
 _MULTIPLIER, _INCREMENT = np.int32(1664525), np.int32(1013904223)  # Numerical Recipes' LCG, as in pcg4d
 
 
@@ -50,8 +54,12 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
         check_dense(ids, "ids")
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
+        if ids.dtype == torch.int64 and ids.device.type == "cpu" and ids.is_contiguous():
+            return ids
         return ids.detach().to("cpu", torch.int64).contiguous()
-    return torch.tensor([_signed(i) for i in ids], dtype=torch.int64, device="cpu")
+    return torch.from_numpy(
+        np.array([_signed(i) for i in ids], dtype=np.int64)
+    )  # torch.tensor takes four times as long
 
 
 def image_ids(ids: Iterable[int] | Tensor | None, count: int) -> Tensor:
@@ -106,9 +114,17 @@ def _mix(words: Any) -> None:
     _fold(words)
 
 
+@lru_cache(maxsize=1024)
+def _salt(name: str) -> NDArray[np.int32]:
+    return np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
+
+
 def _keys(ids: Tensor, name: str) -> NDArray[np.int32]:
     """Four key words per image, shape (4, B), from a 64-bit id and the full name of the stream (seed included)."""
-    salt = np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
+    salt, kernels = _salt(name), compiled("words", worthwhile=len(ids) > _FEW)
+    if kernels is not None:
+        mixed: NDArray[np.int32] = kernels.mixed_keys(salt, ids.numpy())
+        return mixed
     key = np.repeat(salt[:, None], len(ids), axis=1)
     key[:2] += ids.numpy().view(np.int32).reshape(-1, 2).T
     for _ in range(3):
@@ -129,6 +145,9 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     if fused is not None:
         words: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
         return words[:, :count]
+    kernels = compiled("words", worthwhile=keys.shape[1] * count > _FEW) if device.type == "cpu" else None
+    if kernels is not None:
+        return torch.from_numpy(kernels.expanded(keys, quarter))[:, :count]
     store: Any
     k: Any
     multiply: Any = np.multiply if device.type == "cpu" else torch.mul
@@ -173,6 +192,12 @@ def _normal_table(device: str) -> Tensor:
     return normalised.to(torch.float32).to(device)
 
 
+@lru_cache(maxsize=1)
+def normal_table() -> NDArray[np.float32]:
+    """The table that 16-bit words pick normal values from."""
+    return _normal_table("cpu").numpy()
+
+
 @dataclass(frozen=True)
 class CounterRng:
     """Named streams of random values for a batch of images.
@@ -185,7 +210,7 @@ class CounterRng:
     seed: int
     ids: Tensor
     scope: str = ""
-    device: torch.device = _CPU
+    device: torch.device = CPU
 
     def __post_init__(self) -> None:
         """Refuse seeds that are none."""
@@ -197,35 +222,72 @@ class CounterRng:
 
     def on_cpu(self) -> CounterRng:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""
-        return replace(self, device=_CPU)
+        return replace(self, device=CPU)
+
+    def keys(self, name: str) -> NDArray[np.int32]:
+        """What the words of a stream are made from: four words per image, (4, B)."""
+        return _keys(self.ids, f"{self.seed}/{self.scope}/{name}")
 
     def raw(self, name: str, *shape: int) -> Tensor:
         """Uniform 32-bit words as int32."""
-        keys = _keys(self.ids, f"{self.seed}/{self.scope}/{name}")
-        return _expand(keys, math.prod(shape), self.device).reshape(len(self.ids), *shape)
+        return _expand(self.keys(name), math.prod(shape), self.device).reshape(len(self.ids), *shape)
+
+    def _kernels(self, shape: tuple[int, ...]) -> Any | None:
+        if self.device.type != "cpu":
+            return None
+        return compiled("words", worthwhile=len(self.ids) * math.prod(shape) > _FEW)
 
     def _halves(self, name: str, shape: tuple[int, ...]) -> Tensor:
         count = math.prod(shape)
         words = self.raw(name, -(-count // 2))
         return words.view(torch.uint16)[:, :count].reshape(len(self.ids), *shape)
 
+    def _are_few(self, words: Tensor) -> bool:
+        """Whether NumPy, which has the same operators, begins sooner than torch has done."""
+        return self.device.type == "cpu" and words.numel() <= _FEW
+
     def uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 23 random bits each."""
-        return (self.raw(name, *shape) >> 9).to(torch.float32).mul_(2.0**-23).add_(0.5 + 2.0**-24)
+        words = self.raw(name, *shape)
+        if self._are_few(words):
+            few = (words.numpy() >> 9).astype(np.float32)
+            few *= np.float32(2.0**-23)
+            few += np.float32(0.5 + 2.0**-24)
+            return torch.from_numpy(few)
+        return (words >> 9).to(torch.float32).mul_(2.0**-23).add_(0.5 + 2.0**-24)
 
     def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
+        kernels = self._kernels(shape)
+        if kernels is not None:
+            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), False)
+            return torch.from_numpy(values).view(len(self.ids), *shape)
         return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
+
+    def symmetric_uniforms(self, name: str, *shape: int) -> Tensor:
+        """Float32 strictly inside (−1, 1), 16 random bits each."""
+        kernels = self._kernels(shape)
+        if kernels is not None:
+            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), True)
+            return torch.from_numpy(values).view(len(self.ids), *shape)
+        return self.coarse_uniforms(name, *shape).mul_(2).sub_(1)
 
     def normals(self, name: str, *shape: int) -> Tensor:
         """Standard normal float32, bit-identical on every device."""
+        kernels = self._kernels(shape)
+        if kernels is not None:
+            values = kernels.normals(self.keys(name), math.prod(shape), normal_table())
+            return torch.from_numpy(values).view(len(self.ids), *shape)
         index = self._halves(name, shape).to(torch.int32)
         table = _normal_table(str(self.device))
         return table.index_select(0, index.flatten()).view(index.shape)
 
     def integers(self, name: str, *shape: int, high: int) -> Tensor:
         """Int64 uniform on 0 … high − 1."""
-        return (self.raw(name, *shape).to(torch.int64) & 0xFFFFFFFF) * high >> 32
+        words = self.raw(name, *shape)
+        if self._are_few(words):
+            return torch.from_numpy((words.numpy().astype(np.int64) & 0xFFFFFFFF) * high >> 32)
+        return (words.to(torch.int64) & 0xFFFFFFFF) * high >> 32
 
     def permutations(self, name: str, length: int) -> Tensor:
         """A uniform permutation of 0 … length − 1 per image, int64."""

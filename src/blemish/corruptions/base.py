@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.errors import InputError, brief
-from blemish.core.rng import CounterRng, image_ids
-from blemish.core.types import Shape, check_dense
-from blemish.corruptions.precision import full_precision
+from blemish.core.errors import InputError
+from blemish.core.rng import CounterRng, check_seed, image_ids
+from blemish.core.types import Shape
+from blemish.corruptions.inputs import as_severities, check_images, plain_severity
+from blemish.corruptions.precision import cpu_by_default, full_precision
 from blemish.corruptions.severity import (
-    MAX_SEVERITY,
     PUBLISHED_SIDE,
     Params,
     SeverityTable,
-    is_truth,
     severity_text,
 )
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shares, together
 from blemish.ops.fused import kernels_for
-from blemish.ops.levels import as_levels, truncated, unit_range
+from blemish.ops.levels import Levels, as_levels, truncated, unit_range
 from blemish.ops.transfer import to_device
 
 __all__ = [
-    "MIN_SIDE",
+    "AtOnce",
     "Corruption",
     "Files",
-    "as_severities",
-    "check_images",
+    "Numbers",
+    "as_planes",
     "no_draw",
     "per_image",
     "quantise",
     "side_scale",
 ]
 
-MIN_SIDE = 8
-
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
-
-# Severities below this count as 0: parameters such as photons per image would leave the range of floats.
-_NEGLIGIBLE = 1e-6
 
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
@@ -71,6 +69,11 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
+def as_planes(levels: Levels) -> Levels:
+    """Images (B, C, H, W) as (B, C, pixels), the same memory."""
+    return levels.reshape(*levels.shape[:2], -1)
+
+
 def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
@@ -91,6 +94,29 @@ class Files(Protocol):
         """Refuse where they are missing, with how to get them."""
 
 
+Numbers = Mapping[str, NDArray[np.float64]]
+"""Parameter name to one value per image."""
+
+
+def _always(params: Numbers, height: int, width: int) -> bool:
+    return True
+
+
+class AtOnce(NamedTuple):
+    """The same pixels by compiled kernels, without images of floats in between.
+
+    ``kernels`` names their module (see `blemish.ops.compiled`), which ``make`` is given: with levels and an array for
+    the result, both uint8 (B, C, H, W) in the order of their memory, one parameter value per image, and the random
+    streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
+    there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
+    """
+
+    kernels: str
+    make: Callable[[Any, Levels, Levels, Numbers, CounterRng], None]
+    suits: Callable[[Numbers, int, int], bool] = _always
+    instead_of: tuple[Any, ...] | None = None
+
+
 @dataclass(frozen=True)
 class Corruption:
     """A named corruption of images.
@@ -103,8 +129,8 @@ class Corruption:
     ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
     ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
     ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
-    corruption's. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates, beside
-    which it is left out of what is meant by default.
+    corruption's. ``at_once`` makes the same pixels faster on a CPU. ``files`` are needed for any pixel; ``variant_of``
+    names the corruption that it imitates, beside which it is left out of what is meant by default.
     """
 
     name: str
@@ -123,6 +149,14 @@ class Corruption:
     stream: str | None = None
     files: Files | None = None
     variant_of: str | None = None
+    at_once: AtOnce | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep compiled kernels beside the functions whose pixels they make: `dataclasses.replace` may bring others."""
+        own = (self.apply, self.draw, self.uint8_io)
+        if self.at_once is not None and self.at_once.instead_of != own:
+            kept = self.at_once._replace(instead_of=own) if self.at_once.instead_of is None else None
+            object.__setattr__(self, "at_once", kept)
 
     def __call__(
         self,
@@ -140,20 +174,84 @@ class Corruption:
         bit. ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
         """
         check_images(images)
-        levels = as_severities(severity, len(images))
-        if self.only_severity is not None:
-            for level in levels.tolist():
-                self.require(level)
         numbers = image_ids(ids, len(images))
+        if self.at_once is not None and images.device.type == "cpu":
+            kernels = compiled(self.at_once.kernels)
+            made = kernels and self._made_at_once(kernels, images, severity, check_seed(seed), numbers, preset)
+            if made is not None:
+                return made
+        levels = self._severities(severity, len(images))
         preset = preset or self.table.preset(*images.shape[-2:])
         with full_precision(images.device):
             params = self.table.at(levels, preset)
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
-            for rows in self._parts(images, levels, params):
+            room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
+            for rows in self._parts(levels, params, max(1, room // images[0].numel())):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
+        return out
+
+    def _severities(self, severity: float | Sequence[float] | Tensor, count: int) -> Tensor:
+        levels = as_severities(severity, count)
+        if self.only_severity is not None:
+            for level in levels.tolist():
+                self.require(level)
+        return levels
+
+    def _made_at_once(
+        self,
+        kernels: Any,
+        images: Tensor,
+        severity: float | Sequence[float] | Tensor,
+        seed: int,
+        numbers: Tensor,
+        preset: str | None,
+    ) -> Tensor | None:
+        """What a call returns, by compiled kernels, with a share of the images for each thread; None if they cannot."""
+        assert self.at_once is not None
+        make, (count, _, height, width) = self.at_once.make, images.shape
+        stream = self.stream or self.name
+        one = plain_severity(severity)
+        if one is not None:
+            self.require(one)
+            values = self.table.numbers(one, height, width, preset)
+            if one == 0:
+                return images.detach().clone()
+            asked = params = {name: np.full(count, value) for name, value in values.items()}
+            parts: list[slice | Tensor] = [*shares(count)]
+        else:
+            levels = self._severities(severity, count)
+            with full_precision(images.device):
+                known = self.table.at(levels, preset or self.table.preset(height, width))
+                parts = [*self._parts(levels, known, -(-count // torch.get_num_threads()))]
+            params = {name: column.numpy() for name, column in known.items()}
+            asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
+        if not self.at_once.suits(asked, height, width):
+            return None
+        direct = images.dtype == torch.uint8 and images.is_contiguous()
+        source = (images.detach() if direct else as_levels(images)).numpy()
+        out = torch.empty_like(images) if one is not None else images.detach().clone()
+        target = out.numpy() if direct else np.empty_like(source)
+
+        def work(rows: slice | Tensor) -> None:
+            index = rows if isinstance(rows, slice) else rows.numpy()
+            own = {name: values[index] for name, values in params.items()}
+            made = target[index]  # of a slice, the very memory
+            make(kernels, source[index], made, own, CounterRng(seed, numbers[rows], stream))
+            if index is not rows:
+                target[index] = made
+
+        with cpu_by_default():
+            if parts == [slice(0, count)]:
+                make(kernels, source, target, params, CounterRng(seed, numbers, stream))
+            else:
+                together([partial(work, rows) for rows in parts])
+        if not direct:
+            for rows in parts:
+                made = torch.from_numpy(target)[rows]
+                out[rows] = made if out.dtype == torch.uint8 else unit_range(made).to(out.dtype)
         return out
 
     def supports(self, severity: float) -> bool:
@@ -178,13 +276,11 @@ class Corruption:
             return self.apply(levels, params, draw)
         return quantise(self.apply(unit_range(levels), params, draw))
 
-    def _parts(self, images: Tensor, levels: Tensor, params: Params) -> Iterator[slice | Tensor]:
-        """Index the images to be changed, in parts that share the ``shared`` parameters and suit the device."""
-        room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
-        size = max(1, room // images[0].numel())
+    def _parts(self, levels: Tensor, params: Params, size: int) -> Iterator[slice | Tensor]:
+        """Index the images to be changed, in parts of up to ``size`` that share the ``shared`` parameters."""
         changed = levels > 0
         if bool(changed.all()) and all(bool((params[name] == params[name][0]).all()) for name in self.shared):
-            yield from (slice(i, i + size) for i in range(0, len(images), size))
+            yield from (slice(i, i + size) for i in range(0, len(levels), size))
             return
         index = changed.nonzero().flatten()
         groups = [index]
@@ -195,57 +291,3 @@ class Corruption:
             groups = [index[numbers == number] for number in range(int(inverse.max(initial=-1)) + 1)]
         for members in groups:
             yield from (members[i : i + size] for i in range(0, len(members), size))
-
-
-def check_images(images: Tensor) -> None:
-    """Refuse anything but a batch of images that can be corrupted."""
-    check_dense(images, "images")
-    if images.ndim != 4:
-        raise InputError(f"images of shape {tuple(images.shape)}; expected (batch, channels, height, width)")
-    batch, channels, height, width = images.shape
-    if batch == 0:
-        raise InputError("an empty batch; expected at least one image")
-    if channels not in (1, 3):
-        raise InputError(f"images with {channels} channels (shape {tuple(images.shape)}); expected 1 or 3")
-    if min(height, width) < MIN_SIDE:
-        raise InputError(f"images of {height}×{width} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
-    if images.dtype == torch.uint8:
-        return
-    if not images.dtype.is_floating_point:
-        raise InputError(f"images of type {images.dtype}; expected uint8, or float in [0, 1]")
-    low, high = (float(v) for v in images.detach().aminmax())
-    if not (low >= 0 and high <= 1):
-        values = "not-a-number values" if low != low or high != high else f"values in [{low:g}, {high:g}]"
-        raise InputError(f"float images with {values}; expected all in [0, 1] (divide 0–255 levels by 255)")
-
-
-def as_severities(severity: float | Sequence[float] | Tensor, count: int) -> Tensor:
-    """A severity for each of ``count`` images, float64 on the CPU, from one for all or one for each; checked."""
-    if isinstance(severity, Tensor):
-        check_dense(severity, "severities")
-    if _misleading(severity):
-        raise _no_severity(severity)
-    try:
-        levels = torch.as_tensor(severity, dtype=torch.float64, device="cpu").detach()
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise _no_severity(severity) from error
-    if levels.ndim == 0:
-        levels = levels.expand(count)
-    if levels.shape != (count,):
-        raise InputError(f"severities of shape {tuple(levels.shape)} for {count} images; expected one per image")
-    wrong = ~((levels >= 0) & (levels <= MAX_SEVERITY))
-    if bool(wrong.any()):
-        first = severity_text(levels[wrong][0].item())
-        raise InputError(f"severity {first}; expected a number in 0 … {MAX_SEVERITY}")
-    return torch.where(levels < _NEGLIGIBLE, 0.0, levels)
-
-
-def _no_severity(severity: object) -> InputError:
-    return InputError(f"severity {brief(severity)}; expected a number in 0 … {MAX_SEVERITY}, or one per image")
-
-
-def _misleading(severity: float | Sequence[float] | Tensor) -> bool:
-    """Whether there are truths or complex numbers: torch would take true for 1 and drop the imaginary part."""
-    if isinstance(severity, Tensor | np.ndarray):
-        return is_truth(severity) or torch.as_tensor(severity).is_complex()
-    return any(map(is_truth, severity if isinstance(severity, Sequence) else [severity]))

@@ -13,7 +13,8 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, as_severities, check_images
+from blemish.corruptions.base import Corruption
+from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, check_severity, severity_text
 
@@ -184,6 +185,7 @@ def random_severity(corruption: Corruption, low: float = 1.0, high: float = floa
         version=corruption.version,
         stream=corruption.stream or corruption.name,
         files=corruption.files,
+        at_once=corruption.at_once,
         low=low,
         high=high,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -29,6 +29,9 @@ MAX_SEVERITY = 5
 
 PUBLISHED_SIDE = 224
 """The side of the images for which settings without presets were published."""
+
+# Severities whose parameters a table keeps.
+_KEPT = 256
 
 Params = Mapping[str, Tensor]
 """Parameter name to one float64 value per image, on the CPU."""
@@ -117,6 +120,9 @@ class SeverityTable:
     sizes: Mapping[str, int]
     rounded: frozenset[str] = frozenset()
     reciprocal: frozenset[str] = frozenset()
+    _known: dict[tuple[object, ...], Mapping[str, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         """Keep copies of the mappings that nobody can change: corruptions share tables."""
@@ -184,6 +190,17 @@ class SeverityTable:
     def preset(self, height: int, width: int) -> str:
         """The preset whose image size is nearest to the shorter side; the smaller one when two are equally near."""
         return nearest_size({name: self.sizes[name] for name in self.rows}, height, width)
+
+    def numbers(self, severity: float, height: int, width: int, preset: str | None) -> Mapping[str, float]:
+        """The parameters of one image of that size; kept, because the next image mostly has the same."""
+        key = (severity, height, width, preset)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            params = self.at([severity], preset or self.preset(height, width))
+            found = self._known[key] = {name: float(values[0]) for name, values in params.items()}
+        return found
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
         """The parameters of each image for a severity per image. A table without presets serves for all of them."""

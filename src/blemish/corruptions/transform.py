@@ -16,9 +16,11 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.rng import as_ids, check_seed, image_ids
 from blemish.core.types import check_dense
-from blemish.corruptions.base import MIN_SIDE, Corruption, as_severities, check_images
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.inputs import MIN_SIDE, as_severities, check_images
 from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
+from blemish.ops.layout import channels_first, channels_last
 from blemish.ops.levels import as_levels
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -142,6 +144,8 @@ def _run(
     ids: Tensor | None,
     preset: str | None,
 ) -> list[Tensor]:
+    if len(parts) == 1:
+        return [corruption(parts[0].batch, severity=severity, seed=seed, ids=ids, preset=preset)]
     if isinstance(severity, Tensor):
         check_dense(severity, "severities")
     count = sum(len(part.rows) for part in parts)
@@ -224,11 +228,10 @@ def _unpack_array(images: NDArray[Any]) -> tuple[list[_Part], Rebuild, bool]:
     view = images[:, :, None] if images.ndim == 2 else images
     view = view[None] if single else view
     # A copy in the machine's own byte order: read-only, reversed and big-endian arrays are all welcome.
-    batch = torch.from_numpy(np.array(view.transpose(0, 3, 1, 2), dtype=images.dtype.newbyteorder("="), order="C"))
+    batch = torch.from_numpy(channels_first(view))
 
     def rebuild(results: list[Tensor]) -> NDArray[Any]:
-        array = results[0].permute(0, 2, 3, 1).contiguous().numpy().reshape(shape)
-        return array.astype(images.dtype, copy=False)
+        return channels_last(results[0].numpy()).reshape(shape).astype(images.dtype, copy=False)
 
     return [_Part(list(range(len(batch))), batch)], rebuild, single
 
@@ -273,12 +276,12 @@ def _picture_tensor(image: Image.Image, what: str) -> Tensor:
     if min(image.size) < MIN_SIDE:
         raise InputError(f"{what} has {image.width}×{image.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
     try:
-        levels = np.array(image)
+        levels = np.asarray(image)
     except (OSError, SyntaxError, ValueError) as error:  # PIL decodes late: a damaged file shows itself only here
         raise InputError(f"{what} cannot be decoded: {error}") from error
-    return torch.from_numpy(levels).reshape(image.height, image.width, -1).permute(2, 0, 1)
+    return torch.from_numpy(channels_first(levels.reshape(1, image.height, image.width, -1))[0])
 
 
 def _to_picture(image: Tensor) -> Image.Image:
-    levels = image.permute(1, 2, 0).contiguous().numpy()
+    levels = channels_last(image.numpy()[None])[0]
     return Image.fromarray(levels[:, :, 0] if levels.shape[2] == 1 else levels)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError, refused
 from blemish.core.memory import check_fits
 from blemish.core.reading import open_regular
-from blemish.corruptions.base import MIN_SIDE
+from blemish.corruptions.inputs import MIN_SIDE
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
-from blemish.corruptions.base import MIN_SIDE, Corruption
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.severity import check_severity
 
 FORMATS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",)}

@@ -18,7 +18,7 @@ from blemish.core.errors import InputError, StorageError, about
 from blemish.core.files import write_files
 from blemish.core.printable import first_few
 from blemish.core.types import Square
-from blemish.corruptions.base import MIN_SIDE
+from blemish.corruptions.inputs import MIN_SIDE
 from blemish.data.images import as_picture, picture_batch
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
+from blemish.ops.compiled import compiled
 
 __all__ = ["Norm", "exact_k_mask", "in_ball"]
 
@@ -40,6 +41,10 @@ def in_ball(rng: CounterRng, norm: Norm, *shape: int, name: str = "ball") -> Ten
 def exact_k_mask(rng: CounterRng, count: Tensor, *shape: int, name: str = "few") -> Tensor:
     """A bool mask per image with exactly count[b] places set, all choices equally likely; `count` lives on the CPU."""
     size = math.prod(shape)
+    kernels = compiled("selection") if rng.device.type == "cpu" else None
+    if kernels is not None:
+        words = rng.raw(name, size).contiguous().numpy()
+        return torch.from_numpy(kernels.smallest(words, count.to(torch.int64).numpy())).view(-1, *shape)
     # Distinct keys, so that exactly so many lie below the bound: 32 random bits, then the place.
     keys = (rng.raw(name, size).to(torch.int64) << 31) + torch.arange(size, device=rng.device)
     last_kept = (count.to(torch.int64) - 1).clamp(min=0)

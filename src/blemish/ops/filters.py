@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Literal
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.cache import cached
+from blemish.ops.compiled import compiled
 from blemish.ops.fourier import fast_size, transformed
 from blemish.ops.fused import kernels_for
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import to_device
 
-__all__ = ["Border", "border_index", "convolve", "gaussian_blur", "line_blur", "pad"]
+__all__ = [
+    "Border",
+    "border_index",
+    "convolve",
+    "gaussian_arrays",
+    "gaussian_blur",
+    "gaussian_taps",
+    "line_blur",
+    "near_enough",
+    "pad",
+]
 
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
@@ -24,12 +38,12 @@ Border = Literal["replicate", "reflect", "reflect101"]
 GaussianBorder = Border | Literal["zeros"]
 """Also zeros outside."""
 
+_Numbers = TypeVar("_Numbers", Tensor, NDArray[Any])
 
-# The borders that sums over neighbours on a GPU know.
-_FUSED = ("replicate", "reflect")
-
-# Up to this radius a GPU is quicker with sums over neighbours than with products of matrices.
+# Up to this radius a GPU is quicker with sums over neighbours than with products of matrices, and a CPU with kernels.
 _NEAR = 16
+_CPU_NEAR = 32
+_BORDERS = ("replicate", "reflect", "reflect101")
 
 
 def border_index(start: int, stop: int, size: int, border: Border) -> Tensor:
@@ -64,9 +78,9 @@ def gaussian_blur(
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    if kernels_for(images.device) is not None and images.dtype == torch.float32 and border in _FUSED:
+    if border != "zeros" and images.dtype == torch.float32 and _has_taps(images.device, border):
         # Which way an image takes depends on its own radius alone.
-        near = truncate * sigma + 0.5 < min(_NEAR + 1, *images.shape[-2:])
+        near = near_enough(sigma, *images.shape[-2:], truncate=truncate, device=images.device)
         if bool(near.all()):
             return _by_taps(images, sigma, truncate, border)
         if bool(near.any()):
@@ -90,17 +104,63 @@ def gaussian_blur(
     return out
 
 
-def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: GaussianBorder) -> Tensor:
+def _has_taps(device: torch.device, border: Border) -> bool:
+    return device.type == "cpu" or (kernels_for(device) is not None and border != "reflect101")
+
+
+def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float, device: torch.device) -> _Numbers:
+    """Which Gaussians are sums over neighbours on that device, rather than products of matrices."""
+    most = _CPU_NEAR if device.type == "cpu" else _NEAR
+    return truncate * sigma + 0.5 < min(most + 1, height, width)
+
+
+def gaussian_taps(sigma: Tensor, truncate: float, reach: int) -> tuple[Tensor, Tensor]:
+    """Weights (B, reach + 1) from the centre on, float64, and radii (B,)."""
     sigma = sigma.clamp(min=1e-6)[:, None]
     radii = (truncate * sigma + 0.5).floor()
-    steps = torch.arange(_NEAR + 1, dtype=torch.float64)
+    steps = torch.arange(reach + 1, dtype=torch.float64)
     weights = torch.exp(-0.5 * (steps / sigma) ** 2) * (steps <= radii)
-    weights = weights / (2 * weights.sum(1, keepdim=True) - weights[:, :1])
+    return weights / (2 * weights.sum(1, keepdim=True) - weights[:, :1]), radii[:, 0].to(torch.int64)
+
+
+@lru_cache(maxsize=256)
+def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], int]:
+    weights, radii = gaussian_taps(torch.tensor([sigma], dtype=torch.float64), truncate, _CPU_NEAR)
+    return weights[0].numpy(), int(radii[0])
+
+
+def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The same as arrays, for compiled kernels."""
+    weights, radii = zip(*(_one_gaussian(value, truncate) for value in sigma), strict=True)
+    return np.stack(weights), np.array(radii, dtype=np.int64)
+
+
+def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
+    blurred: Tensor
+    if images.device.type == "cpu":
+        weights, radii = gaussian_arrays(sigma.tolist(), truncate)
+        kernels = compiled("blurs")
+        if kernels is None:
+            return _sums(images, torch.from_numpy(weights).to(torch.float32), int(radii.max()), border)
+        taps = (weights.astype(np.float32), radii, _BORDERS.index(border))
+        return torch.from_numpy(kernels.gaussian(images.contiguous().numpy(), *taps))
     fused = kernels_for(images.device)
     assert fused is not None
-    settings = (to_device(weights, images.device, torch.float32), to_device(radii[:, 0], images.device, torch.int32))
-    blurred: Tensor = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
+    shares, reaches = gaussian_taps(sigma, truncate, _NEAR)
+    settings = (to_device(shares, images.device, torch.float32), to_device(reaches, images.device, torch.int32))
+    blurred = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
     return blurred
+
+
+def _sums(images: Tensor, weights: Tensor, radius: int, border: Border) -> Tensor:
+    """Symmetric sums along columns, then rows. A weight of 0, beyond an image's own radius, changes nothing."""
+    for dim, margins in ((-2, (radius, radius, 0, 0)), (-1, (0, 0, radius, radius))):
+        padded, length = pad(images, *margins, border), images.shape[dim]
+        images = padded.narrow(dim, radius, length) * weights[:, 0].view(-1, 1, 1, 1)
+        for step in range(1, radius + 1):
+            pair = padded.narrow(dim, radius - step, length) + padded.narrow(dim, radius + step, length)
+            images.addcmul_(pair, weights[:, step].view(-1, 1, 1, 1))
+    return images
 
 
 @cached()
@@ -177,6 +237,10 @@ def line_blur(images: Tensor, shifts: Tensor, weights: Tensor, *, reach: int) ->
         # At most two taps of a line fall on one pixel, and a sum of two does not depend on their order.
         kernels.scatter_add_(1, flat, to_device(weights, images.device, torch.float32))
         return convolve(images, kernels.view(-1, side, side), (reach, reach), "replicate")
+    compiled_lines = compiled("lines") if images.dtype == torch.float32 else None
+    if compiled_lines is not None:
+        moves, shares = shifts.contiguous().numpy(), weights.to(torch.float64).contiguous().numpy()
+        return torch.from_numpy(compiled_lines.line_sums(images.contiguous().numpy(), moves, shares))
     height, width = images.shape[-2:]
     padded = pad(images, reach, reach, reach, reach, "replicate")
     out = torch.zeros_like(images)

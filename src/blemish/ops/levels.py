@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["as_levels", "truncated", "unit_range"]
+__all__ = ["Levels", "as_levels", "truncated", "unit_range"]
+
+Levels = NDArray[np.uint8]
+"""Images (B, C, H, W) as compiled kernels take them."""
 
 
 def unit_range(levels: Tensor) -> Tensor:

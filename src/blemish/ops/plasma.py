@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.ops.groups import in_groups
 from blemish.ops.transfer import to_device
 
-__all__ = ["plasma", "plasma_sizes"]
+__all__ = ["plasma", "plasma_noise", "plasma_sizes"]
 
 # Half the range of the first level's noise is the square of this, in the reference's units.
 _WIDTH = 100.0
@@ -27,6 +29,17 @@ def plasma_sizes(side: int) -> list[int]:
     return [1 << level for level in range(side.bit_length() - 1)]
 
 
+def _noise(decay: Tensor, levels: int) -> Tensor:
+    powers = decay[:, None] ** torch.arange(levels, dtype=torch.float64)
+    return (_WIDTH / powers) ** 2
+
+
+@lru_cache(maxsize=256)
+def plasma_noise(decay: float, levels: int) -> NDArray[np.float32]:
+    """How far new points may move at each level."""
+    return _noise(torch.tensor([decay], dtype=torch.float64), levels)[0].to(torch.float32).numpy()
+
+
 def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
     """A periodic diamond-square map (B, 1, side, side), each scaled to 0 … 1.
 
@@ -35,8 +48,7 @@ def plasma(wobble: Sequence[Tensor], decay: Tensor) -> Tensor:
     w² · wobble; w starts at 100 and is divided by `decay` (B,), on the CPU, per level.
     """
     device = wobble[0].device
-    powers = decay[:, None] ** torch.arange(len(wobble), dtype=torch.float64)
-    noise = to_device((_WIDTH / powers) ** 2, device, torch.float32)[:, :, None, None, None]
+    noise = to_device(_noise(decay, len(wobble)), device, torch.float32)[:, :, None, None, None]
     steps = [noise[:, level] * random for level, random in enumerate(wobble)]
     field = torch.zeros((len(decay), 1, 1), device=device, dtype=torch.float32)
     if device.type != "cpu":

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from blemish.core.rng import normal_table
 from blemish.ops.fused import kernels_for
 
-__all__ = ["poisson_quantile"]
+__all__ = ["POISSON_SWITCH", "normal_tails", "poisson_quantile"]
 
 # Below this mean the quantile is found by summing probabilities, above it by an expansion that is wrong by one count on
 # at most 0.25 % of ranks. With 16-bit ranks no count above _LAST can occur at a smaller mean.
-_SWITCH = 2.5
+POISSON_SWITCH = 2.5
 _LAST = 12
+
+
+@lru_cache(maxsize=1)
+def normal_tails() -> NDArray[np.float32]:
+    """Twice the normal probability below each value of the table of normals."""
+    return torch.erf(torch.from_numpy(normal_table()) * math.sqrt(0.5)).add_(1).numpy()
 
 
 def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:
@@ -24,14 +34,14 @@ def poisson_quantile(rank: Tensor, mean: Tensor, *, limit: float) -> Tensor:
     """
     fused = kernels_for(mean.device)
     if fused is not None:
-        counts: Tensor = fused.poisson_counts(rank, mean, _SWITCH, _LAST)
+        counts: Tensor = fused.poisson_counts(rank, mean, POISSON_SWITCH, _LAST)
         return counts
-    if limit < _SWITCH:
+    if limit < POISSON_SWITCH:
         return _summed(rank, mean)
-    counts = _expanded(rank, mean.clamp(min=_SWITCH))
-    dark = mean < _SWITCH
+    counts = _expanded(rank, mean.clamp(min=POISSON_SWITCH))
+    dark = mean < POISSON_SWITCH
     if counts.device.type != "cpu":
-        return torch.where(dark, _summed(rank, mean.clamp(max=_SWITCH)), counts)
+        return torch.where(dark, _summed(rank, mean.clamp(max=POISSON_SWITCH)), counts)
     where = dark.numpy()  # on a GPU, picking out the dark values would wait for the device
     few = _summed(torch.from_numpy(rank.numpy()[where]), torch.from_numpy(mean.numpy()[where]))
     counts.numpy()[where] = few.numpy()

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from blemish.core.types import Square
 from blemish.ops.cache import cached
+from blemish.ops.compiled import compiled
 from blemish.ops.fused import kernels_for
-from blemish.ops.levels import truncated
-
-__all__ = ["centre_zoom", "enlarged", "mean_zoom", "pixelated", "rescaled", "resized", "squared"]
+from blemish.ops.levels import Levels, truncated
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -58,10 +60,26 @@ def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
         rows, columns = (_zoom_sources(size, tuple(factors), images.device) for size in (height, width))
         mean: Tensor = fused.zoom_mean(images, rows, columns)
         return mean
+    kernels = compiled("lines") if images.device.type == "cpu" and images.dtype == torch.float32 else None
+    if kernels is not None:
+        places = zoom_places(images.shape[-2:], factors)
+        return torch.from_numpy(kernels.zoom_mean(images.contiguous().numpy(), *places))
     total = images.clone()
     for factor in factors:
         total += centre_zoom(images, factor)
     return total.div_(len(factors) + 1)
+
+
+@lru_cache(maxsize=64)
+def _zoom_arrays(size: int, factors: tuple[float, ...]) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    places, shares = _zoom_sources(size, factors, torch.device("cpu"))
+    return places.numpy().astype(np.uint32), shares.numpy()
+
+
+def zoom_places(size: tuple[int, int] | torch.Size, factors: Sequence[float]) -> tuple[NDArray[Any], ...]:
+    """Where enlargements of images of this size read, as compiled kernels take it: rows, shares, columns, shares."""
+    height, width = size
+    return *_zoom_arrays(height, tuple(factors)), *_zoom_arrays(width, tuple(factors))
 
 
 @cached()
@@ -161,6 +179,11 @@ def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
     Pillow filters columns first, then rows, and rounds each time. Enlarging only repeats pixels.
     """
     tall, wide = levels.shape[-2:]
+    kernels = compiled("boxes") if levels.device.type == "cpu" else None
+    if kernels is not None:
+        out = torch.empty(levels.shape, dtype=torch.uint8)
+        pixelate_levels(kernels, levels.contiguous().numpy(), out.numpy(), height, width)
+        return out
     # Columns of all images are one matrix, the quickest thing to pick from.
     floats = levels.contiguous().to(torch.float32)
     small = _box(floats.view(-1, wide, 1), width) if width < wide else floats
@@ -176,12 +199,15 @@ _BITS = 22
 
 @cached()
 def _bilinear_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Pillow's BILINEAR filter as (taps, target) source pixels and whole weights of 2^22; it widens to shrink."""
+    """Pillow's BILINEAR filter as (taps, target) source pixels and whole weights of 2^22; it widens to shrink.
+
+    Also used where nobody has set the caller's own default device aside.
+    """
     scale = source / target
     support = max(scale, 1.0)
-    centres = (torch.arange(target, dtype=torch.float64) + 0.5) * scale
+    centres = (torch.arange(target, dtype=torch.float64, device="cpu") + 0.5) * scale
     first, last = (centres - support + 0.5).floor().clamp(min=0), (centres + support + 0.5).floor().clamp(max=source)
-    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64)[:, None]
+    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64, device="cpu")[:, None]
     weights = (1 - ((pixels - centres + 0.5) / support).abs()).clamp(min=0) * (pixels < last)
     whole = (weights / weights.sum(0) * 2**_BITS + 0.5).floor()
     return pixels.clamp(max=source - 1).to(device, torch.int64), whole.to(device, torch.int32)
@@ -215,3 +241,18 @@ def squared(levels: Tensor, square: Square) -> Tensor:
     tall, wide = square.kept(height, width)
     top, left = round((height - tall) / 2), round((width - wide) / 2)
     return resized(levels[..., top : top + tall, left : left + wide], square.side, square.side)
+
+
+def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, width: int) -> None:
+    """The same by the compiled kernels of `blemish.ops.compiled.boxes`."""
+    tall, wide = levels.shape[-2:]
+    columns, rows = _box_arrays(wide, width), _box_arrays(tall, height)
+    repeated = (_box_arrays(width, wide)[0][0], _box_arrays(height, tall)[0][0])
+    planes = (levels.reshape(-1, tall, wide), out.reshape(-1, tall, wide))
+    kernels.pixelate(*planes, *columns, *rows, *repeated)
+
+
+@lru_cache(maxsize=64)
+def _box_arrays(source: int, target: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    pixels, weights = _box_taps(source, target, torch.device("cpu"))
+    return pixels.numpy().astype(np.uint32), weights.numpy()

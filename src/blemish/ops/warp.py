@@ -10,8 +10,6 @@ from torch.nn import functional as F
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["Outside", "affine_from_points", "bilinear", "displace", "projected", "sample", "warp_affine"]
-
 Outside = Literal["zeros", "replicate", "reflect101"]
 """What stands outside the image: black, the edge's values, or the mirror image without the edge."""
 
@@ -36,10 +34,7 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     `backward` (B, 2, 3) float64 lives on the CPU. Positions are rounded to 1/32 pixel as OpenCV does.
     """
     height, width = images.shape[-2:]
-    x, y = (torch.arange(n, dtype=torch.float64) for n in (width, height))
-    per_column = (backward[:, :, 0, None] * x * _FINE).round()
-    per_row = ((backward[:, :, 1, None] * y + backward[:, :, 2, None]) * _FINE).round()
-    per_column, per_row = (to_device(part, images.device, torch.int32) for part in (per_column, per_row))
+    per_column, per_row = (to_device(part, images.device) for part in affine_positions(backward, height, width))
     fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
     position = (fine >> _SHIFT).to(torch.float32)
     scale = to_device(
@@ -47,6 +42,14 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     )
     grid = position.mul_(scale[:, None, None]).sub_(1).permute(0, 2, 3, 1)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
+
+
+def affine_positions(backward: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """What columns (B, 2, W) and rows (B, 2, H) contribute to x and y, int32 in 1/1024 pixel."""
+    x, y = (torch.arange(n, dtype=torch.float64) for n in (width, height))
+    per_column = (backward[:, :, 0, None] * x * _FINE).round()
+    per_row = ((backward[:, :, 1, None] * y + backward[:, :, 2, None]) * _FINE).round()
+    return per_column.to(torch.int32), per_row.to(torch.int32)
 
 
 def projected(backward: Tensor, height: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:

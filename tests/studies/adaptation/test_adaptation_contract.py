@@ -109,7 +109,7 @@ def test_settings() -> None:
     assert settings_for("tent", "cifar") == {"optimiser": Optimiser("adam", 0.001)}
     assert settings_for("cotta", "cifar")["confident"] == 0.92
     assert settings_for("cpl", "cifar") == {"epsilon": 6.0, "optimiser": Optimiser("sgd", 0.001, nesterov=True)}
-    assert settings_for("rdumb", "cifar")["margin"] == settings_for("eta", "cifar").get("margin", 0.4)
+    assert settings_for("rdumb", "cifar") == settings_for("eta", "cifar")
     with pytest.raises(InputError, match="unknown adaptation method 'tend'"):
         make_method("tend", small_net())
     with pytest.raises(InputError, match="settings 'mnist'"):

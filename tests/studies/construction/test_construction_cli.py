@@ -73,6 +73,7 @@ def test_help_teaches() -> None:
 
 
 def test_select(work: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
     output = done(
         "select", work / "overlap.csv", "-o", tmp_path / "mine.toml", "--threshold", 0.2,
         "--optima", tmp_path / "all.json", "--figure", tmp_path / "chosen.png",
@@ -107,6 +108,7 @@ def test_sweep_balance_and_coverage(work: Path, tmp_path: Path) -> None:
 
 
 def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
     figures = ("--figure", tmp_path / "blocks.png", "--tree", tmp_path / "tree.png")
     settings = ("--count", 3, "--restarts", 10, "--models", work / "accuracies.csv")
     assert "within categories" in done(
@@ -141,6 +143,7 @@ def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
 
 
 def test_natural(work: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
     done("generate", work / "categories.json", "-o", tmp_path / "one", "-n", 1, "-k", 2, "--count", 10)
     done("generate", work / "categories.json", "-o", tmp_path / "three", "-n", 3, "-k", 1, "--count", 10)
     lines = (work / "accuracies.csv").read_text().splitlines()

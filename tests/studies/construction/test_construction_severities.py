@@ -101,6 +101,7 @@ def test_what_is_refused(settings: dict[str, object], reason: str) -> None:
 
 
 def test_the_command_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
+    pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
     out = tmp_path / "mine.toml"
     common = ["-m", "demo:plain", "-d", "demo:digits", "-n", "120"]
     drawn = tmp_path / "ranges.png"

@@ -225,6 +225,21 @@ def test_refusals_come_before_any_work(place: Path, options: tuple[str, ...], me
     assert not (place / "refused").exists()
 
 
+def test_a_damaged_summary_is_named(place: Path) -> None:
+    few = ("--set", "hard", "--images", 20, "--speeds", 8, "--seeds", 43, "--methods", "none", "-o", "damaged")
+    assert invoke("protocol", "cal", *MODEL, *few)[0] == 0
+    path = place / "damaged" / "hard" / "seed-43-speed-8" / "summary.json"
+    whole = path.read_text()
+    for damage in (whole.replace('"accuracy": 0', '"accuracy": 1', 1), "{}", "[]"):
+        path.write_text(damage)
+        code, said = invoke("protocol", "cal", *MODEL, *few)
+        assert code == 2
+        assert "summary.json: damaged, or not what blemish ccc wrote; remove it, and it is made again" in said
+    path.unlink()
+    assert invoke("protocol", "cal", *MODEL, *few)[0] == 0
+    assert path.read_text() == whole
+
+
 def test_cells_that_were_not_measured_are_told(place: Path) -> None:
     calibrate = ("calibrate", *MODEL, "--set", "hard", "-n", 20, "--targets", 0.9, "--margin", 0.01, "-o", "few-cells")
     assert invoke(*calibrate)[0] == 0

@@ -4,62 +4,59 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
+from blemish.core.rng import CPU, CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, quantise
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.filters import border_index, convolve, line_blur
+from blemish.ops.disks import disk_blur, disk_levels
+from blemish.ops.filters import gaussian_arrays, line_blur, near_enough
 from blemish.ops.filters import gaussian_blur as blur_gaussian
-from blemish.ops.levels import unit_range
-from blemish.ops.resample import mean_zoom
+from blemish.ops.levels import Levels, unit_range
+from blemish.ops.resample import mean_zoom, zoom_places
 from blemish.ops.shuffle import shuffle_sources
 from blemish.ops.transfer import to_device
 
 __all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "motion_taps", "zoom_blur"]
 
 
-# The largest reaches in any table. One transform size for all severities: another image's may not change the rounding.
-_DISK_REACH = 12
+# The largest reach in any table. One transform size for all severities: another image's may not change the rounding.
 _MOTION_REACH = 44
+
+# A blur of a smaller sigma moves a level by a millionth before it is truncated.
+_FAINT = 0.4
 
 
 def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return blur_gaussian(images, params["sigma"])
 
 
-@lru_cache(maxsize=64)
-def _disk(radius: float, alias_blur: float) -> Tensor:
-    """A disk smoothed by a small Gaussian. Its grid is 17×17 up to radius 8 and follows the radius beyond.
+def _near(params: Numbers, height: int, width: int) -> bool:
+    return bool(near_enough(params["sigma"], height, width, truncate=4.0, device=CPU).all())
 
-    A fractional radius above 8 gives the reference an even grid that starts at −radius; so do we.
-    """
-    start, taps = (-8.0, 3) if radius <= 8 else (-radius, 5)
-    axis = start + np.arange(17 if radius <= 8 else math.ceil(2 * radius + 1))
-    disk = torch.from_numpy((axis[:, None] ** 2 + axis**2 <= radius**2).astype(np.float64))
-    distance = torch.arange(taps, dtype=torch.float64) - taps // 2
-    smooth = torch.exp(-(distance**2) / (2 * alias_blur**2))
-    size, reach = len(axis), taps // 2
-    index = border_index(-reach, size + reach, size, "reflect101")
-    windows = (disk / disk.sum())[index][:, index].unfold(0, taps, 1).unfold(1, taps, 1)
-    return torch.einsum("yxij,i,j->yx", windows, smooth / smooth.sum(), smooth / smooth.sum())
+
+def _make_gaussian(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    weights, radii = gaussian_arrays(params["sigma"].tolist())
+    kernels.gaussian_levels(levels, out, weights.astype(np.float32), radii)
+
+
+def _lenses(params: Params | Numbers) -> list[tuple[float, float]]:
+    return list(zip(params["radius"].tolist(), params["alias_blur"].tolist(), strict=True))
 
 
 def _defocus(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    pairs = torch.stack([params["radius"], params["alias_blur"]], dim=1).numpy()
-    settings, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    kernels = torch.zeros(len(settings), 2 * _DISK_REACH + 1, 2 * _DISK_REACH + 1, dtype=torch.float32)
-    for kernel, setting in zip(kernels, settings.tolist(), strict=True):
-        disk = _disk(*setting)
-        start = _DISK_REACH - len(disk) // 2
-        kernel[start : start + len(disk), start : start + len(disk)] = disk
-    return convolve(images, kernels, (_DISK_REACH, _DISK_REACH), "reflect101", which=torch.from_numpy(inverse.ravel()))
+    return disk_blur(images, _lenses(params))
+
+
+def _make_defocus(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    disk_levels(kernels, levels, out, _lenses(params))
 
 
 class Offsets(NamedTuple):
@@ -86,10 +83,10 @@ def _draw_glass(shape: Shape, params: Params, rng: CounterRng) -> Offsets:
 def _truncated_blur(images: Tensor, sigma: Tensor) -> Tensor:
     """Blurred images on whole levels.
 
-    A faint blur moves a level by a millionth before it is truncated: it needs exact levels and double precision.
+    A faint blur needs exact levels and double precision.
     """
     blurred = unit_range(quantise(blur_gaussian(images, sigma).clone()))
-    faint = sigma < 0.4
+    faint = sigma < _FAINT
     if bool(faint.any()):
         levels = images[faint].mul(255 * 2**10).round_().to(torch.float64).mul_(2.0**-10)
         exact = blur_gaussian(levels, sigma[faint]).add(1e-9).floor_()
@@ -103,6 +100,14 @@ def _glass(images: Tensor, params: Params, draw: Offsets) -> Tensor:
     sources = shuffle_sources(draw.dy, draw.dx, params["max_delta"].clamp(min=1))
     shuffled = blurred.flatten(2).gather(2, sources[:, None].expand(-1, images.shape[1], -1)).view_as(images)
     return blur_gaussian(shuffled, params["sigma"])
+
+
+def _make_glass(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    weights, radii = gaussian_arrays(params["sigma"].tolist())
+    reaches, passes = (params[name].astype(np.int64) for name in ("max_delta", "iterations"))
+    keys = np.stack([rng.keys(f"place {i}") for i in range(max(1, int(passes.max())))])
+    faint = params["sigma"] < _FAINT
+    kernels.glass(levels, out, weights.astype(np.float32), weights, radii, faint, keys, np.maximum(reaches, 1), passes)
 
 
 class Angle(NamedTuple):
@@ -120,12 +125,24 @@ def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor,
 
     Taps i = 0 … 2·⌈radius⌉ lie on one side of the pixel, at distance i, weighted exp(−i²/2σ²).
     """
-    steps = torch.arange(2 * math.ceil(float(radius.max())) + 1, dtype=torch.float64)
-    within = steps <= 2 * radius.ceil()[:, None]
-    weights = torch.exp(-0.5 * (steps / sigma.clamp(min=1e-6)[:, None]) ** 2) * within
-    angle = torch.deg2rad(degrees.to(torch.float64))[:, None]
-    shifts = torch.stack([steps * angle.sin(), steps * angle.cos()], dim=-1).sub(0.5).ceil().to(torch.int64)
-    return shifts * within[..., None], weights / weights.sum(1, keepdim=True)
+    kernels = [_line_weights(*setting) for setting in zip(radius.tolist(), sigma.tolist(), strict=True)]
+    count = max(map(len, kernels))
+    # NumPy, because so few numbers are all overhead.
+    shifts, weights = np.zeros((len(kernels), count, 2), np.int64), np.zeros((len(kernels), count))
+    steps = np.arange(count, dtype=np.float64)
+    for own, moves, shares, angle in zip(kernels, shifts, weights, degrees.tolist(), strict=True):
+        shares[: len(own)] = own
+        turn = math.radians(angle)
+        moves[: len(own), 0] = np.ceil(steps[: len(own)] * math.sin(turn) - 0.5)
+        moves[: len(own), 1] = np.ceil(steps[: len(own)] * math.cos(turn) - 0.5)
+    return torch.from_numpy(shifts), torch.from_numpy(weights)
+
+
+@lru_cache(maxsize=256)
+def _line_weights(radius: float, sigma: float) -> NDArray[np.float64]:
+    steps = torch.arange(2 * math.ceil(radius) + 1, dtype=torch.float64)
+    weights = torch.exp(-0.5 * (steps / max(sigma, 1e-6)) ** 2)
+    return (weights / weights.sum()).numpy()
 
 
 def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
@@ -134,8 +151,24 @@ def _motion(images: Tensor, params: Params, draw: Angle) -> Tensor:
 
 def _zoom(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """The mean of the image and its enlargements; np.arange decides, as in the reference, how many there are."""
-    factors = np.arange(1, float(params["stop"][0]), float(params["step"][0])).tolist()
-    return mean_zoom(images, factors)
+    return mean_zoom(images, zoom_factors(float(params["stop"][0]), float(params["step"][0])))
+
+
+@lru_cache(maxsize=64)
+def zoom_factors(stop: float, step: float) -> tuple[float, ...]:
+    """How much the image is enlarged, each time."""
+    return tuple(np.arange(1, stop, step).tolist())
+
+
+def _make_motion(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    radius, sigma = (torch.from_numpy(params[name]) for name in ("radius", "sigma"))
+    shifts, weights = motion_taps(radius, sigma, _draw_motion(Shape(*levels.shape[1:]), {}, rng).degrees)
+    kernels.line_levels(levels, out, shifts.numpy(), weights.numpy())
+
+
+def _make_zoom(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    factors = zoom_factors(float(params["stop"][0]), float(params["step"][0]))
+    kernels.zoom_levels(levels, out, *zoom_places(levels.shape[-2:], factors))
 
 
 gaussian_blur = Corruption(
@@ -151,6 +184,8 @@ gaussian_blur = Corruption(
     ),
     apply=_gaussian,
     source=SOURCE,
+    version=2,
+    at_once=AtOnce("blurs", _make_gaussian, _near),
 )
 
 defocus_blur = Corruption(
@@ -166,6 +201,8 @@ defocus_blur = Corruption(
     ),
     apply=_defocus,
     source=SOURCE,
+    version=2,
+    at_once=AtOnce("blurs", _make_defocus),
 )
 
 glass_blur = Corruption(
@@ -183,6 +220,8 @@ glass_blur = Corruption(
     draw=_draw_glass,
     apply=_glass,
     source=SOURCE,
+    version=2,
+    at_once=AtOnce("blurs", _make_glass, _near),
 )
 
 motion_blur = Corruption(
@@ -199,6 +238,7 @@ motion_blur = Corruption(
     draw=_draw_motion,
     apply=_motion,
     source=SOURCE,
+    at_once=AtOnce("lines", _make_motion),
 )
 
 zoom_blur = Corruption(
@@ -214,4 +254,5 @@ zoom_blur = Corruption(
     apply=_zoom,
     source=SOURCE,
     shared=("stop", "step"),
+    at_once=AtOnce("lines", _make_zoom),
 )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
+from blemish.core.rng import CPU, CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
-from blemish.ops.filters import gaussian_blur
-from blemish.ops.jpeg import jpeg_round_trip
-from blemish.ops.resample import pixelated
+from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
+from blemish.ops.jpeg import jpeg_levels, jpeg_round_trip
+from blemish.ops.levels import Levels
+from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
-from blemish.ops.warp import affine_from_points, displace, warp_affine
+from blemish.ops.warp import affine_from_points, affine_positions, displace, warp_affine
 
 __all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "saturate"]
 
@@ -37,10 +39,25 @@ def _jpeg(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return jpeg_round_trip(levels, params["quality"])
 
 
-def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    height, width = levels.shape[-2:]
+def _small(params: Params | Numbers, height: int, width: int) -> tuple[int, int]:
     scale = float(params["scale"][0])
-    return pixelated(levels, max(1, int(height * scale)), max(1, int(width * scale)))
+    return max(1, int(height * scale)), max(1, int(width * scale))
+
+
+def _pixelate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return pixelated(levels, *_small(params, *levels.shape[-2:]))
+
+
+def _make_pixelate(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    pixelate_levels(kernels, levels, out, *_small(params, *levels.shape[-2:]))
+
+
+def _make_jpeg(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    jpeg_levels(kernels, levels, out, params["quality"].tolist())
+
+
+# Where the Gaussian that smooths the displacement is cut, in standard deviations.
+_FIELD_CUT = 3.0
 
 
 class Distortion(NamedTuple):
@@ -52,17 +69,12 @@ class Distortion(NamedTuple):
 
 def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
     corners = rng.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    return Distortion(corners, rng.coarse_uniforms("fields", 2, shape.height, shape.width).mul_(2).sub_(1))
+    return Distortion(corners, rng.symmetric_uniforms("fields", 2, shape.height, shape.width))
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     """A random affine map of the whole image, then a smooth random displacement of every pixel."""
-    height, width = images.shape[-2:]
-    arm = min(height, width) // 3
-    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
-    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
-    moved = points + draw.corners.to(torch.float64) * params["affine"].view(-1, 1, 1)
-    warped = warp_affine(images, affine_from_points(points.expand_as(moved), moved))
+    warped = warp_affine(images, _affine(draw.corners, params["affine"], *images.shape[-2:]))
     # Sampling an image where it is may still round its values: one without displacement is not sampled again.
     moving = params["alpha"] > 0
     if bool(moving.all()):
@@ -74,9 +86,45 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
     return warped
 
 
+def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tensor:
+    """The map that takes three moved points back to where they were."""
+    arm = min(height, width) // 3
+    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    moved = points + corners.to(torch.float64) * strength.view(-1, 1, 1)
+    return affine_from_points(points.expand_as(moved), moved)
+
+
+def _near(params: Numbers, height: int, width: int) -> bool:
+    moving = params["sigma"][params["alpha"] > 0]
+    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT, device=CPU).all())
+
+
+def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    height, width = levels.shape[-2:]
+    draw = _draw_elastic(Shape(*levels.shape[1:]), {}, rng)
+    backward = _affine(draw.corners, torch.from_numpy(params["affine"]), height, width)
+    positions = (part.numpy() for part in affine_positions(backward, height, width))
+    sigma = np.where(params["alpha"] > 0, params["sigma"], 0)
+    weights, radii = gaussian_arrays(sigma.tolist(), _FIELD_CUT)
+    settings = (draw.fields.numpy(), weights.astype(np.float32), radii, params["alpha"])
+    kernels.elastic(levels, out, *positions, *settings)
+
+
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
-    fields = gaussian_blur(fields, sigma, truncate=3.0, border="reflect") * per_image(alpha, images)
+    fields = gaussian_blur(fields, sigma, truncate=_FIELD_CUT, border="reflect") * per_image(alpha, images)
     return displace(images, fields[:, 0], fields[:, 1])
+
+
+def _make_contrast(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    kernels.flatten(as_planes(levels), as_planes(out), params["factor"])
+
+
+def _make_saturate(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    if levels.shape[1] == 1:
+        out[...] = levels
+    else:
+        kernels.saturate(as_planes(levels), as_planes(out), params["scale"], params["shift"])
 
 
 contrast = Corruption(
@@ -88,6 +136,7 @@ contrast = Corruption(
     ),
     apply=_contrast,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_contrast),
 )
 
 elastic_transform = Corruption(
@@ -118,6 +167,8 @@ elastic_transform = Corruption(
     draw=_draw_elastic,
     apply=_elastic,
     source=SOURCE,
+    version=2,
+    at_once=AtOnce("warps", _make_elastic, _near),
 )
 
 pixelate = Corruption(
@@ -135,6 +186,7 @@ pixelate = Corruption(
     source=SOURCE,
     shared=("scale",),
     uint8_io=True,
+    at_once=AtOnce("boxes", _make_pixelate),
 )
 
 jpeg_compression = Corruption(
@@ -152,6 +204,7 @@ jpeg_compression = Corruption(
     apply=_jpeg,
     source=SOURCE,
     uint8_io=True,
+    at_once=AtOnce("jpeg", _make_jpeg),
 )
 
 saturate = Corruption(
@@ -166,4 +219,5 @@ saturate = Corruption(
     ),
     apply=_saturate,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_saturate),
 )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption, per_image
+from blemish.core.rng import CounterRng, normal_table
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, per_image
 from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.poisson import poisson_quantile
+from blemish.ops.levels import Levels, unit_range
+from blemish.ops.poisson import POISSON_SWITCH, normal_tails, poisson_quantile
 
 __all__ = ["gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise"]
 
@@ -37,6 +44,34 @@ def _impulse(images: Tensor, params: Params, draw: Field) -> Tensor:
     return images.mul_(kept).add_(white)
 
 
+def _add_normal(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng, relative: bool) -> None:
+    settings = (rng.keys("field"), normal_table(), params["sigma"], relative)
+    kernels.add_normal(levels.reshape(len(levels), -1), out.reshape(len(out), -1), *settings)
+
+
+def _make_shot(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    growth = np.stack([_growth(photons) for photons in params["photons"].tolist()])
+    settings = (normal_table(), normal_tails(), growth, params["photons"], POISSON_SWITCH)
+    kernels.poisson(levels.reshape(len(levels), -1), out.reshape(len(out), -1), rng.keys("field"), *settings)
+
+
+@lru_cache(maxsize=256)
+def _growth(photons: float) -> NDArray[np.float32]:
+    """The exponential of the mean count at each of the 256 levels."""
+    means = unit_range(torch.arange(256, device="cpu")) * torch.tensor(photons, dtype=torch.float32, device="cpu")
+    growth: NDArray[np.float32] = means.exp().numpy()
+    return growth
+
+
+def _make_impulse(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    """The ranks (r + ½)/2¹⁶ that are hit are those with r below a whole number."""
+    amount = params["amount"].astype(np.float32).astype(np.float64)
+    white, hit = (np.ceil(share * 2.0**16 - 0.5).astype(np.int32) for share in (amount / 2, amount))
+    # A rank that equals the amount is hit as well, one that equals its half is not white.
+    hit += hit + 0.5 == amount * 2.0**16
+    kernels.impulses(levels.reshape(len(levels), -1), out.reshape(len(out), -1), rng.keys("field"), white, hit)
+
+
 gaussian_noise = Corruption(
     name="gaussian_noise",
     family="noise",
@@ -51,6 +86,7 @@ gaussian_noise = Corruption(
     draw=draw_normals,
     apply=add_noise,
     source=SOURCE,
+    at_once=AtOnce("noise", partial(_add_normal, relative=False)),
 )
 
 shot_noise = Corruption(
@@ -68,6 +104,7 @@ shot_noise = Corruption(
     draw=draw_normals,
     apply=_shot,
     source=SOURCE,
+    at_once=AtOnce("noise", _make_shot),
 )
 
 impulse_noise = Corruption(
@@ -84,6 +121,7 @@ impulse_noise = Corruption(
     draw=draw_uniforms,
     apply=_impulse,
     source=SOURCE,
+    at_once=AtOnce("noise", _make_impulse),
 )
 
 speckle_noise = Corruption(
@@ -100,4 +138,5 @@ speckle_noise = Corruption(
     draw=draw_normals,
     apply=_speckle,
     source=SOURCE,
+    at_once=AtOnce("noise", partial(_add_normal, relative=True)),
 )

@@ -113,4 +113,5 @@ spatter = Corruption(
     apply=_apply,
     source=SOURCE,
     shared=("mud",),
+    version=2,
 )

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image, quantise
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
-from blemish.ops.levels import unit_range
+from blemish.ops.levels import Levels, unit_range
 from blemish.ops.photographs import Photographs
-from blemish.ops.plasma import plasma, plasma_sizes
-from blemish.ops.resample import centre_zoom
+from blemish.ops.plasma import plasma, plasma_noise, plasma_sizes
+from blemish.ops.resample import centre_zoom, zoom_places
 from blemish.ops.textures import Textures, cut, frost_textures
 
 __all__ = ["brightness", "fog", "frost", "frost_drawn", "frost_from", "snow"]
@@ -60,6 +61,15 @@ def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
     return images.mul_(weight).addcmul_(whitened, 1 - weight).add_(layer)
 
 
+def _make_snow(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    flakes = _draw_snow(Shape(*levels.shape[1:]), {}, rng)
+    radius, sigma = (torch.from_numpy(params[name]) for name in ("blur_radius", "blur_sigma"))
+    taps = (values.numpy() for values in motion_taps(radius, sigma, flakes.degrees))
+    settings = (params[name] for name in ("mean", "std", "threshold", "image_weight"))
+    zoom = zoom_places(levels.shape[-2:], [float(params["zoom"][0])])
+    kernels.snow(levels, out, flakes.field[:, 0].numpy(), *settings, *zoom, *taps)
+
+
 class Crop(NamedTuple):
     """Which texture, and where in it; three (B,) int64 tensors on the CPU."""
 
@@ -81,19 +91,21 @@ class _Textured:
 
     photographs: Photographs | None
 
-    def textures(self, params: Params, height: int, width: int, device: torch.device) -> Textures:
+    def textures(self, params: Params | Numbers, height: int, width: int, device: torch.device) -> Textures:
         return frost_textures(self.photographs, float(params["texture_scale"][0]), height, width, device)
 
 
 class _DrawFrost(_Textured):
     def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
-        rng = rng.on_cpu()
-        textures = self.textures(params, shape.height, shape.width, rng.device)
-        chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0]
-        # One row and column fewer than fit, as in the reference.
-        room = torch.tensor(textures.sizes)[chosen] - torch.tensor([shape.height, shape.width])
-        start = (rng.uniforms("start", 2).to(torch.float64) * room).to(torch.int64)
-        return Crop(chosen, start[:, 0], start[:, 1])
+        return _crop(self.textures(params, shape.height, shape.width, torch.device("cpu")), shape, rng.on_cpu())
+
+
+def _crop(textures: Textures, shape: Shape, rng: CounterRng) -> Crop:
+    chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0].numpy()
+    # One row and column fewer than fit, as in the reference.
+    room = np.array(textures.sizes)[chosen] - np.array([shape.height, shape.width])
+    start = (rng.uniforms("start", 2).numpy().astype(np.float64) * room).astype(np.int64)
+    return Crop(torch.from_numpy(chosen), *torch.from_numpy(np.ascontiguousarray(start.T)))
 
 
 class _Frost(_Textured):
@@ -106,6 +118,16 @@ class _Frost(_Textured):
         return images.mul_(per_image(params["image_weight"], images)).addcmul_(crops, weight)
 
 
+class _MakeFrost(_Textured):
+    def __call__(self, kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+        shape = Shape(*levels.shape[1:])
+        textures = self.textures(params, shape.height, shape.width, rng.device)
+        crop = _crop(textures, shape, rng)
+        places = (crop.texture.numpy(), crop.top.numpy(), crop.left.numpy())
+        weights = (params["image_weight"], params["frost_weight"])
+        kernels.blend(levels, out, textures.sheets.numpy(), *places, *weights)
+
+
 class Wobble(NamedTuple):
     """Uniform values in (−1, 1) for each level of the plasma map, (B, 3, n, n): see `plasma`."""
 
@@ -114,7 +136,7 @@ class Wobble(NamedTuple):
 
 def _draw_fog(shape: Shape, params: Params, rng: CounterRng) -> Wobble:
     sizes = plasma_sizes(1 << (max(shape.height, shape.width) - 1).bit_length())
-    field = rng.coarse_uniforms("plasma", sum(3 * n * n for n in sizes)).mul_(2).sub_(1)
+    field = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes))
     parts = torch.split(field, [3 * n * n for n in sizes], dim=1)
     return Wobble(tuple(part.reshape(-1, 3, n, n) for part, n in zip(parts, sizes, strict=True)))
 
@@ -127,12 +149,23 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
     return images.add_(field * thickness).mul_(brightest / (brightest + thickness))
 
 
+def _make_fog(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    sizes = plasma_sizes(1 << (max(levels.shape[-2:]) - 1).bit_length())
+    wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes)).numpy()
+    noise = np.stack([plasma_noise(decay, len(sizes)) for decay in params["wibble_decay"].tolist()])
+    kernels.fog(levels, out, wobble, noise, params["thickness"])
+
+
 def _brightness(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Raise HSV's V by `shift`: scale the pixel by clip(V + shift)/V, and turn black into gray."""
     value = images.amax(1, keepdim=True)
     target = (value + per_image(params["shift"], images)).clamp_(0, 1)
     black = value <= 0
     return images.mul_(target / (value + black)).add_(target * black)
+
+
+def _make_brightness(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    kernels.brighten(as_planes(levels), as_planes(out), params["shift"])
 
 
 snow = Corruption(
@@ -169,6 +202,7 @@ snow = Corruption(
     draw=_draw_snow,
     apply=_snow,
     source=SOURCE,
+    at_once=AtOnce("lines", _make_snow),
     shared=("zoom",),
 )
 
@@ -186,6 +220,7 @@ frost = Corruption(
     apply=_Frost(Photographs()),
     source=SOURCE,
     files=Photographs(),
+    at_once=AtOnce("colours", _MakeFrost(Photographs())),
 )
 
 
@@ -195,7 +230,8 @@ def frost_from(folder: str | os.PathLike[str]) -> Corruption:
     Protocols name photographs that are not the reference's by their digest.
     """
     mine = Photographs.of(folder)
-    return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine)
+    made = AtOnce("colours", _MakeFrost(mine))
+    return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine, at_once=made)
 
 
 frost_drawn = Corruption(
@@ -208,6 +244,8 @@ frost_drawn = Corruption(
     source="defined here, after frost",
     stream="frost",
     variant_of="frost",
+    version=2,
+    at_once=AtOnce("colours", _MakeFrost(None)),
 )
 
 fog = Corruption(
@@ -224,6 +262,7 @@ fog = Corruption(
     draw=_draw_fog,
     apply=_fog,
     source=SOURCE,
+    at_once=AtOnce("clouds", _make_fog),
 )
 
 brightness = Corruption(
@@ -235,4 +274,5 @@ brightness = Corruption(
     ),
     apply=_brightness,
     source=SOURCE,
+    at_once=AtOnce("colours", _make_brightness),
 )

@@ -217,6 +217,7 @@ gaussian_blur = PerturbationSequence(
     ),
     render=_gaussian_blur,
     extra=True,
+    version=2,
 )
 
 _SMALL_DROPS = {"mean": 0.6, "std": 0.25, "sigma": 1.75, "threshold": 0.7}
@@ -243,6 +244,7 @@ spatter = PerturbationSequence(
     advance=_drag,
     render=_spatter,
     extra=True,
+    version=2,
 )
 
 saturate = PerturbationSequence(

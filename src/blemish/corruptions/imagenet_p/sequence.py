@@ -13,9 +13,10 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape, Square
-from blemish.corruptions.base import MIN_SIDE, check_images, quantise
+from blemish.corruptions.base import quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.imagenet_p.settings import Preset, Settings
+from blemish.corruptions.inputs import MIN_SIDE, check_images
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range

@@ -160,6 +160,7 @@ BLURS: tuple[Corruption, ...] = (
         apply=_gaussian,
         severities=(5,),
         source=SOURCE,
+        version=2,
     ),
     Corruption(
         name="syn2nat:median_blur",

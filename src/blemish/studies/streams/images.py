@@ -17,7 +17,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
-from blemish.corruptions.base import check_images
+from blemish.corruptions.inputs import check_images
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 

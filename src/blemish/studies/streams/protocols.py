@@ -6,6 +6,7 @@ from typing import Any
 
 from blemish.core.settings import differences
 from blemish.corruptions.severity import nearest_preset
+from blemish.studies.streams.images import image_list
 from blemish.studies.streams.stream import Stream
 
 __all__ = ["protocol_differences"]
@@ -31,7 +32,7 @@ def protocol_differences(stream: Stream, *, jpeg: bool | None = None) -> list[st
         after["frost"] = stream.catalog.frost_kind
     if stream.walk.protocol.get("subset") is not None:
         # These sets show the images of the calibration, and no others.
-        after["image_list"] = stream.describe()["image_list"]
+        after["image_list"] = image_list(stream.images.names)
     known = {**before, "preset": before.get("preset") or _nearest(before.get("shape"))}
     return differences({name: known.get(name) for name in after}, after)
 

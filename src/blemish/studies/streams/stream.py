@@ -139,13 +139,14 @@ class Stream(IterableDataset[Batch]):
     def describe(self) -> dict[str, Any]:
         """What decides the pixels, but for the code of our corruptions."""
         code = own_code(self.catalog[name] for name in self.walk.corruptions)
+        text = self.walk.to_json().encode("utf-8", "surrogatepass")  # what a walk says of its model may be anything
         return {
             "data": self.images.name,
             "data_fingerprint": self.images.fingerprint,
             "image_list": image_list(self.images.names),
             "image_count": len(self.images),
             "preparation": self.images.preparation,
-            "walk": hashlib.blake2b(self.walk.to_json().encode(), digest_size=12).hexdigest(),
+            "walk": hashlib.blake2b(text, digest_size=12).hexdigest(),
             "seed": self.seed,
             "jpeg": self.jpeg,
             "preset": self.preset,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blemish.core.errors import InputError
-from blemish.core.files import write_bytes
+from blemish.core.files import digest_of, write_bytes
 from blemish.core.reading import is_there, read_json
 from blemish.studies.streams.checkpoints import run_mark
 from blemish.studies.streams.run import StreamResult
@@ -27,6 +27,8 @@ from blemish.studies.streams.walks import Walk
 __all__ = ["SUMMARY", "read_summary", "run_summary", "save_summary"]
 
 SUMMARY = "summary.json"
+
+_DIGEST = "digest"
 
 _POINTS = 240
 """Of a curve of running means: as many as a page can show."""
@@ -66,8 +68,9 @@ def run_summary(result: StreamResult, walk: Walk, window: int | None = None) -> 
 
 
 def save_summary(folder: Path, scores: Mapping[str, Any]) -> None:
-    """Write the scores of a run that is over."""
-    write_bytes(folder / SUMMARY, (json.dumps(scores, indent=1) + "\n").encode())
+    """Write the scores of a run that is over, with a digest of them."""
+    sealed = {**scores, _DIGEST: _digest(scores)}
+    write_bytes(folder / SUMMARY, (json.dumps(sealed, indent=1) + "\n").encode())
 
 
 def read_summary(folder: Path, info: Mapping[str, Any], window: int | None = None) -> dict[str, Any] | None:
@@ -79,8 +82,12 @@ def read_summary(folder: Path, info: Mapping[str, Any], window: int | None = Non
     if not is_there(path):
         return None
     scores = read_json(path)
-    if not isinstance(scores, dict) or not isinstance(scores.get("methods"), dict):
-        raise InputError(f"{path}: not a summary; expected what blemish ccc run writes. Remove it to make it again")
+    if not isinstance(scores, dict) or scores.pop(_DIGEST, None) != _digest(scores):
+        raise InputError(f"{path}: damaged, or not what blemish ccc wrote; remove it, and it is made again")
     size = min(window or default_window(int(info["images"])), int(info["images"]))
     complete = scores.get("run") == run_mark(info) and scores.get("window") == size
     return scores if complete else None
+
+
+def _digest(scores: Mapping[str, Any]) -> str:
+    return digest_of(json.dumps(scores, sort_keys=True).encode()).hash

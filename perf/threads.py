@@ -1,0 +1,56 @@
+"""What a second core brings: python perf/threads.py [--only fog …].
+
+A batch of 32 pictures of 224 × 224 pixels, severity 3, with one thread and with two, in turns; the least wall-clock
+time of each. On a machine that others use as well the second thread waits for a core: the last column therefore
+compares the CPU time of the calling thread alone, which has its share of the images and all that is not shared out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+
+import torch
+
+import blemish
+from cpu_settings import settle
+from images import scenes
+
+SIDE, BATCH, ROUNDS = 224, 32, 25
+
+
+def least(name: str, batch: torch.Tensor) -> list[tuple[float, float]]:
+    """With one thread and with two: the least seconds by the clock, and of this thread's CPU time."""
+    times: list[list[tuple[float, float]]] = [[], []]
+    for _ in range(ROUNDS):
+        for threads, taken in zip((1, 2), times, strict=True):
+            torch.set_num_threads(threads)
+            start, work = time.perf_counter(), time.thread_time()
+            blemish.corrupt(batch, name, severity=3)
+            taken.append((time.perf_counter() - start, time.thread_time() - work))
+    return [(min(wall for wall, _ in taken), min(work for _, work in taken)) for taken in times]
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=blemish.catalog.plain())
+    options = parser.parse_args()
+    settle()
+    batch = torch.from_numpy(scenes(BATCH, SIDE)).permute(0, 3, 1, 2).contiguous()
+    print("| corruption | one thread, ms | two threads, ms | ratio | CPU time of the calling thread, ratio |")
+    print("|---|---:|---:|---:|---:|")
+    ratios = []
+    for name in options.only:
+        (one, alone), (two, shared) = least(name, batch)
+        ratios.append((two / one, shared / alone))
+        shown = " | ".join(f"{ratio:.2f}" for ratio in ratios[-1])
+        print(f"| {name} | {1e3 * one:.2f} | {1e3 * two:.2f} | {shown} |", flush=True)
+    means = [math.exp(statistics.fmean(map(math.log, column))) for column in zip(*ratios, strict=True)]
+    print(f"| **geometric mean** | | | **{means[0]:.2f}** | **{means[1]:.2f}** |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Bilinear sampling as torch's `grid_sample` rounds it, and the elastic transform that is made of it.
+
+Pixels lie as four floats side by side, so that all channels of one are read and mixed at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blemish.ops.compiled.blurs import filtered
+from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.levels import level, unit
+
+__all__ = ["elastic"]
+
+_F = np.float32
+_ZERO, _HALF, _ONE, _TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
+
+
+@part
+def _reflected(place, low, span, most):
+    """A position within 0 … most: mirrored at ``low`` and at half of ``span`` above it, then cut."""
+    away = abs(place - low)
+    rest = away - np.trunc(away / span) * span
+    other = span - rest
+    inside = (rest if rest < other else other) + low
+    inside = inside if inside > _ZERO else _ZERO
+    return inside if inside < most else most
+
+
+@part
+def _from_corners(values, size, out):
+    """Positions between −1 and 1, which are the first and last pixel's centres, in pixels."""
+    scale, most = _F((size - 1) / 2), _F(size - 1)
+    for i in range(len(out)):
+        out[i] = _reflected((values[i] + _ONE) * scale, _ZERO, _F(2 * (size - 1)), most)
+
+
+@part
+def _from_edges(values, size, out):
+    """Positions between −1 and 1, which are the first and last pixel's outer edges, in pixels."""
+    scale, most = _F(size / 2), _F(size - 1)
+    for i in range(len(out)):
+        out[i] = _reflected(fma(values[i] + _ONE, scale, -_HALF), -_HALF, _F(2 * size), most)
+
+
+@part
+def _sample_row(pixels, x, y, out):
+    """A row of the picture (H, W, 4) at positions (x, y) inside it."""
+    height, width, _ = pixels.shape
+    for i in range(len(x)):
+        left, top = np.floor(x[i]), np.floor(y[i])
+        right_share, down_share = x[i] - left, y[i] - top
+        left_share, up_share = _ONE - right_share, _ONE - down_share
+        column, row = int(left), int(top)
+        beside, below = min(column + 1, width - 1), min(row + 1, height - 1)
+        a, b = pixels[row, column], pixels[row, beside]
+        c, d = pixels[below, column], pixels[below, beside]
+        first, second = left_share * up_share, right_share * up_share
+        third, fourth = left_share * down_share, right_share * down_share
+        for channel in range(4):
+            value = fma(b[channel], second, a[channel] * first)
+            out[i, channel] = fma(d[channel], fourth, fma(c[channel], third, value))
+
+
+@part
+def _interleave(levels, pixels):
+    channels, height, width = levels.shape
+    for y in range(height):
+        for x in range(width):
+            for channel in range(channels):
+                pixels[y, x, channel] = unit(levels[channel, y, x])
+
+
+@part
+def _to_levels(pixels, out, y):
+    """A row of pixels as levels."""
+    for channel in range(len(out)):
+        target = out[channel, y]
+        for x in range(len(target)):
+            target[x] = level(pixels[x, channel])
+
+
+@part
+def _affine(pixels, per_column, per_row, warped):
+    """Sample at affine positions, which lie in 1/1024 pixel, rounded to 1/32."""
+    height, width, _ = pixels.shape
+    grid, x, y = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
+    scale_x, scale_y = _F(2 / (32 * (width - 1))), _F(2 / (32 * (height - 1)))
+    for row in range(height):
+        for i in range(width):
+            grid[i] = _F((per_column[0, i] + per_row[0, row] + np.int32(16)) >> np.int32(5)) * scale_x - _ONE
+        _from_corners(grid, width, x)
+        for i in range(width):
+            grid[i] = _F((per_column[1, i] + per_row[1, row] + np.int32(16)) >> np.int32(5)) * scale_y - _ONE
+        _from_corners(grid, height, y)
+        _sample_row(pixels, x, y, warped[row])
+
+
+@part
+def _displace(pixels, fields, strength, out):
+    """Sample where two fields (2, H, W), right and down, times ``strength``, lead; levels (C, H, W)."""
+    height, width, _ = pixels.shape
+    x, y = np.empty(width, np.float32), np.empty(width, np.float32)
+    grid, line = np.empty(width, np.float32), np.empty((width, 4), np.float32)
+    wide, tall = _F(width), _F(height)
+    for row in range(height):
+        right, down = fields[0, row], fields[1, row]
+        for i in range(width):
+            grid[i] = ((right[i] * strength + _F(i)) * _TWO + _ONE) / wide - _ONE
+        _from_edges(grid, width, x)
+        for i in range(width):
+            grid[i] = ((down[i] * strength + _F(row)) * _TWO + _ONE) / tall - _ONE
+        _from_edges(grid, height, y)
+        _sample_row(pixels, x, y, line)
+        _to_levels(line, out, row)
+
+
+@kernel
+def elastic(levels, out, per_column, per_row, fields, weights, radii, strength):
+    """An affine map, positions (B, 2, W) and (B, 2, H) int32, then a displacement by blurred fields (B, 2, H, W)."""
+    batch, _, height, width = levels.shape
+    pixels, warped = np.zeros((height, width, 4), np.float32), np.empty((height, width, 4), np.float32)
+    smooth = np.empty((2, height, width), np.float32)
+    for image in range(batch):
+        _interleave(levels[image], pixels)
+        _affine(pixels, per_column[image], per_row[image], warped)
+        if strength[image] > 0:
+            filtered(fields[image], weights[image], radii[image], 1, smooth)
+            _displace(warped, smooth, _F(strength[image]), out[image])
+        else:
+            for row in range(height):
+                _to_levels(warped[row], out[image], row)

@@ -1,0 +1,153 @@
+"""Compiled kernels against the plain operations beside them, bit for bit; and how they are compiled and kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import digests
+from blemish.core.rng import CounterRng
+from blemish.corruptions.imagenet_c.blur import motion_taps
+from blemish.ops.balls import exact_k_mask
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shares, together
+from blemish.ops.filters import Border, gaussian_blur, line_blur
+from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
+from blemish.ops.layout import channels_first, channels_last
+from blemish.ops.resample import mean_zoom, pixelated
+
+Both = Callable[[Callable[[], Tensor]], tuple[Tensor, Tensor]]
+SIZES = ((8, 9), (33, 47), (70, 41))
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Call something with the kernels and without them."""
+    if compiled("words") is None:
+        pytest.skip("no numba, or no processor with AVX2")
+
+    def call(work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+        made = work()
+        monkeypatch.setenv("BLEMISH_COMPILED", "0")
+        plain = work()
+        monkeypatch.delenv("BLEMISH_COMPILED")
+        return made, plain
+
+    return call
+
+
+def floats(height: int, width: int, channels: int = 3) -> Tensor:
+    return digests.batch(3, height, width)[:, :channels] / 255
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 4097, 4100])
+def test_random_values(both: Both, size: int) -> None:
+    rng = CounterRng(7, torch.tensor([0, -1, 2**62, 5]), "test")
+    for kind in ("raw", "uniforms", "coarse_uniforms", "symmetric_uniforms", "normals"):
+        made, plain = both(lambda kind=kind: getattr(rng, kind)("stream", size))
+        assert torch.equal(made, plain), kind
+    made, plain = both(lambda: rng.integers("stream", size, high=1000))
+    assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize("border", ["replicate", "reflect", "reflect101"])
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_gaussians(both: Both, border: Border, height: int, width: int) -> None:
+    """Radii of 0, within and beyond the sides in one batch, those of each image alone."""
+    images = floats(height, width)
+    sigma = torch.tensor([0.05, 1.3, 6.0], dtype=torch.float64)
+    made, plain = both(lambda: gaussian_blur(images, sigma, border=border))
+    assert torch.equal(made, plain)
+    alone, _ = both(lambda: gaussian_blur(images[1:2], sigma[1:2], border=border))
+    assert torch.equal(made[1:2], alone)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_lines(both: Both, height: int, width: int) -> None:
+    radius, sigma = torch.tensor([3.0, 10, 15], dtype=torch.float64), torch.tensor([1.0, 5, 8], dtype=torch.float64)
+    taps = motion_taps(radius, sigma, torch.tensor([-44.0, 0.0, 31.5], dtype=torch.float64))
+    made, plain = both(lambda: line_blur(floats(height, width, 1), *taps, reach=32))
+    assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_enlargements(both: Both, height: int, width: int) -> None:
+    made, plain = both(lambda: mean_zoom(floats(height, width), [1.0, 1.03, 1.5, 4.7]))
+    assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.mark.parametrize("small", [(1, 1), (3, 5), (8, 9)])
+def test_boxes(both: Both, height: int, width: int, small: tuple[int, int]) -> None:
+    made, plain = both(lambda: pixelated(digests.batch(2, height, width), *small))
+    assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize(("height", "width"), [*SIZES, (16, 16), (15, 31)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_jpeg_is_the_codecs(height: int, width: int, channels: int) -> None:
+    """Every quality, with pictures and with noise; the codec is libjpeg-turbo, by way of Pillow."""
+    if compiled("jpeg") is None:
+        pytest.skip("no numba, or no processor with AVX2")
+    quality = torch.arange(1, 101)
+    noise = np.random.default_rng(0).integers(0, 256, (100, 3, height, width), dtype=np.uint8)
+    for images in (digests.batch(100, height, width), torch.from_numpy(noise)):
+        levels = images[:, :channels]
+        assert torch.equal(jpeg_round_trip(levels, quality), jpeg_pillow(levels, quality))
+
+
+def test_few_places(both: Both) -> None:
+    rng = CounterRng(3, torch.arange(4), "test")
+    count = torch.tensor([0, 1, 700, 2000])
+    made, plain = both(lambda: exact_k_mask(rng, count, 40, 50))
+    assert torch.equal(made, plain)
+    assert made.flatten(1).sum(1).tolist() == count.tolist()
+
+
+def test_layouts() -> None:
+    levels = digests.batch(2, 11, 13).numpy()
+    last = channels_last(levels)
+    assert np.array_equal(last, levels.transpose(0, 2, 3, 1))
+    assert np.array_equal(channels_first(last), levels)
+    assert np.array_equal(channels_first(last[:, ::-1]), levels[:, :, ::-1])
+    assert np.array_equal(channels_last(levels[:, :1]), levels[:, :1].transpose(0, 2, 3, 1))
+
+
+def test_shares_of_a_batch() -> None:
+    torch.set_num_threads(3)
+    try:
+        assert [(part.start, part.stop) for part in shares(8)] == [(0, 2), (2, 5), (5, 8)]
+        assert len([*shares(2)]) == 2
+        done: list[int] = []
+        together([lambda number=number: done.append(number) for number in range(7)])
+        assert sorted(done) == [*range(7)]
+        with pytest.raises(ZeroDivisionError):
+            together([lambda: None, lambda: 1 // 0])  # type: ignore[list-item]
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_compiling_is_said_once_and_kept(tmp_path: Path) -> None:
+    if compiled("words") is None:
+        pytest.skip("no numba, or no processor with AVX2")
+    code = (
+        "import logging, torch, blemish\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "blemish.corrupt(torch.zeros(3, 32, 32, dtype=torch.uint8), 'contrast', 3)\n"
+    )
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True)
+        said.append([line for line in done.stderr.splitlines() if "compiled" in line])
+    assert len(said[0]) == 1
+    assert "flatten for this processor in" in said[0][0]
+    assert said[1] == []
