@@ -41,7 +41,7 @@ def test_imports_leave_the_process_alone() -> None:
     assert found["light"] == []
     assert found["changed"] == []
     assert found["threads"][0] == found["threads"][1]
-    assert {missing for _, missing in found["skipped"]} <= {"triton"}
+    assert {missing for _, missing in found["skipped"]} <= {"numba", "triton"}
     assert found["modules"] > 200
     assert (found["handlers"], found["root"], found["propagate"]) == (["NullHandler"], 0, True)
     assert done.stderr == ""

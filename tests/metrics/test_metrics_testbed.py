@@ -94,7 +94,14 @@ class TestLines:
         monkeypatch.setattr(tool, "TARGET", tmp_path / "testbed.json")
         shipped = json.loads(Path(tool.blemish.__file__).parent.joinpath("metrics", "testbed.json").read_text())
         tool.main(TABLE)
-        assert json.loads((tmp_path / "testbed.json").read_text()) == shipped
+        made = json.loads((tmp_path / "testbed.json").read_text())
+        # Fits may differ in their last digits with other versions of what they are computed with.
+        lines, expected = made.pop("lines"), shipped.pop("lines")
+        assert lines.keys() == expected.keys()
+        for name, line in expected.items():
+            assert lines[name].pop("name") == line.pop("name")
+            assert lines[name] == pytest.approx(line, rel=1e-9)
+        assert made == shipped
 
 
 def load_tool() -> ModuleType:
