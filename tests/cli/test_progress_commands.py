@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from blemish.benchmarks.benchmark import only
+from blemish.benchmarks.files import load_benchmark
 from blemish.cli import demo
 from blemish.cli.main import app
 from blemish.data.digits import digits_source
@@ -143,8 +145,9 @@ def test_streams(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = digits_source().take(range(20))
+    source, few = digits_source().take(range(20)), only(load_benchmark("digits-c"), ["fog@3", "p:tilt"])
     monkeypatch.setattr(demo, "digits_source", lambda: source)
+    monkeypatch.setattr(demo, "load_benchmark", lambda _: few)
     now = iter(range(0, 10**9, 31))
     monkeypatch.setattr(progress, "_clock", lambda: float(next(now)))
     _, lines = invoke("demo", "--out", tmp_path / "demo")

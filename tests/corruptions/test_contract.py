@@ -11,6 +11,7 @@ from torch import Tensor
 
 import blemish
 import fingerprints
+import heavy_units
 from blemish.corruptions import base
 from blemish.corruptions.human.published import SEVERITIES
 from frost_files import skip_without_files
@@ -35,7 +36,7 @@ def usual(corruption: blemish.Corruption) -> float:
     return 3.0 if corruption.only_severity is None else corruption.only_severity
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=heavy_units.units(NAMES))
 def corruption(request: pytest.FixtureRequest) -> blemish.Corruption:
     return skip_without_files(blemish.catalog[request.param])
 

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 import blemish
+import heavy_units
 from blemish.corruptions import base
 from frost_files import draw_pictures
 from pictures import kinds, pictures
@@ -27,7 +28,7 @@ def all_units(tmp_path_factory: pytest.TempPathFactory) -> dict[str, blemish.Cor
     return units(draw_pictures(tmp_path_factory.mktemp("frost")))
 
 
-@pytest.fixture(params=[*blemish.catalog, "chain", "random severity"])
+@pytest.fixture(params=heavy_units.units([*blemish.catalog, "chain", "random severity"]))
 def corruption(request: pytest.FixtureRequest, all_units: dict[str, blemish.Corruption]) -> blemish.Corruption:
     last = {"chain": -2, "random severity": -1}.get(request.param)
     return all_units[request.param] if last is None else list(all_units.values())[last]

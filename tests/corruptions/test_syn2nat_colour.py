@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import blemish
 from blemish.corruptions.base import no_draw
 from blemish.corruptions.syn2nat.colour import COLOURS
 from blemish.corruptions.syn2nat.noise import NOISES
 from blemish.corruptions.syn2nat.weather import WEATHER
+from picture_statistics import statistics
 from pictures import pictures
 
 UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in (*COLOURS, *NOISES, *WEATHER)}
@@ -38,19 +38,6 @@ SPREAD = 2.0
 
 # (candidate, image, statistic) to the reason why it differs.
 EXCEPTIONS: dict[tuple[str, str, str], str] = {}
-
-
-def statistics(clean: Tensor, out: Tensor) -> dict[str, Tensor]:
-    """Of each image; both are float levels (B, C, H, W)."""
-    maps = {
-        "mean_abs_diff": (out - clean).abs(),
-        "mse": (out - clean).square(),
-        "mean": out,
-        "grad_x": out.diff(dim=-1).abs(),
-        "frac_0": (out == 0).double(),
-        "frac_255": (out == 255).double(),
-    }
-    return {name: each.mean((1, 2, 3)) for name, each in maps.items()} | {"std": out.std((1, 2, 3), unbiased=False)}
 
 
 def recorded(recordings: Path, name: str, image: str) -> dict[str, list[float]]:
@@ -68,9 +55,8 @@ def test_statistics_are_those_of_the_originals(recordings: Path, name: str, imag
         pytest.skip("this picture is not in the small part of the recordings (tests/golden)")
     expected = recorded(recordings, name, image)
     with np.load(recordings / IMAGES[image]) as arrays:
-        clean = torch.from_numpy(arrays["image|0"]).permute(2, 0, 1).expand(DRAWS, -1, -1, -1)
-    out = UNITS[name](clean, severity=5, seed=1).double()
-    found = statistics(clean.double(), out)
+        clean = torch.from_numpy(arrays["image|0"]).permute(2, 0, 1)
+    found = statistics(UNITS[name](clean.expand(DRAWS, -1, -1, -1), severity=5, seed=1), clean)
     assert set(expected) == set(found)
     wrong = []
     for statistic, (_, deviation, low, _, high) in expected.items():

@@ -15,6 +15,7 @@ import blemish
 from blemish.corruptions.syn2nat import blur as candidates_blur
 from blemish.corruptions.syn2nat import shape as candidates_shape
 from blemish.corruptions.syn2nat import warp as candidates_warp
+from picture_statistics import statistics
 from pictures import pictures
 
 TWENTY = (*candidates_blur.BLURS, *candidates_shape.OCCLUSIONS, *candidates_warp.WARPS)
@@ -36,31 +37,6 @@ SPREAD_RATIO = 2.0
 EXCEPTIONS = {
     ("perspective", "frac_0"): "one draw in sixty may show nothing but the first image's black background, and decides",
 }
-
-
-def statistics(images: Tensor, clean: Tensor) -> dict[str, Tensor]:
-    """What was recorded of the originals, one value per image."""
-    each = [_statistics(image[None], clean) for image in images]
-    return {name: torch.cat([values[name] for values in each]) for name in each[0]}
-
-
-def _statistics(images: Tensor, clean: Tensor) -> dict[str, Tensor]:
-    levels = images.float()
-    difference = levels - clean
-    moments = {name: _means(values) for name, values in (("mean", levels), ("square", levels.square()))}
-    return {
-        "mean_abs_diff": _means(difference.abs()),
-        "mse": _means(difference.square()),
-        "mean": moments["mean"],
-        "std": (moments["square"] - moments["mean"].square()).sqrt(),
-        "grad_x": _means(levels.diff(dim=-1).abs()),
-        "frac_0": _means(images == 0),
-        "frac_255": _means(images == 255),
-    }
-
-
-def _means(values: Tensor) -> Tensor:
-    return values.mean((1, 2, 3), dtype=torch.float64)
 
 
 @pytest.fixture(scope="module")

@@ -69,6 +69,7 @@ def test_other_names_and_radii_are_refused() -> None:
         published_matrix("2d").row(0.5)
 
 
+@pytest.mark.slow
 def test_the_forest_agrees_with_all_nine_rows() -> None:
     """Table 2 at ε_train = 0, over 8 runs; ``perf/mscr_2d.py`` compares all columns over more."""
     path = SHARED / "data" / "mscr_2d" / "B_sep.npz"
