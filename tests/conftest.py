@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from blemish.evaluation.executors import processes
 from blemish.ops import photographs
 from quick_workers import QuickContext
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("blemish", deadline=None)
+settings.load_profile("blemish")
 
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)

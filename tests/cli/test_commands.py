@@ -87,6 +87,26 @@ class TestList:
         assert code == 2
         assert "unknown family 'wether'; expected one of noise, blur, weather, digital" in errors
 
+    def test_words(self) -> None:
+        _, output, _ = invoke("list", "NOC:", "rain")
+        assert "noc:rain" in output
+        assert "syn2nat:random_rain" not in output
+        _, output, _ = invoke("list", "fog")
+        assert "fog" in output
+        assert "gaussian_noise" not in output
+        code, _, errors = invoke("list", "no such thing")
+        assert code == 2
+        assert f"no corruption with no such thing in it; blemish list shows all {len(catalog)}" in errors
+
+    def test_catalogue(self) -> None:
+        entries = json.loads(invoke("list", "--catalogue", "cbar", "--json")[1])
+        assert {entry["name"] for entry in entries} == {name for name in catalog if name.startswith("cbar:")}
+        entries = json.loads(invoke("list", "--catalogue", "imagenet-c", "--json")[1])
+        assert {entry["name"] for entry in entries} == {name for name in catalog if ":" not in name}
+        code, _, errors = invoke("list", "--catalogue", "cbarr")
+        assert code == 2
+        assert "unknown catalogue 'cbarr'; expected one of imagenet-c, noc" in errors
+
     def test_json(self) -> None:
         entries = json.loads(invoke("list", "--json")[1])
         assert {entry["name"] for entry in entries} == set(catalog)

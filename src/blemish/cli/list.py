@@ -15,37 +15,85 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
-from blemish.terminal.printing import emit, show
+from blemish.terminal.printing import emit, say, show
+
+# Corruptions without a prefix are ImageNet-C's, and those that users add without one.
+_NO_PREFIX = "imagenet-c"
 
 
 @exit_on_input_error
 def list_command(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Only those with all of these in their name, family or description.")
+    ] = None,
     family: Annotated[str | None, typer.Option(help="Only this family, for example weather.")] = None,
+    catalogue: Annotated[
+        str | None, typer.Option("--catalogue", help="Only this catalogue: imagenet-c, noc, syn2nat, cbar …")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of a table.")] = False,
     plugins: Plugins = None,
 ) -> None:
-    """List all corruptions: name, family, what each does and its parameters.
+    """List the corruptions by family; with a word or an option, also what each does and its parameters.
 
     Examples:
 
       blemish list
 
+      blemish list rain
+
       blemish list --family weather
 
-      blemish list --json
+      blemish list --catalogue cbar --json
 
       blemish list --plugin my_corruptions --family mine
     """
     catalog = chosen_catalog(plugins)
-    families = list(dict.fromkeys(corruption.family for corruption in catalog.values()))
-    if family is not None and family not in families:
-        raise InputError(f"unknown family {family!r}; expected one of {', '.join(families)}")
-    order = families if family is None else [family]
-    listed = [corruption for name in order for corruption in catalog.values() if corruption.family == name]
+    everything = list(catalog.values())
+    families = list(dict.fromkeys(corruption.family for corruption in everything))
+    catalogues = list(dict.fromkeys(map(_catalogue, everything)))
+    for kind, asked, known in (("family", family, families), ("catalogue", catalogue, catalogues)):
+        if asked is not None and asked not in known:
+            raise InputError(f"unknown {kind} {asked!r}; expected one of {', '.join(known)}")
+    chosen = [
+        corruption
+        for name in families
+        for corruption in everything
+        if corruption.family == name
+        and family in (None, name)
+        and catalogue in (None, _catalogue(corruption))
+        and all(word.lower() in _text(corruption) for word in words or ())
+    ]
+    if not chosen:
+        raise InputError(f"no corruption with {' and '.join(words or ())} in it; blemish list shows all {len(catalog)}")
     if as_json:
-        emit(json.dumps([_entry(corruption) for corruption in listed], indent=2, ensure_ascii=False) + "\n")
-        return
-    show(_table(listed))
+        emit(json.dumps([_entry(corruption) for corruption in chosen], indent=2, ensure_ascii=False) + "\n")
+    elif words or family is not None or catalogue is not None:
+        show(_table(chosen))
+    else:
+        show(_overview(chosen))
+        say(f"{len(chosen)} corruptions; blemish list WORD says what they do", style="dim")
+
+
+def _catalogue(corruption: Corruption) -> str:
+    prefix, colon, _ = corruption.name.partition(":")
+    return prefix if colon else _NO_PREFIX
+
+
+def _text(corruption: Corruption) -> str:
+    return f"{corruption.name} {corruption.family} {corruption.description}".lower()
+
+
+def _overview(corruptions: list[Corruption]) -> Table:
+    """The names of each family."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("family", no_wrap=True)
+    table.add_column("corruptions", style="cyan")
+    families: dict[str, list[str]] = {}
+    for corruption in corruptions:
+        families.setdefault(corruption.family, []).append(corruption.name)
+    for family, names in families.items():
+        table.add_row(family, ", ".join(names))
+    return table
 
 
 def _entry(corruption: Corruption) -> dict[str, object]:
@@ -72,11 +120,10 @@ def _whole(rows: Sequence[tuple[float, ...]]) -> Sequence[tuple[float, ...]]:
 def _table(corruptions: list[Corruption]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     table.add_column("name", style="cyan", no_wrap=True)
-    table.add_column("family", no_wrap=True)
     table.add_column("what it does", ratio=3)
     table.add_column("parameters", style="dim", ratio=2)
     for index, corruption in enumerate(corruptions):
         last = index + 1 == len(corruptions) or corruptions[index + 1].family != corruption.family
         parameters = ", ".join(corruption.table.names)
-        table.add_row(corruption.name, corruption.family, corruption.description, parameters, end_section=last)
+        table.add_row(corruption.name, corruption.description, parameters, end_section=last)
     return table

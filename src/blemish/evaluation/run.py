@@ -256,25 +256,17 @@ class _Evaluation:
         for condition in waiting:
             if condition.other is not None and condition.other not in sets:
                 sets[condition.other] = other_images(condition, source, images, others)
-        in_process = self.executor.reach == "process"
+        reach, benchmark = self.executor.reach, self.benchmark
         with contextlib.ExitStack() as stack:
             plan = Plan(
-                model=self.model if in_process else portable(self.model),
+                model=self.model if reach == "process" else portable(self.model),
                 conditions=waiting,
-                images=image_sets(
-                    sets,
-                    self.executor.reach,
-                    folder=run.folder,
-                    stack=stack,
-                    source=source,
-                    natural=self.natural,
-                    benchmark=self.benchmark,
-                ),
+                images=image_sets(sets, reach, source, self.natural, benchmark, folder=run.folder, stack=stack),
                 protocol=self.benchmark.protocol,
                 batch_size=self.batch_size or fitting_batch_size(images, self.executor.device or self.model.device),
                 crop=self._late_crop,
                 zipf=self.zipf,
-                stored=self.stored if in_process else reopening(self.stored),
+                stored=self.stored if reach == "process" else reopening(self.stored),
                 info=run.info,
                 stage=stage,
             )

@@ -49,12 +49,12 @@ def other_images(condition: Condition, source: Source, images: Images, natural: 
 def image_sets(
     sets: Mapping[str, Images],
     reach: Reach,
-    *,
-    folder: Path,
-    stack: contextlib.ExitStack,
     source: Source,
     natural: Mapping[str, Source],
     benchmark: Benchmark,
+    *,
+    folder: Path,
+    stack: contextlib.ExitStack,
 ) -> dict[str, ImageSet]:
     """Images as workers take them, by what they share with this process; ``stack`` removes the files at the end."""
     if reach == "process":

@@ -105,12 +105,12 @@ def gaussian_blur(
 
 
 def _has_taps(device: torch.device, border: Border) -> bool:
-    return device.type == "cpu" or (kernels_for(device) is not None and border != "reflect101")
+    return border != "reflect101" if kernels_for(device) is not None else device.type == "cpu"
 
 
 def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float, device: torch.device) -> _Numbers:
     """Which Gaussians are sums over neighbours on that device, rather than products of matrices."""
-    most = _CPU_NEAR if device.type == "cpu" else _NEAR
+    most = _CPU_NEAR if kernels_for(device) is None else _NEAR
     return truncate * sigma + 0.5 < min(most + 1, height, width)
 
 
@@ -136,20 +136,18 @@ def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDAr
 
 
 def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
-    blurred: Tensor
-    if images.device.type == "cpu":
-        weights, radii = gaussian_arrays(sigma.tolist(), truncate)
-        kernels = compiled("blurs")
-        if kernels is None:
-            return _sums(images, torch.from_numpy(weights).to(torch.float32), int(radii.max()), border)
-        taps = (weights.astype(np.float32), radii, _BORDERS.index(border))
-        return torch.from_numpy(kernels.gaussian(images.contiguous().numpy(), *taps))
     fused = kernels_for(images.device)
-    assert fused is not None
-    shares, reaches = gaussian_taps(sigma, truncate, _NEAR)
-    settings = (to_device(shares, images.device, torch.float32), to_device(reaches, images.device, torch.int32))
-    blurred = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
-    return blurred
+    if fused is not None:
+        shares, reaches = gaussian_taps(sigma, truncate, _NEAR)
+        settings = (to_device(shares, images.device, torch.float32), to_device(reaches, images.device, torch.int32))
+        blurred: Tensor = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
+        return blurred
+    weights, radii = gaussian_arrays(sigma.tolist(), truncate)
+    kernels = compiled("blurs")
+    if kernels is None:
+        return _sums(images, torch.from_numpy(weights).to(torch.float32), int(radii.max()), border)
+    taps = (weights.astype(np.float32), radii, _BORDERS.index(border))
+    return torch.from_numpy(kernels.gaussian(images.contiguous().numpy(), *taps))
 
 
 def _sums(images: Tensor, weights: Tensor, radius: int, border: Border) -> Tensor:

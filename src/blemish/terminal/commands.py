@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -42,7 +43,7 @@ def exit_on_input_error(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with _notices_printed():
+            with _notices_printed(), _compiling_told():
                 return command(*args, **kwargs)
         except (InputError, StorageError) as error:
             raise _failed(str(error)) from None
@@ -68,6 +69,18 @@ def exit_on_input_error(command: Callable[P, R]) -> Callable[P, R]:
 def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
     complain(f"error: {message}", style="red")
     return typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _compiling_told() -> Iterator[None]:
+    """Tell whoever waits at a terminal how long kernels were compiled; logs tell it with -v. Nothing is imported."""
+    try:
+        yield
+    finally:
+        kernels = sys.modules.get("blemish.ops.compiled.jit")
+        if kernels is not None and sys.stderr.isatty() and (seconds := sum(kernels.took)) >= 1:
+            complain(f"{seconds:.0f} s of this went into compiling kernels for this processor, once", style="dim")
+            kernels.took.clear()
 
 
 @contextlib.contextmanager

@@ -153,11 +153,11 @@ def test_natural(work: Path, tmp_path: Path) -> None:
     ]
     (tmp_path / "models.csv").write_text("\n".join([lines[0] + ",v2", *rows]))
     arguments = ("natural", tmp_path / "models.csv", tmp_path / "one", tmp_path / "three", "-o", tmp_path / "r.csv")
-    output = done(*arguments, "--natural", "v2", "--resamples", 50, "--figure", tmp_path / "n.png")
+    output = done(*arguments, "--natural", "v2", "--replicates", 50, "--figure", tmp_path / "n.png")
     assert "three" in output
     assert is_picture(tmp_path / "n.png")
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 3
-    assert "held fixed" in done(*arguments, "--natural", "v2=clean", "--partial", "--resamples", 0)
+    assert "held fixed" in done(*arguments, "--natural", "v2=clean", "--partial", "--replicates", 0)
     assert "no column 'v3'" in refused(*arguments, "--natural", "v3")
     assert "expected COLUMN" in refused(*arguments, "--natural", "=clean")
 
@@ -183,7 +183,7 @@ def test_intervals(tmp_path: Path) -> None:
         tmp_path / "m.json",
         "--intervals",
         tmp_path / "i.csv",
-        "--resamples",
+        "--replicates",
         100,
     )
     header, row = (tmp_path / "i.csv").read_text().splitlines()

@@ -251,7 +251,7 @@ def test_the_command_says_how_stable_choices_are(tmp_path: Path) -> None:
     files = [save(tmp_path / f"seed{seed}.npz", seed) for seed in (0, 1)]
     for flag in ((), ("--core",)):
         out = tmp_path / f"stability{len(flag)}.csv"
-        code, text = invoke("stability", *files, "-o", out, "--threshold", 0.2, "--resamples", 8, *flag)
+        code, text = invoke("stability", *files, "-o", out, "--threshold", 0.2, "--replicates", 8, *flag)
         assert code == 0
         assert "chosen from all: " in text
         rows = [line.split(",") for line in out.read_text().splitlines()]

@@ -98,7 +98,7 @@ def test_losses_and_flips_are_correlated_with_natural_sets(table: Path, tmp_path
     benchmark.write_text('name = "mine"\n[[conditions]]\ncorruptions = ["fog", "snow"]\nseverities = [1]\n')
     out = tmp_path / "result.csv"
     code, _, errors = invoke(
-        "natural", table, benchmark, "--score", "p:mfr", "--natural", "imagenet-a", "-o", out, "--resamples", 100
+        "natural", table, benchmark, "--score", "p:mfr", "--natural", "imagenet-a", "-o", out, "--replicates", 100
     )
     assert (code, errors) == (0, "")
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -116,7 +116,7 @@ def test_losses_and_flips_are_correlated_with_natural_sets(table: Path, tmp_path
 
 
 def test_all_natural_sets_are_the_default(table: Path, tmp_path: Path) -> None:
-    code, output, _ = invoke("natural", table, "--score", "p:flips", "-o", tmp_path / "r.csv", "--resamples", 0)
+    code, output, _ = invoke("natural", table, "--score", "p:flips", "-o", tmp_path / "r.csv", "--replicates", 0)
     assert code == 0
     assert "imagenet-a" in output
     assert "imagenet-v2" in output

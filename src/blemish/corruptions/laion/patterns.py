@@ -186,7 +186,7 @@ def _checkerboard(images: Tensor, params: Params, draw: Field) -> Tensor:
 
 glitched = Corruption(
     name="laion:glitched",
-    family="laion pattern",
+    family="laion",
     description="Moves bands sideways and one colour up or down, and blackens every other row, like a broken video.",
     table=SeverityTable.of(level=(0, 2, 4, 5, 8, 10), rounded=("level",)),
     apply=_glitched,
@@ -197,7 +197,7 @@ glitched = Corruption(
 
 vertical_lines = Corruption(
     name="laion:vertical_lines",
-    family="laion pattern",
+    family="laion",
     description="Redraws the image with thin vertical lines that lean to the left where it is dark.",
     table=SeverityTable.of(
         lines=(224, 224, 178, 112, 84, 60),
@@ -213,7 +213,7 @@ vertical_lines = Corruption(
 
 luminance_checkerboard = Corruption(
     name="laion:luminance_checkerboard",
-    family="laion pattern",
+    family="laion",
     description="Makes the squares of a checkerboard lighter and darker in turn, each by a random amount.",
     table=SeverityTable.of(low=(0, 0, 50, 100, 125, 150), high=(0, 50, 100, 125, 150, 255)),
     draw=_draw_tiles,

@@ -191,7 +191,7 @@ _DRAWN = TileBank()
 
 mosaic = Corruption(
     name="laion:mosaic",
-    family="laion piece",
+    family="laion",
     description="Rebuilds the image from small pictures of about the right colour.",
     table=SeverityTable.of(tile=(1, 4, 6, 8, 16, 28), rounded=("tile",)),
     apply=_Mosaic(_DRAWN),
@@ -203,7 +203,7 @@ mosaic = Corruption(
 
 stickers = Corruption(
     name="laion:stickers",
-    family="laion piece",
+    family="laion",
     description="Covers the image with small square pictures at random places.",
     table=SeverityTable.of(count=(0, 100, 200, 400, 600, 1200), rounded=("count",)),
     draw=_DrawStickers(_DRAWN),
@@ -215,7 +215,7 @@ stickers = Corruption(
 
 geometric_shapes = Corruption(
     name="laion:geometric_shapes",
-    family="laion piece",
+    family="laion",
     description="Covers the image with small triangles, squares, stars and circles in random colours.",
     table=SeverityTable.of(count=(0, 150, 300, 600, 800, 1000), rounded=("count",)),
     draw=_draw_shapes,

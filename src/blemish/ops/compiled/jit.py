@@ -14,9 +14,12 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["Kernel", "fma", "kernel", "part"]
+__all__ = ["Kernel", "fma", "kernel", "part", "took"]
 
 _log = logging.getLogger(__name__)
+
+took: list[float] = []
+"""The seconds that this process spent on each kernel that it compiled."""
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +52,8 @@ class Kernel:
         result = self._dispatcher(*arguments)
         self._used = True
         if self._dispatcher.stats.cache_misses:
-            _log.info("compiled %s for this processor in %.1f s", self._name, time.perf_counter() - start)
+            took.append(time.perf_counter() - start)
+            _log.info("compiled %s for this processor in %.1f s", self._name, took[-1])
         return result
 
 

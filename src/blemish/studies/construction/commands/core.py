@@ -115,7 +115,9 @@ def stability_command(
     threshold: Threshold = 0.1,
     core: Annotated[bool, typer.Option("--core", help="Of the core instead of the largest benchmark.")] = False,
     covering: Covering = COVERING_SCORE,
-    resamples: Annotated[int, typer.Option(min=2, max=100_000, help="How often test images are drawn again.")] = 100,
+    resamples: Annotated[
+        int, typer.Option("--replicates", min=2, max=100_000, help="How often test images are drawn again.")
+    ] = 100,
     steps: Steps = DEFAULT_STEPS,
     seed: Seed = 0,
     overwrite: Overwrite = False,

@@ -65,7 +65,9 @@ def natural_command(
         bool, typer.Option("--partial", help="Control for clean accuracy (partial correlation).")
     ] = False,
     complete_only: Annotated[bool, typer.Option("--complete-only", help="Leave out models with empty cells.")] = False,
-    resamples: Annotated[int, typer.Option(help="For intervals: how often models are drawn again; 0 for none.")] = 1000,
+    resamples: Annotated[
+        int, typer.Option("--replicates", help="For intervals: how often models are drawn again; 0 for none.")
+    ] = 1000,
     level: Level = 0.95,
     seed: Seed = 0,
     percent: Percent = False,

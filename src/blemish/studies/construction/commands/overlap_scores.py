@@ -49,7 +49,9 @@ def overlap_scores_command(
     intervals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="From .npz: write every score with its interval.")
     ] = None,
-    resamples: Annotated[int, typer.Option(help="For intervals: how often the test images are drawn again.")] = 1000,
+    resamples: Annotated[
+        int, typer.Option("--replicates", help="For intervals: how often the test images are drawn again.")
+    ] = 1000,
     level: Level = 0.95,
     seed: Seed = 0,
     figure: Figure = None,
