@@ -33,7 +33,7 @@ class Order(Shade):
     "The four shades in order."
     def forward(self, images):
         shade = (images.mean((1, 2, 3)) * 1000).round().long().clamp(0, 999)
-        place = torch.searchsorted(torch.tensor([100, 300, 600]), shade)
+        place = torch.searchsorted(torch.tensor([100, 300, 600], device=shade.device), shade)
         return torch.nn.functional.one_hot(place, 4).float() * 9 + self.norm(images).mean() * 0
 
 def imagenet():

@@ -183,14 +183,14 @@ class TestHostileArchives:
         entry = tarfile.TarInfo("a.png")
         entry.size, entry.type = size, kind
         (tmp_path / "x.tar").write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
-        with pytest.raises(InputError, match="bytes about a name"):
+        with pytest.raises(InputError, match=r"bytes about a name|invalid offset"):
             list_members(tmp_path / "x.tar")
 
     def test_a_negative_size(self, tmp_path: Path) -> None:
         entry = tarfile.TarInfo("a.png")
         entry.size = -1024
         (tmp_path / "x.tar").write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
-        with pytest.raises(InputError, match="without a usable size"):
+        with pytest.raises(InputError, match=r"without a usable size|invalid offset"):  # the latter by Python 3.12
             list_members(tmp_path / "x.tar")
 
     def test_names_of_names_of_names(self, tmp_path: Path) -> None:

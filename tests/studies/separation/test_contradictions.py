@@ -108,7 +108,7 @@ def test_nothing_changes_without_contradictions(rows: tuple[Path, Path]) -> None
 def test_trained_models_do_not_see_them(tmp_path: Path) -> None:
     """A wrong second copy of a picture costs the model its perfect accuracy, until both are left out."""
     pictures = np.random.default_rng(0).integers(0, 256, (24, 32, 32, 3)).astype(np.uint8)
-    labels = open_model("demo:plain")(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())).argmax(1).numpy()
+    labels = open_model("demo:plain")(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())).argmax(1).cpu().numpy()
     pictures, labels = np.concatenate([pictures, pictures[7:8]]), np.append(labels, (labels[7] + 1) % 10)
     np.savez(tmp_path / "images.npz", images=pictures, labels=labels)
     settings = ["-m", "demo:plain", "-k", 1, "--runs", 1, "--epsilon", 0.001, "--json"]

@@ -124,7 +124,7 @@ def test_mscr_trains_and_tests(features: Path, tmp_path: Path) -> None:
 def test_mscr_of_trained_models(tmp_path: Path) -> None:
     """Labels are the model's own answers, but for one: it is right on 23 of 24."""
     pictures = np.random.default_rng(0).integers(0, 256, (24, 32, 32, 3)).astype(np.uint8)
-    labels = open_model("demo:plain")(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())).argmax(1).numpy()
+    labels = open_model("demo:plain")(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())).argmax(1).cpu().numpy()
     labels[0] = (labels[0] + 1) % 10
     np.savez(tmp_path / "images.npz", images=pictures, labels=labels)
     settings = ["-m", "demo:plain", "-k", 1, "--runs", 2, "--epsilon", 0.001]
