@@ -17,6 +17,7 @@ from PIL import Image
 from blemish.core.errors import InputError, refused
 from blemish.core.printable import as_text
 from blemish.core.rng import hash_id
+from blemish.data.blocks import BlockReader
 
 Labelling = Literal["given", "order", "mapping", "imagenet"]
 """Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
@@ -94,7 +95,7 @@ class Source:
             names=tuple(self.names[i] for i in index),
             ids=self.ids[index],
             labels=self.labels[index],
-            read=lambda i: read(int(index[i])),
+            read=read.take(index) if isinstance(read, BlockReader) else lambda i: read(int(index[i])),
             stamp=None if stamp is None else lambda i: stamp(int(index[i])),
             reopen=None if self.reopen is None else partial(_part, self.reopen, index),
         )
