@@ -54,6 +54,7 @@ from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, record_path
 from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
+from blemish.evaluation.warming import warming
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
@@ -191,7 +192,10 @@ class _Evaluation:
         reached = 1 if present is None else len(present.stages)
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
-            stages.append(self._load(source, crop=not self.benchmark.has_sequences))
+            here = self.executor.reach == "process" and self.stored is None
+            ready = warming(self.model, self.benchmark, source, self.folder, number, self.batch_size)
+            with ready if here else contextlib.nullcontext():
+                stages.append(self._load(source, crop=not self.benchmark.has_sequences))
             entry, whole = data_entries(self.source, stages, rows_of[: number + 1], others)
             entries.append(entry)
             info = self._info(present, stages[0], entries, whole, doubling=doubling)
