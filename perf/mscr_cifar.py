@@ -135,7 +135,9 @@ class Experiment:
 
     def work(self) -> None:
         """Train and measure what is missing, for as long as there is time."""
-        missing = [c for c in cells(self.eps_train, self.options.runs) if str(c) not in self.records.facts]
+        part, parts = self.options.part
+        mine = list(cells(self.eps_train, self.options.runs))[part::parts]
+        missing = [c for c in mine if str(c) not in self.records.facts]
         print(f"{len(self.records.facts)} networks are there, {len(missing)} are missing", flush=True)
         if not missing:
             return
@@ -220,6 +222,14 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--part",
+        type=int,
+        nargs=2,
+        default=(0, 1),
+        metavar=("K", "N"),
+        help="every N-th network from the K-th: for N processes",
+    )
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=500, help="a divisor of 50,000 keeps all batches of one size")
     parser.add_argument("--rate", type=float, default=0.2, help="the highest learning rate")
