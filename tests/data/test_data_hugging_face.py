@@ -195,4 +195,4 @@ class TestPlaces:
         again = command(*options, "-d", "hf:set:test", "--anyway", "--limit", 40, "--jobs", 2)
         assert again.exit_code == 0, again.output
         assert command("report", "out", "-o", "page.html").exit_code == 0
-        assert "digit 1" in Path("page.html").read_text(encoding="utf-8")
+        assert "digit 5" in Path("page.html").read_text(encoding="utf-8")
