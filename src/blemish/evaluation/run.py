@@ -9,10 +9,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
-from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
@@ -26,7 +24,7 @@ from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
-from blemish.data.open import open_source
+from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.chance import check_above_chance
@@ -64,7 +62,7 @@ StopWhen = Callable[[Run, int], bool]
 
 def evaluate(
     model: Classifier | nn.Module | str,
-    data: Source | Dataset[Any] | str | os.PathLike[str],
+    data: Data,
     benchmark: Benchmark | str | os.PathLike[str],
     *,
     out: str | os.PathLike[str],
