@@ -15,7 +15,7 @@ import blemish
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.draws import Field
-from blemish.corruptions.plugins import stated_version
+from blemish.corruptions.plugins import OwnVersion, stated_version
 from blemish.corruptions.sensor import SENSOR, defects, light, streams
 from blemish.ops import codecs
 from blemish.ops.jpeg import jpeg_pillow
@@ -262,6 +262,6 @@ class TestH265:
 def test_protocols_state_the_codec() -> None:
     assert {name for name, corruption in UNITS.items() if by_codec(corruption)} == {"jpeg_bit_error", "h265_bit_error"}
     stated = stated_version(UNITS["jpeg_bit_error"])
-    assert isinstance(stated, dict)
-    assert stated["files"].startswith("pillow ")
+    assert isinstance(stated, OwnVersion)
+    assert (stated.files or "").startswith("pillow ")
     assert streams.jpeg_bit_error.files == codecs.PILLOW
