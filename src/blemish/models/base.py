@@ -15,6 +15,7 @@ from blemish.core.errors import InputError
 from blemish.core.printable import as_text
 from blemish.core.types import check_dense, odd_kind
 from blemish.models.code import ending_refused
+from blemish.models.resizing import Resizing
 from blemish.ops.fused import kernels_for
 
 Channels = Literal["rgb", "bgr", "gray"]
@@ -41,6 +42,7 @@ class Preprocessing:
     ``mean`` and ``std`` are on the scale where white is 1; ``size`` is (height, width), by default that of the images.
     Layout ``flat`` is one row of numbers per image, in the order of a NumPy picture (height, width, channels);
     ``flat-chw`` has one channel after the other. With ``levels`` the model takes the 8-bit levels themselves, as uint8.
+    ``resizing`` is how the model's library brings pictures to its size; without it, values are resized bilinearly.
     """
 
     size: tuple[int, int] | None = None
@@ -49,6 +51,7 @@ class Preprocessing:
     channels: Channels = "rgb"
     layout: Layout = "nchw"
     levels: bool = False
+    resizing: Resizing | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""
@@ -77,6 +80,8 @@ class Preprocessing:
             constants = (_constant(values, images.device).flatten() for values in (self.mean, self.std))
             normalised: Tensor = fused.normalised(images, *constants)
             return normalised
+        if self.resizing is not None and self.size is not None:
+            images = self.resizing(images, self.size)
         values = self._resized(self._channels(images.to(torch.float32).div_(255)))
         if self.levels:
             values = values.mul(255).round_().to(torch.uint8)
