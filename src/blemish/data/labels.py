@@ -31,14 +31,43 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     if source.labelling == "order" or (source.labelling == "given" and of_imagenet and len(named) < len(wnids)):
         indices = class_indices(named, outputs, source=source.name, model=model)
         if not of_imagenet:
+            _check_names(source, outputs, model)
             return source
         labels = np.array([indices[name] for name in named], dtype=np.int64)[source.labels]
-        return replace(source, labels=labels, classes=wnids, labelling="imagenet")
+        called = _called(source, [indices[name] for name in named], wnids)
+        return replace(source, labels=labels, classes=wnids, class_names=called, labelling="imagenet")
+    _check_names(source, outputs, model)
     if source.groups is None:
         check_below(source.labels, source.names, outputs, source=source.name, model=f"model {model}")
     elif (needed := max(map(max, source.groups))) >= outputs:
         raise InputError(f"{source.name}: needs class {needed} of a model, but {model} has {_outputs(outputs)}")
     return source
+
+
+def _called(source: Source, indices: Sequence[int], wnids: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The class names of folders that become some of ImageNet's classes; names may be of these, or of all."""
+    called = source.class_names
+    if called is None or len(called) == len(wnids):
+        return called
+    if len(called) != len(indices):
+        raise InputError(
+            f"{source.name}: {len(called)} class names for {_counted(len(indices))} of ImageNet's {len(wnids):,}; "
+            "expected as many as the one or the other"
+        )
+    names = list(wnids)
+    for index, name in zip(indices, called, strict=True):
+        names[index] = name
+    return tuple(names)
+
+
+def _check_names(source: Source, outputs: int, model: str) -> None:
+    """Refuse class names of which there are not as many as classes: they would be those of other classes."""
+    expected = outputs if source.groups is None else len(source.groups)
+    if source.class_names is not None and len(source.class_names) != expected:
+        raise InputError(
+            f"{source.name}: {len(source.class_names)} class names, but model {model} has {_outputs(outputs)}; "
+            f"expected {expected} names, one for each in order"
+        )
 
 
 def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: str) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
+from blemish.core.class_names import read_class_names
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there
 from blemish.data.array_source import array_source
@@ -40,13 +42,23 @@ def open_source(
     *,
     labels: str | os.PathLike[str] | None = None,
     mapping: ClassMapping | None = None,
+    class_names: str | os.PathLike[str] | Sequence[str] | None = None,
 ) -> Source:
     """The labelled images at a path: class folders, a folder with a table of labels, an array file, or shards.
 
     ``labels`` names the file of labels of an ``.npy`` file, or the table of a folder; ``mapping`` gives class folders
     their indices, as for `folder_source`. A torch dataset is wrapped; a source is given back. ``demo:digits`` is the
-    embedded set.
+    embedded set. ``class_names`` says what people call the classes, as `read_class_names` takes them.
     """
+    source = _opened(data, labels, mapping)
+    return source if class_names is None else replace(source, class_names=read_class_names(class_names))
+
+
+def _opened(
+    data: str | os.PathLike[str] | Source | Dataset[Any],
+    labels: str | os.PathLike[str] | None,
+    mapping: ClassMapping | None,
+) -> Source:
     if not isinstance(data, (str, os.PathLike)):
         _unused("a dataset", labels=labels, mapping=mapping)
         return data if isinstance(data, Source) else replace(dataset_source(data), reopen=partial(dataset_source, data))

@@ -229,7 +229,7 @@ class _Evaluation:
             stages=tuple(stages),
             until=doubling,
             allow_chance=self.allow_chance or (present is not None and present.allow_chance),
-            classes=self.source.classes,
+            classes=self.source.class_names or self.source.classes,
             made_with=made_with(),
         )
         # As it comes back from its file, with which it is compared: lists where there were tuples.

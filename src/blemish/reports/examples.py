@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from PIL import Image
@@ -15,6 +16,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import stated_version
 from blemish.corruptions.severity import severity_text
+from blemish.data.classes import class_titles
 from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
@@ -39,10 +41,12 @@ class Subject:
     number: int
     catalog: Catalog = field(default_factory=lambda: catalog, repr=False)
 
-    @property
+    @cached_property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes, where they are known."""
-        return None if self.pictures is None else self.pictures.classes
+        """The names of the classes as people read them, where they are known."""
+        kept = None if self.pictures is None else self.pictures.classes
+        known = self.run.info.classes or kept
+        return None if known is None else class_titles(known)
 
     @property
     def series(self) -> str:

@@ -25,7 +25,17 @@ Mapping = Annotated[
         "--mapping",
         rich_help_panel=_PANEL,
         help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
-        "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
+        "are named by WordNet ids or ImageNet's class names. Default: as many outputs as folders, in order; or WordNet "
+        "ids and 1000 outputs.",
+    ),
+]
+ClassNames = Annotated[
+    str | None,
+    typer.Option(
+        "--class-names",
+        rich_help_panel=_PANEL,
+        help="What classes are called in reports: a text with a name per line in class order, a .json, or imagenet. "
+        "Default: the names that the data brings; of ImageNet's WordNet ids, their English names.",
     ),
 ]
 Classes = Annotated[
@@ -84,10 +94,11 @@ class ImageOptions:
     ]
     labels: Labels = None
     mapping: Mapping = None
+    class_names: ClassNames = None
 
     def open(self) -> Source:
         """The images that were named."""
-        return open_source(self.data, labels=self.labels, mapping=self.mapping)
+        return open_source(self.data, labels=self.labels, mapping=self.mapping, class_names=self.class_names)
 
 
 def balanced_part(source: Source, limit: int | None) -> Source:
