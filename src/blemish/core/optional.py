@@ -7,9 +7,9 @@ from typing import Any
 
 from blemish.core.errors import InputError
 
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+_DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
-_OWN = ("timm", "torchvision", "ai_edge_litert")
+_OWN = ("timm", "torchvision", "ai_edge_litert", "transformers", "huggingface_hub", "open_clip", "safetensors", "keras")
 
 
 def optional_import(module: str) -> Any:

@@ -14,6 +14,7 @@ from torch.nn import functional
 from blemish.core.errors import InputError
 from blemish.core.printable import as_text
 from blemish.core.types import check_dense, odd_kind
+from blemish.models.card import ModelCard
 from blemish.models.code import ending_refused
 from blemish.models.resizing import Resizing
 from blemish.ops.fused import kernels_for
@@ -156,6 +157,7 @@ class Classifier:
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
     device, in another process as well. ``assumed`` says what was assumed of its input, where it was not stated.
+    ``classes`` are the names of its outputs, and ``card`` what its source says of it, where they are known.
     """
 
     name: str
@@ -172,6 +174,8 @@ class Classifier:
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
     assumed: str | None = field(default=None, repr=False, compare=False)
+    classes: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
+    card: ModelCard | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means; escape what result files cannot hold in the name."""
@@ -233,11 +237,14 @@ class Classifier:
 
     def describe(self) -> dict[str, Any]:
         """What the header of records says of the model."""
+        preprocessing = asdict(self.preprocessing)
+        if self.preprocessing.resizing is None:  # as it was before any model said how
+            del preprocessing["resizing"]
         return {
             "name": self.name,
             "kind": self.kind,
             "weights": self.weights,
-            "preprocessing": asdict(self.preprocessing),
+            "preprocessing": preprocessing,
             "output": self.output,
             "skip_classes": self.skip_classes,
             "training": asdict(self.training),

@@ -7,9 +7,10 @@ levels (pictures on their way through a study) are resized by the same filters w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -37,7 +38,10 @@ class Resizing:
 
     def __post_init__(self) -> None:
         """Refuse settings that nobody means."""
-        for setting, value, known in (("interpolation", self.interpolation, Interpolation), ("middle", self.middle, Middle)):
+        for setting, value, known in (
+            ("interpolation", self.interpolation, Interpolation),
+            ("middle", self.middle, Middle),
+        ):
             if value not in get_args(known):
                 raise InputError(f"{setting} {value!r}; expected {', '.join(get_args(known))}")
 
@@ -58,6 +62,10 @@ class Resizing:
         top, left = (self._start(have - want) for have, want in zip(larger, size, strict=True))
         return made[..., top : top + size[0], left : left + size[1]]
 
+    def for_size(self, size: tuple[int, int]) -> Resizing:
+        """The same for an input of another size: what is cut is as much of a picture as can be."""
+        return replace(self, to=max(size) if isinstance(self.to, int) else None)
+
     def _start(self, spare: int) -> int:
         return spare // 2 if self.middle == "down" else round(spare / 2)
 
@@ -69,7 +77,9 @@ def _shorter_side(height: int, width: int, side: int) -> tuple[int, int]:
 
 def _resized(pictures: Tensor, interpolation: Interpolation, size: tuple[int, int]) -> Tensor:
     if interpolation == "nearest":
-        rows, columns = (_nearest(have, want, pictures.device) for have, want in zip(pictures.shape[-2:], size, strict=True))
+        rows, columns = (
+            _nearest(have, want, pictures.device) for have, want in zip(pictures.shape[-2:], size, strict=True)
+        )
         return pictures.index_select(-2, rows).index_select(-1, columns)
     if pictures.dtype == torch.uint8:
         return _PILLOW[interpolation](pictures, *size)
@@ -80,5 +90,7 @@ _PILLOW: dict[str, Callable[[Tensor, int, int], Tensor]] = {"bilinear": resample
 
 
 def _nearest(length: int, wanted: int, device: torch.device) -> Tensor:
-    """The pixel below the centre of each wanted one."""
-    return ((torch.arange(wanted, device=device, dtype=torch.float64) + 0.5) * (length / wanted)).to(torch.int64)
+    """The pixel below the centre of each wanted one; Pillow adds up steps, which decides where a centre is an edge."""
+    steps = np.full(wanted, length / wanted)
+    steps[0] /= 2
+    return torch.from_numpy(np.cumsum(steps).astype(np.int64)).to(device)
