@@ -13,7 +13,7 @@ from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.inputs import MIN_SIDE
-from blemish.corruptions.severity import PRESETS
+from blemish.corruptions.severity import DATA_SETS, PRESETS
 
 __all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
 
@@ -55,8 +55,9 @@ class Protocol:
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_seed(self.seed)
-        if self.preset is not None and self.preset not in PRESETS:
-            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
+        if self.preset is not None and self.preset not in (*PRESETS, *DATA_SETS):
+            known = f"{', '.join(PRESETS)}, or a data set of MedMNIST-C: {', '.join(DATA_SETS)}"
+            raise InputError(f"unknown preset {self.preset!r}; expected one of {known}")
         if self.storage not in STORAGES:
             raise InputError(f"unknown storage {self.storage!r}; expected {' or '.join(STORAGES)}")
         for what, side in (("resize", self.resize), ("crop", self.crop)):
