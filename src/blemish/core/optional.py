@@ -9,7 +9,10 @@ from blemish.core.errors import InputError
 
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
-_OWN = ("timm", "torchvision", "ai_edge_litert")
+_OWN = (
+    *("timm", "torchvision", "ai_edge_litert"),
+    *("albumentations", "lightning", "mlflow", "mmengine", "nrtk", "torchmetrics", "wandb"),
+)
 
 
 def optional_import(module: str) -> Any:
