@@ -13,6 +13,7 @@ _OWN = (
     "ai_edge_litert",
     "albumentations",
     "datasets",
+    "fiftyone",
     "huggingface_hub",
     "keras",
     "lightning",
