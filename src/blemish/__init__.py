@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from blemish.evaluation.run import evaluate
     from blemish.evaluation.runs import Run, find_runs, open_run
     from blemish.metrics.compare import compare
+    from blemish.metrics.results import load_results
+    from blemish.metrics.scored import Scores
     from blemish.metrics.scores import score
     from blemish.models.base import Classifier, Preprocessing, Training
     from blemish.models.open import open_model
@@ -56,6 +58,7 @@ __all__ = [
     "Protocol",
     "Records",
     "Run",
+    "Scores",
     "SeverityTable",
     "Shape",
     "Source",
@@ -71,6 +74,7 @@ __all__ = [
     "from_module",
     "hash_id",
     "load_benchmark",
+    "load_results",
     "nearest_preset",
     "open_model",
     "open_run",
@@ -99,6 +103,7 @@ _MODULES = {
     "Protocol": "benchmarks.benchmark",
     "Records": "evaluation.records",
     "Run": "evaluation.runs",
+    "Scores": "metrics.scored",
     "PerturbationSequence": "corruptions.imagenet_p",
     "SeverityTable": "corruptions.severity",
     "Shape": "core.types",
@@ -116,6 +121,7 @@ _MODULES = {
     "from_module": "models.torch_module",
     "hash_id": "core.rng",
     "load_benchmark": "benchmarks.files",
+    "load_results": "metrics.results",
     "nearest_preset": "corruptions.severity",
     "open_model": "models.open",
     "open_run": "evaluation.runs",
