@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from blemish.metrics.scores import score
     from blemish.models.base import Classifier, Preprocessing, Training
     from blemish.models.open import open_model
+    from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
 
@@ -71,6 +72,7 @@ __all__ = [
     "corrupt",
     "evaluate",
     "find_runs",
+    "from_function",
     "from_module",
     "hash_id",
     "load_benchmark",
@@ -118,6 +120,7 @@ _MODULES = {
     "corrupt": "corruptions.transform",
     "evaluate": "evaluation.run",
     "find_runs": "evaluation.runs",
+    "from_function": "models.python_function",
     "from_module": "models.torch_module",
     "hash_id": "core.rng",
     "load_benchmark": "benchmarks.files",

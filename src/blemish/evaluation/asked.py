@@ -23,7 +23,6 @@ from blemish.data.source import Source
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.python_function import FUNCTION, from_python
-from blemish.models.torch_module import device_named
 
 AskedModel = Classifier | nn.Module | Callable[[Tensor], Any] | str
 AskedBenchmark = Benchmark | str | os.PathLike[str] | Sequence[str | Condition]
@@ -71,8 +70,7 @@ def as_classifier(model: AskedModel, name: str | None) -> Classifier:
         classifier = model
     else:
         given = name or getattr(model, "__name__", None) or type(model).__name__
-        device = None if isinstance(model, nn.Module) else device_named(None)
-        classifier = from_python(model, name=given, device=device)
+        classifier = from_python(model, name=given, device=None)
     return classifier if name is None else replace(classifier, name=name)
 
 
