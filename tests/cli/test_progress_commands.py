@@ -13,8 +13,8 @@ from blemish.benchmarks.benchmark import only
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli import demo
 from blemish.cli.main import app
-from blemish.data.digits import digits_source
 from blemish.core import live
+from blemish.data.digits import digits_source
 
 NET = """
 from torch import nn
