@@ -10,6 +10,8 @@ from blemish.core.errors import InputError
 _DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
 _OWN = (
+    "polars",
+    "pandas",
     "ai_edge_litert",
     "albumentations",
     "datasets",
