@@ -11,7 +11,11 @@ from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric
 from blemish.metrics.titles import TITLES, Part, partial_name
 
-_RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
+_RELATIVE = (
+    *("relative_ce", "relative_mce", "mean_relative_ce"),
+    *("relative_be", "relative_mbe", "mean_relative_be"),
+)
+_IMAGENET = 1000
 _LOSSES = (*_RELATIVE, "residual")
 
 
@@ -75,6 +79,7 @@ def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
             lines.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
     if any(condition.is_sequence for condition in run.conditions):
         lines.append("These are raw frames; published flip probabilities are of frames compressed as video.")
-    if classes is not None and classes != 1000:
-        lines.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
+    if classes is not None and classes != baseline.classes:
+        whose = "ImageNet's " if baseline.classes == _IMAGENET else ""
+        lines.append(f"The baseline's numbers are of {whose}{baseline.classes} classes; this data has {classes}.")
     return lines
