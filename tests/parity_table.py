@@ -1,6 +1,6 @@
-"""Print the parity tables of docs/corruptions.md, cbar.md, optics.md and medical.md; needs the recordings beside the checkout.
+"""Print the parity tables of docs/corruptions.md, cbar.md, optics.md and medical.md.
 
-Run with the names of catalogues (imagenet-c, cbar, optics, med) for theirs alone.
+Needs the recordings beside the checkout. Run with names of catalogues (imagenet-c, cbar, optics, med) for theirs alone.
 """
 
 from __future__ import annotations

@@ -68,6 +68,15 @@ class Table(Mapping[Key, Array]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @property
+    def images_by_the_rarest(self) -> int:
+        """As many images as if all classes had as few as the rarest.
+
+        So many in agreement bound a balanced error: no spread of errors over classes makes agreement likelier.
+        """
+        counts = np.unique(self.images if self.labels is None else self.labels, return_counts=True)[1]
+        return int(counts.min()) * len(counts)
+
     def means(self) -> dict[Key, Array]:
         """The means over images."""
         return {key: np.asarray(np.mean(self[key], axis=0, dtype=np.float64)) for key in self}
