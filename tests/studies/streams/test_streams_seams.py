@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from blemish.core.errors import InputError
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.info import CalibrationInfo, WalkInfo
-from blemish.studies.streams.paths import end_costs, find_path
+from blemish.studies.streams.paths import Objective, end_costs, find_path
 from blemish.studies.streams.planning import PathRule, calibrated_for, make_walk
 from blemish.studies.streams.seams import Chain
 from blemish.studies.streams.surface import Surface
