@@ -73,10 +73,10 @@ def run_command(
     check_replaceable(figure, overwrite=overwrite)
     catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
     of_set = walk.protocol
-    image_set = shown.image_set(images, subset=of_set.get("subset"), named=str(of_set.get("set")), model=classifier)
+    image_set = shown.image_set(images, subset=of_set.subset, named=str(of_set.set), model=classifier)
     stream = Stream(
         image_set,
         walk,
