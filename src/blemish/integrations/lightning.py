@@ -48,8 +48,8 @@ class RobustnessCallback(_Callback):
     ``data`` are images with labels as `blemish.open_source` takes them, not normalised: ``preprocessing`` is what the
     module expects, as `blemish.from_module` takes it. The records of each epoch are kept below ``out``, by default the
     folder ``robustness`` beside the logger's files (``folder``, once the training has begun); ``runs`` and ``scores``
-    hold them by epoch, counted from 0 as Lightning does. With several processes the first measures and the others wait; strategies that spread a module's
-    weights over processes (FSDP, DeepSpeed stage 3) cannot be measured in this way.
+    hold them by epoch, counted from 0 as Lightning does. With several processes the first measures and the others wait;
+    strategies that spread a module's weights over processes (FSDP, DeepSpeed stage 3) cannot be measured in this way.
     """
 
     def __init__(
