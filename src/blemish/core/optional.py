@@ -8,7 +8,7 @@ from typing import Any
 from blemish.core.errors import InputError
 
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-_EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
+_EXTRAS = {"onnxruntime": "onnx", "ray": "ray", "fsspec": "remote"}
 _OWN = ("timm", "torchvision", "ai_edge_litert", "datasets")
 
 
