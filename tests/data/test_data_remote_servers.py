@@ -40,6 +40,22 @@ def levels(source: Source) -> list[int]:
     return [int(np.asarray(source.read(i))[0, 0, 0]) for i in range(len(source))]
 
 
+class Bucket:
+    """A bucket on the server, filled past the proxy."""
+
+    def __init__(self, name: str, server: tuple[str, int]) -> None:
+        boto3 = foreign("boto3")
+        self.name = name
+        self._client = boto3.client("s3", endpoint_url="http://{}:{}".format(*server))
+        self._client.create_bucket(Bucket=name)
+
+    def put(self, key: str, content: bytes) -> None:
+        self._client.put_object(Bucket=self.name, Key=key, Body=content)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, int]]:
     running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -69,15 +85,13 @@ def proxy(server: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def bucket(proxy: BreakingProxy, request: pytest.FixtureRequest) -> Any:
+def bucket(proxy: BreakingProxy, server: tuple[str, int], request: pytest.FixtureRequest) -> Bucket:
     """A bucket for each test, with three shards of eight pictures."""
-    name = f"b-{hashlib.md5(request.node.nodeid.encode()).hexdigest()[:12]}"
-    system = s3fs.S3FileSystem()
-    system.mkdir(name)
+    made = Bucket(f"b-{hashlib.md5(request.node.nodeid.encode()).hexdigest()[:12]}", server)
     for number in range(3):
-        system.pipe_file(f"{name}/v-{number}.tar", tar_bytes(range(8 * number, 8 * number + 8)))
-    proxy.asked = 0
-    return name
+        made.put(f"v-{number}.tar", tar_bytes(range(8 * number, 8 * number + 8)))
+    assert proxy.asked == 0
+    return made
 
 
 def fingerprint(folder: Path) -> str:
@@ -88,27 +102,26 @@ def fingerprint(folder: Path) -> str:
 
 
 class TestS3:
-    def test_the_three_kinds_of_files(self, bucket: str, tmp_path: Path) -> None:
-        system = s3fs.S3FileSystem()
+    def test_the_three_kinds_of_files(self, bucket: Bucket, tmp_path: Path) -> None:
         assert load(open_source(f"s3://{bucket}/v-{{0..2}}.tar")).fingerprint == fingerprint(tmp_path)
         assert levels(open_source(f"s3://{bucket}/v-*.tar")) == list(range(24))
         assert levels(open_source(f"s3://{bucket}")) == list(range(24))
         table = write_table(tmp_path / "x.parquet", image_table(range(9), [0, 1, 2] * 3, ["a", "b", "c"]))
-        system.put_file(str(table), f"{bucket}/t/x.parquet")
+        bucket.put("t/x.parquet", table.read_bytes())
         remote = open_source(f"s3://{bucket}/t/x.parquet")
         assert load(remote).fingerprint == load(open_source(table)).fingerprint
         images = np.arange(5 * 8 * 8 * 3).reshape(5, 8, 8, 3).astype(np.uint8)
         np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5))
-        system.put_file(str(tmp_path / "a.npz"), f"{bucket}/a.npz")
+        bucket.put("a.npz", (tmp_path / "a.npz").read_bytes())
         arrays = open_source(f"s3://{bucket}/a.npz")
         assert load(arrays).fingerprint == load(open_source(tmp_path / "a.npz")).fingerprint
 
-    def test_connections_that_break_in_the_middle(self, bucket: str, proxy: BreakingProxy, tmp_path: Path) -> None:
+    def test_connections_that_break_in_the_middle(self, bucket: Bucket, proxy: BreakingProxy, tmp_path: Path) -> None:
         proxy.breaks = 12
         assert load(open_source(f"s3://{bucket}/v-{{0..2}}.tar")).fingerprint == fingerprint(tmp_path)
         assert proxy.broken == 12
 
-    def test_a_connection_that_always_breaks(self, bucket: str, proxy: BreakingProxy, tmp_path: Path) -> None:
+    def test_a_connection_that_always_breaks(self, bucket: Bucket, proxy: BreakingProxy, tmp_path: Path) -> None:
         """Nothing is taken for the whole, and nothing is left behind."""
         proxy.breaks = 10**6
         system = s3fs.S3FileSystem()
@@ -119,30 +132,30 @@ class TestS3:
         proxy.breaks = 0
         assert levels(open_source(f"s3://{bucket}/v-0.tar")) == list(range(8))
 
-    def test_a_cache_that_is_used_again(self, bucket: str, proxy: BreakingProxy) -> None:
+    def test_a_cache_that_is_used_again(self, bucket: Bucket, proxy: BreakingProxy) -> None:
         address = f"s3://{bucket}/v-{{0..2}}.tar"
         first = load(open_source(address)).fingerprint
         asked = proxy.asked
         assert asked > 3
         assert load(open_source(address)).fingerprint == first
         assert proxy.asked == asked
-        s3fs.S3FileSystem().pipe_file(f"{bucket}/v-1.tar", tar_bytes(range(80, 88)))
+        bucket.put("v-1.tar", tar_bytes(range(80, 88)))
         assert levels(open_source(address))[8:16] == list(range(80, 88))
         assert proxy.asked > asked
 
-    def test_a_small_cache(self, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_small_cache(self, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         size = len(tar_bytes(range(8)))
         monkeypatch.setenv("BLEMISH_REMOTE_CACHE_GB", str(1.5 * size / 2**30))
         assert load(open_source(f"s3://{bucket}/v-{{0..2}}.tar")).fingerprint == fingerprint(tmp_path)
         assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 1.5 * size
 
-    def test_what_is_not_there(self, bucket: str, proxy: BreakingProxy) -> None:
+    def test_what_is_not_there(self, bucket: Bucket) -> None:
         with pytest.raises(InputError, match=rf"s3://{bucket}/nowhere\.tar: no such file"):
             open_source(f"s3://{bucket}/nowhere.tar")
         with pytest.raises(InputError, match=r"s3://no-such-bucket-here/x\.tar: no such file"):
             open_source("s3://no-such-bucket-here/x.tar")
 
-    def test_two_processes_share_the_cache(self, bucket: str, proxy: BreakingProxy, tmp_path: Path) -> None:
+    def test_two_processes_share_the_cache(self, bucket: Bucket, proxy: BreakingProxy, tmp_path: Path) -> None:
         proxy.breaks = 4
         code = (
             "import sys\n"
@@ -157,7 +170,7 @@ class TestS3:
         assert len(list((tmp_path / "cache").iterdir())) == 3
 
     def test_a_run_that_is_limited_resumed_and_shared_out(
-        self, bucket: str, proxy: BreakingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, bucket: Bucket, proxy: BreakingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
         proxy.breaks = 3
@@ -169,7 +182,7 @@ class TestS3:
         ):
             result = command(*options, *data, *more)
             assert result.exit_code == 0, result.output
-        s3fs.S3FileSystem().pipe_file(f"{bucket}/v-1.tar", tar_bytes(range(80, 88)))
+        bucket.put("v-1.tar", tar_bytes(range(80, 88)))
         other = command(*options, *data, "--limit", 20, "--only", "contrast@1,fog@1")
         assert other.exit_code == 2
         assert "holds results of another run" in other.stderr
