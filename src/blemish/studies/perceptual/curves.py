@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,7 +91,7 @@ def area_weights(distances: ArrayLike, up_to: float) -> NDArray[np.float64] | No
     if places[-1] < up_to:
         return None
     weights = np.zeros(len(places))
-    for i, (start, end) in enumerate(zip(places[:-1], places[1:], strict=True)):
+    for i, (start, end) in enumerate(itertools.pairwise(places.tolist())):
         if start >= up_to:
             break
         length = min(end, up_to) - start
@@ -130,46 +132,63 @@ def error_curves(
     point = {str(c): 1 - float(columns["correct", str(c)].mean()) for c in (CLEAN, *shared)}
     drawn = {str(c): 1 - resampled["correct", str(c)] for c in (CLEAN, *shared)}
 
-    curves, own, common = [], [], []
-    samples: dict[str, tuple[float, NDArray[np.float64]]] = {}
+    curves: list[Curve] = []
+    own: list[_Drawn] = []
+    common: list[_Drawn] = []
     for corruption in dict.fromkeys(condition.group for condition in shared):
         members = sorted((c for c in shared if c.group == corruption), key=lambda c: distances[str(c)])
+        # Rounding can put an unchanged image a little below 0.
         places = [0.0, *(max(0.0, distances[str(c)]) for c in members)]
         texts = [str(CLEAN), *map(str, members)]
         errors = [percentile_interval(point[text], drawn[text], level=used) for text in texts]
         curves.append(Curve(corruption, (CLEAN, *members), tuple(places), tuple(errors)))
         values, replicated = np.array([point[t] for t in texts]), np.stack([drawn[t] for t in texts])
-        for distance, areas in ((places[-1], own), (up_to, common)):
-            weights = area_weights(places, distance) if distance > 0 else None
-            if weights is None:
-                areas.append(Area(corruption, distance, None, 0, 1))
-                continue
-            sample = float(weights @ values), weights @ replicated
-            areas.append(Area(corruption, distance, percentile_interval(*sample, level=used)))
-            if areas is common:
-                samples[corruption] = sample
-    groups: dict[str, list[str]] = {}
-    for curve in curves:
-        groups.setdefault(catalogue[curve.corruption], []).append(curve.corruption)
+        own.append(_area(corruption, places, places[-1], values, replicated, used))
+        common.append(_area(corruption, places, up_to, values, replicated, used))
+    groups: dict[str, list[_Drawn]] = {}
+    for area in common:
+        groups.setdefault(catalogue[area.area.of], []).append(area)
     if len(groups) > 1:
-        groups["all"] = [curve.corruption for curve in curves]
-    means = [_mean(name, members, samples, up_to, used) for name, members in groups.items()]
-    return ErrorCurves(run.name, measure, tuple(curves), tuple(own), tuple(common), tuple(means))
+        groups["all"] = common
+    return ErrorCurves(
+        run.name,
+        measure,
+        tuple(curves),
+        tuple(item.area for item in own),
+        tuple(item.area for item in common),
+        tuple(_mean(name, members, up_to, used) for name, members in groups.items()),
+    )
 
 
-def _mean(
-    name: str,
-    members: Sequence[str],
-    samples: Mapping[str, tuple[float, NDArray[np.float64]]],
+class _Drawn(NamedTuple):
+    """An area, and the same of all resamples; None where the distance is not reached."""
+
+    area: Area
+    replicates: NDArray[np.float64] | None
+
+
+def _area(
+    of: str,
+    places: Sequence[float],
     up_to: float,
+    errors: NDArray[np.float64],
+    replicated: NDArray[np.float64],
     level: float,
-) -> Area:
-    reached = [samples[corruption] for corruption in members if corruption in samples]
+) -> _Drawn:
+    weights = area_weights(places, up_to) if up_to > 0 else None
+    if weights is None:
+        return _Drawn(Area(of, up_to, None, 0, 1), None)
+    drawn = np.asarray(weights @ replicated)
+    return _Drawn(Area(of, up_to, percentile_interval(float(weights @ errors), drawn, level=level)), drawn)
+
+
+def _mean(name: str, members: Sequence[_Drawn], up_to: float, level: float) -> Area:
+    reached = [(m.area.error.value, m.replicates) for m in members if m.area.error and m.replicates is not None]
     lost = len(members) - len(reached)
     if not reached:
         return Area(name, up_to, None, 0, lost)
-    value = float(np.mean([sample[0] for sample in reached]))
-    replicated = np.mean([sample[1] for sample in reached], axis=0)
+    value = float(np.mean([error for error, _ in reached]))
+    replicated = np.mean([replicates for _, replicates in reached], axis=0)
     return Area(name, up_to, percentile_interval(value, replicated, level=level), len(reached), lost)
 
 
@@ -179,6 +198,7 @@ def _check_same_pixels(run: Run, benchmark: Benchmark, conditions: Sequence[Cond
     for condition in conditions:
         pair = [asdict(protocol.of(condition)) for protocol in (run.info.protocol, ours)]
         plain = [{key: value for key, value in entry.items() if key not in _NO_MATTER} for entry in pair]
-        lines |= dict.fromkeys(f"{name} is {a} there and {b} here" for name, a, b in differing(*plain, "protocol"))
+        different = differing(plain[0], plain[1], "protocol")
+        lines |= dict.fromkeys(f"{name} is {there} there and {here} here" for name, there, here in different)
     if lines:
         raise InputError(f"{run.folder}: its images were not made as here ({listed(list(lines))})")
