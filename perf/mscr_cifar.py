@@ -7,7 +7,8 @@ both norms (one noisy point per image, as in the paper) and under the fifteen co
 severities. Runs go round by round over all radii, so that whatever is finished is balanced. Which images each network
 got right is kept in one file that is written after every network, beside a small list of what is done (.json); networks
 are not kept. No network is begun that would not end within --seconds. Another call goes on from the file, or from
---earlier ones; of those that were only listed (.json), it does not hold the answers.
+--earlier ones; of those that were only listed (.json), it does not hold the answers, but their accuracies.
+`perf/mscr_cifar.json` is the list of the networks in docs/mscr-cifar.md.
 
 `perf/mscr_cifar_tables.py` prints what came of it, `perf/mscr_predicts_mce.py` compares MSCR with corruption errors.
 """

@@ -29,7 +29,7 @@ from blemish.data.pictures import resize_and_crop
 from blemish.data.pixel_store import MAGIC, Pixels, PixelStore, stored_pixels
 from blemish.data.source import Source
 
-__all__ = ["Images", "load"]
+__all__ = ["Images", "known_shape", "load"]
 
 # Bytes of pixels that are kept in memory whatever is free, and the share of what is free; more of them go to a file.
 _LEAST_LIMIT, _SHARE = 2 * 2**30, 4
@@ -133,7 +133,7 @@ def _decode(
         digested(row, levels)
         return levels
 
-    shape = _known_shape(source, resize, crop)
+    shape = known_shape(source, resize, crop)
     with store:
         if shape is None:
             with contextlib.closing(_ahead(work, len(source), workers)) as images:
@@ -165,7 +165,7 @@ def _decode(
         return store.finish(shapes, digests)
 
 
-def _known_shape(source: Source, resize: int | None, crop: int | Square | None) -> tuple[int, int, int] | None:
+def known_shape(source: Source, resize: int | None, crop: int | Square | None) -> tuple[int, int, int] | None:
     """The shape that all images will have; None where only decoding tells."""
     if crop is not None:
         side = crop.side if isinstance(crop, Square) else crop

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -51,16 +50,14 @@ from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size
 from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import read_header
-from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.runs import Run, model_folder, record_path
 from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
+from blemish.evaluation.warming import warming
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
-
-# File systems end names at 255 bytes, and a letter may take four.
-_LONGEST_NAME = 60
 
 StopWhen = Callable[[Run, int], bool]
 
@@ -106,7 +103,7 @@ def evaluate(
     if not isinstance(classifier, Classifier):
         kind = type(model).__name__
         raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
-    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
+    folder = model_folder(Path(out), classifier.name)
     evaluation = _Evaluation(
         chosen,
         classifier,
@@ -191,7 +188,10 @@ class _Evaluation:
         reached = 1 if present is None else len(present.stages)
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
-            stages.append(self._load(source, crop=not self.benchmark.has_sequences))
+            here = self.executor.reach == "process" and self.stored is None
+            ready = warming(self.model, self.benchmark, source, self.folder, number, self.batch_size)
+            with ready if here else contextlib.nullcontext():
+                stages.append(self._load(source, crop=not self.benchmark.has_sequences))
             entry, whole = data_entries(self.source, stages, rows_of[: number + 1], others)
             entries.append(entry)
             info = self._info(present, stages[0], entries, whole, doubling=doubling)

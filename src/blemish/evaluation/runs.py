@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,15 @@ RUN_FILE = "run.json"
 _OF_STREAMS = ("stream", "methods")
 RECORDS = "records"
 PICTURES = "pictures.npz"
+
+
+# File systems end names at 255 bytes, and a letter may take four.
+_LONGEST_NAME = 60
+
+
+def model_folder(out: Path, name: str) -> Path:
+    """The folder of a model's results, by its name as every system takes it."""
+    return out / (re.sub(r"[^\w.@+-]", "_", name)[:_LONGEST_NAME].strip(".") or "model")
 
 
 def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
