@@ -80,7 +80,7 @@ def test_names_of_some_of_imagenets_classes(tmp_path: Path) -> None:
     assert (some.class_names[0], some.class_names[217], some.class_names[1]) == ("fish", "dog", "n01443537")
     with pytest.warns(Notice):
         assert fit_labels(open_source(root, class_names="imagenet"), 1000, model="net").class_names == imagenet_names()
-    with pytest.warns(Notice), pytest.raises(InputError, match="3 class names for 2 class folders of ImageNet's 1,000"):
+    with pytest.warns(Notice), pytest.raises(InputError, match="3 class names for 2 classes of ImageNet's 1,000"):
         fit_labels(open_source(root, class_names=["fish", "dog", "cat"]), 1000, model="net")
 
 

@@ -9,7 +9,7 @@ from blemish.core.errors import InputError
 
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
-_OWN = ("timm", "torchvision", "ai_edge_litert")
+_OWN = ("timm", "torchvision", "ai_edge_litert", "datasets")
 
 
 def optional_import(module: str) -> Any:

@@ -8,17 +8,14 @@ import logging
 import math
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
+from blemish.core.ahead import ahead
 from blemish.core.errors import InputError, about
 from blemish.core.memory import available_memory
 from blemish.core.progress import READING, ProgressReport, tell_nobody
@@ -39,8 +36,6 @@ _TOGETHER = 2**22
 
 # More threads than these wait for one another, or for the disk.
 _MOST_WORKERS = 16
-
-Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +131,7 @@ def _decode(
     shape = known_shape(source, resize, crop)
     with store:
         if shape is None:
-            with contextlib.closing(_ahead(work, len(source), workers)) as images:
+            with contextlib.closing(ahead(work, len(source), workers)) as images:
                 for row, levels in enumerate(images):
                     store.append(levels)
                     progress(row + 1, len(source), READING)
@@ -159,7 +154,7 @@ def _decode(
             store.keep(first * size, room)
             return last
 
-        with contextlib.closing(_ahead(work_on_many, math.ceil(len(source) / together), workers)) as parts:
+        with contextlib.closing(ahead(work_on_many, math.ceil(len(source) / together), workers)) as parts:
             for last in parts:
                 progress(last, len(source), READING)
         return store.finish(shapes, digests)
@@ -173,21 +168,6 @@ def known_shape(source: Source, resize: int | None, crop: int | Square | None) -
     if not isinstance(source.read, BlockReader):
         return None
     return source.read.shape if resize in (None, min(source.read.shape[1:])) else None
-
-
-def _ahead(work: Callable[[int], Result], count: int, workers: int) -> Generator[Result]:
-    """The results for 0, 1, …, made by several threads, a few ahead of the one that is asked for."""
-    waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for row in range(count):
-                waiting.append(pool.submit(work, row))
-                if len(waiting) > 4 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _planes(picture: Image.Image, channels: int) -> NDArray[np.uint8]:
@@ -208,4 +188,4 @@ def _open_file(path: Path, count: int, workers: int) -> Pixels | None:
         pixels = stored.pixels[stops[row - 1] if row else 0 : stops[row]]
         return bool(image_digest(pixels) == stored.digests[row].tobytes())
 
-    return stored if all(_ahead(sound, count, workers)) else None
+    return stored if all(ahead(sound, count, workers)) else None

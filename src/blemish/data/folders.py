@@ -51,8 +51,7 @@ def folder_source(path: str | os.PathLike[str], *, mapping: ClassMapping | None 
     labels = [indices[name.partition("/")[0]] for name in names]
     empty = len(folders) - len({name.partition("/")[0] for name in names})
     note = f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
-    classes = imagenet_wnids() if _is_imagenet(mapping) else _class_names(indices)
-    source = picture_source(root, names, labels, classes=classes, note=note)
+    source = picture_source(root, names, labels, classes=mapped_classes(indices, mapping), note=note)
     return replace(source, labelling="order" if mapping is None else "mapping")
 
 
@@ -206,8 +205,10 @@ def _checked(origin: str, mapping: Mapping[str, object]) -> dict[str, int]:
     return indices
 
 
-def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
+def mapped_classes(indices: dict[str, int], mapping: ClassMapping | None) -> tuple[str, ...]:
     """A name for every index; folders that share one are named together, an index without a folder by its number."""
+    if _is_imagenet(mapping):
+        return imagenet_wnids()
     members: dict[int, list[str]] = {}
     for name, index in indices.items():
         members.setdefault(index, []).append(name)

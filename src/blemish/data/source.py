@@ -19,8 +19,9 @@ from blemish.core.printable import as_text
 from blemish.core.rng import hash_id
 from blemish.data.blocks import BlockReader
 
-Labelling = Literal["given", "order", "mapping", "imagenet"]
-"""Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
+Labelling = Literal["given", "order", "names", "mapping", "imagenet"]
+"""Where labels come from: from the data itself, from the order of class folders, or of the class names that a table
+states, from a mapping, from WordNet ids."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Source:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
     run. No two images have the same name. ``note`` is for people: what was left out, for instance. ``reopen`` opens the
     same images on another machine; it has to be picklable. ``labelling`` says where labels come from: those of class
-    folders in ``order`` are fixed by `fit_labels`, once the number of a model's outputs is known. ``class_names`` are
-    what people call the classes, by label, where they were told; they decide nothing.
+    folders in ``order``, and of ``names``, are fixed by `fit_labels`, once the number of a model's outputs is known.
+    ``class_names`` are what people call the classes, by label, where they were told; they decide nothing.
     """
 
     name: str
@@ -84,6 +85,11 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether labels number the classes among themselves, and mean nothing to a model yet."""
+        return self.labelling in ("order", "names")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.reopen is None:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.info import RunInfo
+from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 
@@ -132,11 +131,11 @@ class Plan:
         """The rows of all batches of a condition, in the order in which they are measured."""
         return batches_of(self.images_of(condition), self.batch_size)
 
-    def header_of(self, condition: Condition, fingerprint: str) -> dict[str, Any]:
+    def header_of(self, condition: Condition, fingerprint: str) -> RecordsHeader:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
-        made = {} if self.info is None else self.info.header(self.stage, condition)
-        return {**made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
+        made = RecordsHeader() if self.info is None else self.info.header(self.stage, condition)
+        return replace(made, condition=str(condition), pixels=fingerprint, zipf=zipf)
 
 
 def plan_for(

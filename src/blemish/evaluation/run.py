@@ -7,12 +7,10 @@ import json
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
-from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
@@ -21,12 +19,12 @@ from blemish.core.errors import InputError
 from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
-from blemish.core.typed import read_typed
+from blemish.core.typed import as_json, read_typed
 from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
-from blemish.data.open import open_source
+from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.chance import check_above_chance
@@ -44,7 +42,7 @@ from blemish.evaluation.header import (
     save_info,
     stored_fingerprints,
 )
-from blemish.evaluation.info import DataInfo, ModelInfo, RunInfo
+from blemish.evaluation.info import DataInfo, RunInfo
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size
@@ -64,7 +62,7 @@ StopWhen = Callable[[Run, int], bool]
 
 def evaluate(
     model: Classifier | nn.Module | str,
-    data: Source | Dataset[Any] | str | os.PathLike[str],
+    data: Data,
     benchmark: Benchmark | str | os.PathLike[str],
     *,
     out: str | os.PathLike[str],
@@ -224,7 +222,7 @@ class _Evaluation:
         info = RunInfo(
             benchmark=benchmark_info(self.benchmark),
             protocol=protocol_info(self.benchmark, stored=stored, labels=labels_entry(self.source)),
-            model=ModelInfo(**self.model.describe(), outputs=self.outputs),
+            model=self.model.describe(self.outputs),
             data=data,
             stages=tuple(stages),
             until=doubling,
@@ -232,8 +230,8 @@ class _Evaluation:
             classes=self.source.class_names or self.source.classes,
             made_with=made_with(),
         )
-        # As it comes back from its file, with which it is compared: lists where there were tuples.
-        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(asdict(info)))))
+        # As it comes back from its file, with which it is compared: numbers where there were those of NumPy.
+        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(as_json(info)))))
 
     def _measure_stage(
         self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]
@@ -290,7 +288,7 @@ class _Evaluation:
         except InputError as error:
             raise InputError(f"{error}; remove the file to measure it again") from error
         # Distances that nobody asked for the first time are worth measuring again.
-        return not (self.zipf and condition.is_sequence) or bool(read_header(path).get("zipf"))
+        return not (self.zipf and condition.is_sequence) or read_header(path).zipf
 
     def _check_chance(self, run: Run, stage: int) -> None:
         if not self.allow_chance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 from blemish.core.printable import as_text
+from blemish.core.typed import optional_field
 from blemish.core.types import check_dense, odd_kind
 from blemish.models.code import ending_refused
 from blemish.ops.fused import kernels_for
@@ -121,6 +122,23 @@ class Training:
         object.__setattr__(self, "augmentations", tuple(map(as_text, self.augmentations)))
 
 
+@dataclass(frozen=True)
+class ModelInfo:
+    """What files say of a model: where it comes from, a digest of its weights, its preprocessing, and its training.
+
+    ``outputs`` is how many classes it was seen to have. `blemish.core.typed` tells how to say more.
+    """
+
+    name: str
+    kind: str = ""
+    weights: str = ""
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    output: str = ""
+    skip_classes: int = 0
+    training: Training | None = None
+    outputs: int | None = optional_field()
+
+
 def logits_of(output: Any) -> Any:
     """The logits in what a module returned; anything without logits in it is given back as it is."""
     return output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
@@ -226,14 +244,15 @@ class Classifier:
         if not self._seen:  # a batch that was refused says nothing of the next
             self._seen.append(scores.shape[1])
 
-    def describe(self) -> dict[str, Any]:
-        """What the header of records says of the model."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "weights": self.weights,
-            "preprocessing": asdict(self.preprocessing),
-            "output": self.output,
-            "skip_classes": self.skip_classes,
-            "training": asdict(self.training),
-        }
+    def describe(self, outputs: int | None = None) -> ModelInfo:
+        """What files say of the model; ``outputs`` is how many classes it has, where that is known."""
+        return ModelInfo(
+            self.name,
+            self.kind,
+            self.weights,
+            self.preprocessing,
+            self.output,
+            self.skip_classes,
+            self.training,
+            outputs,
+        )

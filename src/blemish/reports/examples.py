@@ -14,7 +14,7 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import stated_version
+from blemish.corruptions.plugins import OwnVersion, stated_version
 from blemish.corruptions.severity import severity_text
 from blemish.data.classes import class_titles
 from blemish.data.images import as_picture
@@ -106,7 +106,7 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
         version, measured = catalog[name].version, protocol.corruptions.get(name)
         if measured != stated_version(catalog[name]):
-            before = measured.get("version") if isinstance(measured, dict) else measured
+            before = measured.version if isinstance(measured, OwnVersion) else measured
             same = "with other code or files"
             other = same if before == version else f"in version {before}; this is version {version}"
             return f"{name} was measured {other}"

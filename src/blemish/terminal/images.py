@@ -29,6 +29,15 @@ Mapping = Annotated[
         "ids and 1000 outputs.",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        rich_help_panel=_PANEL,
+        help="Of Parquet files and hf:…: the columns of images and labels, such as img,fine_label. Default: those that "
+        "can be meant.",
+    ),
+]
 ClassNames = Annotated[
     str | None,
     typer.Option(
@@ -89,16 +98,20 @@ class ImageOptions:
             "--data",
             "-d",
             rich_help_panel=_PANEL,
-            help="Clean images: class folders, .npy or .npz, .tar shards, or demo:digits.",
+            help="Clean images: class folders, .npy or .npz, .tar shards, .parquet, hf:NAME:SPLIT, or demo:digits.",
         ),
     ]
     labels: Labels = None
     mapping: Mapping = None
+    columns: Columns = None
     class_names: ClassNames = None
 
     def open(self) -> Source:
         """The images that were named."""
-        return open_source(self.data, labels=self.labels, mapping=self.mapping, class_names=self.class_names)
+        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        return open_source(
+            self.data, labels=self.labels, mapping=self.mapping, columns=columns, class_names=self.class_names
+        )
 
 
 def balanced_part(source: Source, limit: int | None) -> Source:
