@@ -98,7 +98,8 @@ class Benchmark:
     """A named list of conditions; clean images always come first.
 
     ``baseline`` names the published errors that its own are divided by, ``reference`` the published accuracies of
-    people or models that stand beside them. ``part_of`` is the benchmark of which it is only a part.
+    people or models that stand beside them. ``stored_title`` is what it is called with the published images, where
+    those that are made here cannot be the same. ``part_of`` is the benchmark of which it is only a part.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Benchmark:
     baseline: str | None = None
     paper: str = ""
     reference: str | None = None
+    stored_title: str = ""
     part_of: Benchmark | None = None
 
     def __post_init__(self) -> None:
@@ -118,6 +120,8 @@ class Benchmark:
         rest = [condition for condition in self.conditions if condition != CLEAN]
         if not rest:
             raise InputError(f"benchmark {self.name}: no conditions; expected at least one besides the clean images")
+        if self.protocol.superclasses is not None and (others := [c.other for c in rest if c.other]):
+            raise InputError(f"benchmark {self.name}: {others[0]} with superclasses; its classes are its own")
         twice = [str(condition) for condition, times in Counter(rest).items() if times > 1]
         if twice:
             shown = ", ".join(sorted(twice)[:_SHOWN]) + (
@@ -164,5 +168,6 @@ def only_conditions(whole: Benchmark, conditions: Sequence[Condition]) -> Benchm
     if kept == total:
         return whole
     part = f"({kept} of {total} conditions)"
-    title = f"{whole.title} {part}" if whole.title else ""
-    return replace(whole, name=f"{whole.name} {part}", title=title, conditions=tuple(conditions), part_of=whole)
+    title, stored = (f"{text} {part}" if text else "" for text in (whole.title, whole.stored_title))
+    name = f"{whole.name} {part}"
+    return replace(whole, name=name, title=title, stored_title=stored, conditions=tuple(conditions), part_of=whole)

@@ -14,6 +14,7 @@ from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
+from blemish.data.superclasses import in_superclasses, superclasses_named
 from blemish.evaluation.measure import count_outputs, measure
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
@@ -31,16 +32,25 @@ class Fitted(NamedTuple):
     outputs: int
 
 
-def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | Square | None = None) -> Fitted:
+def fit(
+    model: Classifier,
+    source: Source,
+    *,
+    resize: int | None = None,
+    crop: int | Square | None = None,
+    superclasses: str | None = None,
+) -> Fitted:
     """Give images the labels that the model means, and say what was assumed of labels and of the model's input.
 
     For that the model is shown the first image, brought to size. Everything that shows labelled images to a model
-    begins here.
+    begins here. With ``superclasses``, by name, only images of theirs are left, and have them as labels.
     """
     if model.assumed is not None:
         notify(f"model {model.name}: {model.assumed}")
     first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
     outputs = count_outputs(model, first.contiguous())
+    if superclasses is not None:
+        return Fitted(in_superclasses(source, superclasses_named(superclasses), outputs, model=model.name), outputs)
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
 
 

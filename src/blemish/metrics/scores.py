@@ -17,6 +17,7 @@ from blemish.corruptions.catalog import catalog
 from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
+from blemish.metrics.beside import Beside, beside
 from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
 from blemish.metrics.effective import effective_metrics
@@ -52,7 +53,8 @@ class Scores:
     """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on.
 
     ``part`` is set where only a part of a benchmark was measured: its means have other names then. ``chance`` compares
-    the clean accuracy with chance, where clean images were measured.
+    the clean accuracy with chance, where clean images were measured; ``beside`` holds published accuracies, where the
+    benchmark names some.
     """
 
     model: str
@@ -69,6 +71,7 @@ class Scores:
     seed: int
     part: Part | None = None
     chance: Chance | None = None
+    beside: Beside | None = None
 
     @property
     def near_chance(self) -> bool:
@@ -116,6 +119,7 @@ class Scores:
             "part": None if self.part is None else asdict(self.part),
             "near_chance": self.near_chance,
             "chance": None if self.chance is None else asdict(self.chance),
+            "beside": None if self.beside is None else self.beside.as_dict(),
             "rows": rows,
             "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
             "remarks": list(self.remarks),
@@ -175,6 +179,7 @@ def score(
         seed=seed,
         part=part,
         chance=chance,
+        beside=beside(run, point, replicated, level=used, seed=seed),
     )
 
 

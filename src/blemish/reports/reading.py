@@ -17,7 +17,7 @@ from blemish.metrics.compare import protocol_differences
 from blemish.metrics.scores import Score, Scores, score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
-_UNNORMALISED = ("error", "flips")
+_UNNORMALISED = ("error", "accuracy", "flips")
 """What benchmarks are headed by for which no baseline is published."""
 
 

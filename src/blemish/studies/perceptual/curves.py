@@ -25,7 +25,7 @@ from blemish.metrics.table import read_tables
 __all__ = ["Area", "Curve", "ErrorCurves", "area_weights", "error_curves"]
 
 # Another seed draws other noise of the same strength; the rest does not touch pixels.
-_NO_MATTER = ("seed", "labels")
+_NO_MATTER = ("seed", "labels", "superclasses", "pool")
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ __all__ = ["DISTANCES", "Distances", "Measure", "measure_distances"]
 DISTANCES = "distances"
 
 # What a protocol says of answers, not of pixels.
-_NOT_OF_PIXELS = ("labels", "pixels", "stored")
+_NOT_OF_PIXELS = ("labels", "pixels", "stored", "superclasses", "pool")
 
 
 @dataclass(frozen=True)
