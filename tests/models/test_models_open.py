@@ -167,8 +167,12 @@ class TestSettings:
             open_model(tmp_path / "m.toml", device="cpu")
 
     def test_other_texts(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, python:"):
+        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, hf:ORG/NAME, python:"):
             open_model("resnet50")
+        with pytest.raises(
+            InputError, match="no such file; a model of the Hugging Face hub is given as hf:microsoft/res"
+        ):
+            open_model("microsoft/resnet-50")
         with pytest.raises(InputError, match="expected a model that can take them"):
             open_model("demo:plain", weights="w.pth")
         with pytest.raises(InputError, match="no such file"):

@@ -7,9 +7,19 @@ from typing import Any
 
 from blemish.core.errors import InputError
 
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+_DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
-_OWN = ("timm", "torchvision", "ai_edge_litert", "datasets")
+_OWN = (
+    "ai_edge_litert",
+    "datasets",
+    "huggingface_hub",
+    "keras",
+    "open_clip",
+    "safetensors",
+    "timm",
+    "torchvision",
+    "transformers",
+)
 
 
 def optional_import(module: str) -> Any:

@@ -16,6 +16,7 @@ from blemish.corruptions.laion import LAION_C, tiled_with
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.optics import OPTICS
+from blemish.corruptions.sensor import SENSOR
 from blemish.corruptions.syn2nat import SYN2NAT
 
 __all__ = ["Catalog", "catalog", "catalogue_of", "hint"]
@@ -86,4 +87,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C, *SENSOR)

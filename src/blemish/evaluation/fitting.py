@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,10 @@ from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, notify
 from blemish.core.types import Square
+from blemish.data.classes import imagenet_wnids
 from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
+from blemish.data.model_classes import fit_class_names
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.data.superclasses import in_superclasses, superclasses_named
@@ -49,8 +52,17 @@ def fit(
         notify(f"model {model.name}: {model.assumed}")
     first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
     outputs = count_outputs(model, first.contiguous())
+    names = None if model.classes is None else model.classes[model.skip_classes :]
+    if names is not None and len(names) != outputs:
+        raise InputError(f"model {model.name}: {len(names)} class names for {outputs} outputs; expected one for each")
     if superclasses is not None:
-        return Fitted(in_superclasses(source, superclasses_named(superclasses), outputs, model=model.name), outputs)
+        grouped = in_superclasses(source, superclasses_named(superclasses), outputs, model=model.name)
+        if names is not None:  # superclasses are made of ImageNet's classes in their usual order
+            usual = replace(source, labels=np.zeros_like(source.labels), classes=imagenet_wnids(), class_names=None)
+            fit_class_names(replace(usual, labelling="imagenet"), names, model=model.name)
+        return Fitted(grouped, outputs)
+    if names is not None:
+        source = fit_class_names(source, names, model=model.name)
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
 
 

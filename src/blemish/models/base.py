@@ -15,7 +15,9 @@ from blemish.core.errors import InputError
 from blemish.core.printable import as_text
 from blemish.core.typed import optional_field
 from blemish.core.types import check_dense, odd_kind
+from blemish.models.card import ModelCard
 from blemish.models.code import ending_refused
+from blemish.models.resizing import Resizing
 from blemish.ops.fused import kernels_for
 
 Channels = Literal["rgb", "bgr", "gray"]
@@ -42,6 +44,7 @@ class Preprocessing:
     ``mean`` and ``std`` are on the scale where white is 1; ``size`` is (height, width), by default that of the images.
     Layout ``flat`` is one row of numbers per image, in the order of a NumPy picture (height, width, channels);
     ``flat-chw`` has one channel after the other. With ``levels`` the model takes the 8-bit levels themselves, as uint8.
+    ``resizing`` is how the model's library brings pictures to its size; without it, values are resized bilinearly.
     """
 
     size: tuple[int, int] | None = None
@@ -50,6 +53,7 @@ class Preprocessing:
     channels: Channels = "rgb"
     layout: Layout = "nchw"
     levels: bool = False
+    resizing: Resizing | None = optional_field()
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""
@@ -78,6 +82,8 @@ class Preprocessing:
             constants = (_constant(values, images.device).flatten() for values in (self.mean, self.std))
             normalised: Tensor = fused.normalised(images, *constants)
             return normalised
+        if self.resizing is not None and self.size is not None:
+            images = self.resizing(images, self.size)
         values = self._resized(self._channels(images.to(torch.float32).div_(255)))
         if self.levels:
             values = values.mul(255).round_().to(torch.uint8)
@@ -126,7 +132,8 @@ class Training:
 class ModelInfo:
     """What files say of a model: where it comes from, a digest of its weights, its preprocessing, and its training.
 
-    ``outputs`` is how many classes it was seen to have. `blemish.core.typed` tells how to say more.
+    ``outputs`` is how many classes it was seen to have, ``card`` what its source says of it. `blemish.core.typed` tells
+    how to say more.
     """
 
     name: str
@@ -137,6 +144,7 @@ class ModelInfo:
     skip_classes: int = 0
     training: Training | None = None
     outputs: int | None = optional_field()
+    card: ModelCard | None = optional_field(compare=False)
 
 
 def logits_of(output: Any) -> Any:
@@ -169,6 +177,7 @@ class Classifier:
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
     device, in another process as well. ``assumed`` says what was assumed of its input, where it was not stated.
+    ``classes`` are the names of its outputs, and ``card`` what its source says of it, where they are known.
     """
 
     name: str
@@ -185,6 +194,8 @@ class Classifier:
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
     assumed: str | None = field(default=None, repr=False, compare=False)
+    classes: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
+    card: ModelCard | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means; escape what result files cannot hold in the name."""
@@ -255,4 +266,5 @@ class Classifier:
             self.skip_classes,
             self.training,
             outputs,
+            self.card,
         )
