@@ -203,6 +203,8 @@ def paired(stored: Source, like: Source | Images) -> Source:
             f"{stored.name}: {same.names[first]} has the label {int(same.labels[first])}, "
             f"but {int(like.labels[first])} in {like.name}, as {len(different)} in all; were the classes mapped alike?"
         )
+    if like.groups is not None:  # labels stand for several classes of a model, here as there
+        same = replace(same, classes=like.classes, groups=like.groups)
     return replace(same, names=like.names, ids=like.ids)
 
 

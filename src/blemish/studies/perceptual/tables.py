@@ -42,13 +42,22 @@ def distance_table(found: Sequence[Distances], measure: Measure) -> Table:
 
 
 def corruption_table(curves: ErrorCurves) -> Table:
-    """A row per corruption: how far it goes, and the mean error up to there and up to the common distance."""
+    """A row per corruption: from where to where it goes, and mean errors up to there and up to the common distance."""
     rows = tuple(
-        (Cell(curve.corruption), Cell(number(curve.reach, 3)), _percent(own.error), _percent(common.error))
+        (
+            Cell(curve.corruption),
+            Cell(number(curve.distances[1], 3)),
+            Cell(number(curve.reach, 3)),
+            _percent(own.error),
+            _percent(common.error),
+        )
         for curve, own, common in zip(curves.curves, curves.own, curves.common, strict=True)
     )
-    heads = ("corruption", "reaches", "mean error up to there, %", f"up to {curves.common[0].up_to:g}, %")
-    note = "Mean error: the area under error against distance, over the distance. None where a corruption ends before."
+    heads = ("corruption", "begins", "reaches", "mean error up to there, %", f"up to {curves.common[0].up_to:g}, %")
+    note = (
+        "Begins, reaches: the smallest and the largest distance. Mean error: the area under error against distance, "
+        "over the distance; linear from clean images to where a corruption begins, and none beyond where it ends."
+    )
     return Table(f"{curves.model}: error against distance ({curves.measure})", heads, rows, notes=(note,))
 
 
