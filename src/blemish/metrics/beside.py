@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.statistics import Estimate, percentile_interval
+from blemish.core.statistics import Estimate, percentile_interval, unanimous_interval
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
 from blemish.metrics.references import Level, Reference, reference_named
@@ -112,7 +112,7 @@ def beside(
     measured = {condition.group for condition in run.conditions}
     rng = np.random.default_rng([seed, _PURPOSE])
     stimuli = [
-        _Stimulus(corruption, levels, point, replicated, rng, level)
+        _Stimulus(corruption, levels, point, replicated, rng, level, run.info.data.images)
         for corruption, levels in reference.levels.items()
         if corruption in measured
     ]
@@ -142,8 +142,9 @@ class _Stimulus:
         replicated: Mapping[Key, Array],
         rng: np.random.Generator,
         level: float,
+        images: int,
     ) -> None:
-        self.corruption, self.levels, self.level = corruption, levels, level
+        self.corruption, self.levels, self.level, self.images = corruption, levels, level, images
         self.model: list[tuple[float, Array] | None] = []
         self.people: list[tuple[float, Array]] = []
         for item in levels:
@@ -176,11 +177,16 @@ class _Stimulus:
             LevelBeside(
                 item,
                 item.interval(self.level).scaled(100),
-                None if model is None else percentile_interval(*model, level=self.level).scaled(100),
+                None if model is None else self._accuracy(*model).scaled(100),
             )
             for item, model in zip(self.levels, self.model, strict=True)
         )
         return StimulusBeside(self.corruption, levels, self._fall())
+
+    def _accuracy(self, value: float, drawn: Array) -> Estimate:
+        if value in (0, 1):  # resamples of images that all agree agree too
+            return unanimous_interval(value, self.images, level=self.level)
+        return percentile_interval(value, drawn, level=self.level)
 
     def _fall(self) -> Fall | None:
         rows = [
