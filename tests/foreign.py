@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+# Albumentations asks the network for its newest version when it is imported.
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
 
 # Held for as long as the process lives: torch forgets operators whose library is gone.
 _stand_ins: list[torch.library.Library] = []

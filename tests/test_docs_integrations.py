@@ -11,7 +11,16 @@ from foreign import foreign
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "integrations.md"
 # The section's heading, and what has to be installed for its example.
-SECTIONS = {"torchvision": ["torchvision"]}
+SECTIONS = {
+    "torchvision": ["torchvision"],
+    "Albumentations": ["albumentations"],
+    "mmcv": ["mmcv", "mmengine"],
+    "Lightning": ["lightning"],
+    "torchmetrics": ["torchmetrics"],
+    "MAITE": ["maite"],
+    "nrtk": ["nrtk"],
+    "Trackers": ["tensorboard"],
+}
 
 
 def examples() -> dict[str, list[str]]:
@@ -25,6 +34,8 @@ def test_no_example_is_left_out() -> None:
     assert examples().keys() == SECTIONS.keys()
 
 
+# What libraries advise, and what their older parts call.
+@pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_examples_run(heading: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

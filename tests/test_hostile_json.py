@@ -13,9 +13,12 @@ import torch
 
 from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, parse_toml
+from blemish.core.typed import read_typed
+from blemish.data.manifest import SetInfo
 from blemish.evaluation.runs import open_run
 from blemish.export.manifest import check_manifest
 from blemish.metrics.compare import compare
+from blemish.models.base import ModelInfo
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.reports.table_files import comparison_json, scores_csv, scores_json
@@ -124,7 +127,7 @@ def test_walks(tmp_path: Path) -> None:
     def read() -> None:
         walk = read_walk(path)
         str(walk.accuracy)
-        other_model_text(walk, model)
+        other_model_text(walk, read_typed(ModelInfo, model))
         stream = Stream(images, walk)
         stream.describe()
         protocol_differences(stream)
@@ -135,7 +138,7 @@ def test_walks(tmp_path: Path) -> None:
 def test_manifests(tmp_path: Path) -> None:
     wanted = {"layout": "tree", "seed": 0, "severities": [1, 2.5], "corruptions": {"fog": {"version": 1}}}
     path = tmp_path / "blemish.json"
-    assert not tracebacks({"protocol": wanted}, path, lambda: check_manifest(tmp_path, wanted, []))
+    assert not tracebacks({"protocol": wanted}, path, lambda: check_manifest(tmp_path, read_typed(SetInfo, wanted), []))
 
 
 def test_matrices_and_categories(tmp_path: Path) -> None:

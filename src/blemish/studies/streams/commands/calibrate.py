@@ -10,7 +10,6 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
-from blemish.core.typed import as_json
 from blemish.data.cache import load
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate
@@ -110,7 +109,6 @@ def calibrate_command(
             names,
             folder=out,
             refinement=how,
-            model=as_json(classifier.describe()),
             progress=lambda done, total: report(done * each, total * each),
             executor=executor,
             source=source,
