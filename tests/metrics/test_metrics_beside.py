@@ -13,6 +13,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.beside import Beside, falls_below
+from blemish.metrics.compare import compare
 from blemish.metrics.references import Level, reference_named, references
 from blemish.metrics.scores import score
 from command_line import invoke
@@ -186,6 +187,20 @@ def test_kappa_between_people() -> None:
     assert PEOPLE.kappa_between_people(three) == pytest.approx((0.4234 + 0.4621) / 2)
     assert PEOPLE.kappa_between_people({"fog@3"}) is None
     assert isinstance(PEOPLE.levels["human:contrast"][0], Level)
+
+
+@pytest.mark.parametrize(("pool", "calibrated"), [("mean", False), ("sum", True)])
+def test_a_mean_of_probabilities_is_no_confidence(pool: str, calibrated: bool, tmp_path: Path) -> None:
+    """A dog is at most 1/109 of its members' mean; their sum is the probability of a dog."""
+    protocol = {"superclasses": "sixteen", "pool": pool}
+    runs = [write_run(tmp_path, name, {"clean": 0.9, "fog@3": 0.5}, protocol=protocol) for name in "ab"]
+    scores = score(runs[0], replicates=20)
+    assert bool(scores.select(name="ece")) is calibrated
+    assert bool(scores.reliability) is calibrated
+    if not calibrated:
+        with pytest.raises(InputError, match="by the mean probability of their members, which is no confidence"):
+            scores.find("ece")
+    assert any(row.name == "confidence" for row in compare(*runs, replicates=20).rows) is calibrated
 
 
 class TestCommands:

@@ -16,7 +16,7 @@ from blemish.core.settings import differing
 from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
+from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where, with_confidences
 from blemish.metrics.consistency import Consistency, error_consistency
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
@@ -146,6 +146,7 @@ def compare(
     keys = [key for table in one for key in table]
     part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
     plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family, partial=part is not None)
+    plan = with_confidences(plan, first, second)
     chances = (clean_chance(first), clean_chance(second))
     samples = _Samples(one, other, replicates, seed, report)
     metric_name = first.info.benchmark.metric
