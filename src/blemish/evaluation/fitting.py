@@ -63,7 +63,15 @@ def fit(
         return Fitted(grouped, outputs)
     if names is not None:
         source = fit_class_names(source, names, model=model.name)
-    return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+    try:
+        return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+    except InputError as error:
+        if model.prompts is None:
+            raise
+        raise InputError(
+            f"{error}. A zero-shot model is asked for the {outputs:,} class names it was given, ImageNet's by default; "
+            "name the classes of the data (--class-names FILE)"
+        ) from None
 
 
 def check_outputs_unchanged(
