@@ -63,6 +63,12 @@ class Baseline:
             return np.asarray(self.means[group])
         raise InputError(f"baseline {self.name} has no errors of {', '.join(missing)}")
 
+    def require(self, *, balanced: bool) -> None:
+        """Refuse to be divided by where errors are of the other kind."""
+        if self.balanced != balanced:
+            held, wanted = ("balanced", "plain") if self.balanced else ("plain", "balanced")
+            raise InputError(f"baseline {self.name} holds {held} errors; expected {wanted} ones to divide by")
+
     def clean_error(self) -> float:
         """The error on clean images."""
         if self.clean is None:
@@ -156,13 +162,17 @@ def _medical_baseline(name: str) -> Baseline:
 
 
 def fitted(baseline: Baseline, run: Run) -> Baseline:
-    """A baseline for a run: published numbers are of images of 224 pixels or of one data set, and unfit for others."""
-    preset = run.info.protocol.preset
+    """A baseline for a run: one that does not fit it says why."""
+    why = unfit_for(baseline, run.info.protocol.preset)
+    return baseline if why is None else replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
+
+
+def unfit_for(baseline: Baseline, preset: str | None) -> str | None:
+    """Why a baseline cannot be divided by under a preset: published numbers are of one size of images, or data set."""
     if not baseline.published or preset == baseline.preset or (preset is None and not baseline.balanced):
-        return baseline
+        return None
     measured = baseline.preset if baseline.balanced else "images of 224 pixels"
-    why = f"baseline {baseline.name} was measured on {measured}, and this run has the preset {preset}"
-    return replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
+    return f"baseline {baseline.name} was measured on {measured}, and this run has the preset {preset}"
 
 
 def baseline_from_run(run: Run) -> Baseline:

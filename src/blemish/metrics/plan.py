@@ -224,9 +224,7 @@ def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> F
     baseline = maker.base()
     base = baseline.errors_of(group)
     kind: Kind = "recalls" if name in _BALANCED else "correct"
-    if baseline.balanced != (kind == "recalls"):
-        held, wanted = ("balanced", "plain") if baseline.balanced else ("plain", "balanced")
-        raise InputError(f"baseline {baseline.name} holds {held} errors; expected {wanted} ones to divide by")
+    baseline.require(balanced=kind == "recalls")
     correct = maker.columns(kind, group)
     with about(group[0].group):
         if name in ("ce", "be"):

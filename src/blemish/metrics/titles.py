@@ -94,7 +94,18 @@ _PARTIAL = {
     "mbe": "mean_be",
     "relative_mbe": "mean_relative_be",
 }
-_TITLED_MEAN = ("error", "balanced_error", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+_TITLED_MEAN = (
+    "error",
+    "accuracy",
+    "balanced_error",
+    "robustness",
+    "residual",
+    "ece",
+    "flips",
+    "ut5d",
+    "zipf",
+    "natural_gap",
+)
 
 
 @dataclass(frozen=True)
