@@ -19,8 +19,8 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
 from blemish.core.rng import CounterRng, as_ids, hash_id
-from blemish.ops.bicubic import resized
 from blemish.ops.cache import cached
+from blemish.ops.pillow import resized
 from blemish.ops.resample import enlarged
 
 __all__ = ["DRAWN_DIGEST", "TileBank"]
@@ -90,7 +90,7 @@ class TileBank:
 @cached(mebibytes=256)
 def _at(bank: TileBank, side: int, device: str) -> Tensor:
     tiles = bank._tiles().to(device)
-    return tiles if side == _SIDE else resized(tiles, side, side)
+    return tiles if side == _SIDE else resized(tiles, side, side, "bicubic")
 
 
 def _digest(tiles: Tensor) -> str:
