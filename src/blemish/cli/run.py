@@ -86,7 +86,7 @@ def run_command(
         int | None,
         typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for images as they are."),
     ] = None,
-    anyway: Annotated[
+    allow_chance: Annotated[
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
@@ -150,7 +150,7 @@ def run_command(
             cache=cache,
             report=report,
             executor=executor,
-            allow_chance=anyway,
+            allow_chance=allow_chance,
         )
 
     run = run_with_progress("run", work)

@@ -123,12 +123,12 @@ def _drawn() -> Tensor:
 
 def _pictures(folder: Path) -> list[Path]:
     try:
-        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+        pictures = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
-    if not found:
+    if not pictures:
         raise InputError(f"{folder}: no pictures in it; expected some to cut tiles from, such as .jpg or .png")
-    return found
+    return pictures
 
 
 @lru_cache(maxsize=2)
