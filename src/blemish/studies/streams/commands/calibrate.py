@@ -90,7 +90,9 @@ def calibrate_command(
     check_files(catalog[name] for name in names)
     prepared = preparation(resize, crop, random_crop)
     executor = chosen_executor(jobs, gpus, ray, model.device)
-    classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
+    classifier = speed.apply(
+        model.open(catalog=catalog, device=own_device(model.device, ray), class_names=images.class_names)
+    )
     source = chosen_images(
         images, limit=limit, model=classifier, resize=random_crop or resize, crop=random_crop or crop
     )

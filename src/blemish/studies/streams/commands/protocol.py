@@ -113,7 +113,7 @@ def protocol_command(
     runs = planned_runs(
         surfaces, protocol, sets, seeds=_whole(seeds, "--seeds"), speeds=_whole(speeds, "--speeds"), images=length
     )
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
     image_sets = {
         subset: shown.image_set(images, subset=subset, named=name, model=classifier)

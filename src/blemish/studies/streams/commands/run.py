@@ -73,7 +73,7 @@ def run_command(
     check_replaceable(figure, overwrite=overwrite)
     catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
     of_set = walk.protocol
     image_set = shown.image_set(images, subset=of_set.subset, named=str(of_set.set), model=classifier)
