@@ -68,7 +68,10 @@ def sample_id(sample: Any, where: IdFrom) -> Any:
 
     A key is looked for in the sample, or in the dictionaries of a tuple.
     """
-    return _as_number(where(sample) if callable(where) else _found(sample, where))
+    found = where(sample) if callable(where) else _found(sample, where)
+    if found is None:  # which would leave it to the content of the image
+        raise InputError(f"the sample's id is None ({where!r}); expected a whole number or a text")
+    return _as_number(found)
 
 
 def _found(sample: Any, where: str | int) -> Any:
