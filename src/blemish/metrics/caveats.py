@@ -73,6 +73,8 @@ def undefined_where(metric: Metric) -> str:
 def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[str]:
     """What a reader has to know before comparing with published numbers."""
     lines = [f"{run.name}: {chance}. {LOOK_AT}."] if chance is not None and chance.near else []
+    if run.info.model.card is not None and (remark := run.info.model.card.remark) is not None:
+        lines.append(f"{run.name}: {remark}.")
     if (part := part_of(run)) is not None:
         metric = run.info.benchmark.metric
         title = TITLES[metric].title if metric in TITLES else metric

@@ -80,7 +80,8 @@ def card(reading: Reading) -> Card:
         if other is not None and line != name:
             value = f"{cell(line, other)} {TITLES[line].unit}".rstrip()
             lines.append((benchmark_title(line, None, unit=False), value))
-    return Card(reading, number, unit, interval, lines)
+    said = reading.run.info.model.card
+    return Card(reading, number, unit, interval, lines + ([] if said is None else said.lines))
 
 
 def heatmap(reading: Reading) -> Heatmap:
