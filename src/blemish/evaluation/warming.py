@@ -7,6 +7,7 @@ that is compiled. Nothing that is measured comes from here, and nothing depends 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import math
 import threading
@@ -100,6 +101,7 @@ class Warming:
         _log.info("%d first uses while images were read, %.1f s", self.done, time.perf_counter() - start)
 
     def _calls(self) -> Iterator[Callable[[], object]]:
+        yield partial(importlib.import_module, "pyarrow.parquet")  # which the first records would wait for
         if self._model.module is not None:  # a function of somebody else's may count its calls
             yield self._network
         few = torch.zeros(_FEW, *self._shape, dtype=torch.uint8, device=self._model.device)
