@@ -39,6 +39,7 @@ LAYERS = {
     "studies.construction": 12,
     "studies.separation": 12,
     "studies.equivalence": 12,
+    "studies.perceptual": 12,
     "studies.overlap": 13,
     "studies.streams": 13,
     "studies": 14,

@@ -234,7 +234,7 @@ class TestWeb:
 
 
 class TestOtherStores:
-    """The clients of the hub and of Google, each with a server that speaks as much of their protocols as they ask for."""
+    """The clients of the hub and of Google, each with a server that speaks as much as they ask for."""
 
     @pytest.mark.parametrize("address", ["hf://datasets/org/name/data/v.tar", "hf://datasets/org/name/data"])
     def test_the_hub(self, tmp_path: Path, address: str) -> None:
