@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -215,6 +217,10 @@ class TestCommands:
         assert entry["beside"]["reference"]["name"] == "human-16"
         assert entry["beside"]["stimuli"][1]["levels"][1]["people"]["value"] == pytest.approx(100 * 529 / 640)
         assert entry["headline"]["title"] == "mean accuracy"
+        _, output, _ = invoke("score", tmp_path, "--replicates", 50, "--csv")
+        rows = {(row["metric"], row["of"]): row for row in csv.DictReader(io.StringIO(output))}
+        assert float(rows["people_accuracy", "human:contrast 50 %"]["value"]) == pytest.approx(100 * 529 / 640)
+        assert rows["below_people_from", "human:contrast"]["unit"] == "severity"
 
     def test_laion_c_beside_its_leaderboard(self, tmp_path: Path) -> None:
         chosen = {"metric": "accuracy", "reference": "laion-c", "title": "LAION-C-like distortions"}
