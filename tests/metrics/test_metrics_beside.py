@@ -179,6 +179,21 @@ class TestBeside:
         assert beside.difference is None
         assert stimulus.fall is not None  # from the levels that there are
 
+    def test_a_name_that_nobody_knows(self, tmp_path: Path) -> None:
+        """Numbers are there all the same; blemish run refuses it before any work."""
+        chosen = {"reference": "nobody"}
+        scores = score(write_run(tmp_path, "net", {"clean": 0.9, "fog@3": 0.5}, benchmark=chosen), replicates=10)
+        assert scores.beside is None
+        assert "No published accuracies are called 'nobody'; known are laion-c, human-16." in scores.remarks
+        file = tmp_path / "own.toml"
+        lines = 'name = "own"\nreference = "nobody"\n[[conditions]]\ncorruptions = ["fog"]\nseverities = [3]\n'
+        file.write_text(lines, encoding="utf-8")
+        out = tmp_path / "out"
+        code, _, errors = invoke("run", file, "-m", "demo:plain", "-d", "demo:digits", "-o", out)
+        assert code == 2
+        assert "no published accuracies are called 'nobody'" in errors
+        assert not out.exists()
+
     def test_other_benchmarks_have_none(self, tmp_path: Path) -> None:
         assert score(write_run(tmp_path, "net", {"clean": 0.9, "fog@3": 0.5}), replicates=10).beside is None
 
