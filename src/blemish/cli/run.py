@@ -70,7 +70,7 @@ def run_command(
     cache: Annotated[
         Path | None, typer.Option(rich_help_panel=_IMAGES, help="Folder for decoded images that exceed memory.")
     ] = None,
-    anyway: Annotated[
+    allow_chance: Annotated[
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
@@ -138,7 +138,7 @@ def run_command(
             cache=cache,
             report=report,
             executor=executor,
-            allow_chance=anyway,
+            allow_chance=allow_chance,
         )
 
     run = run_with_progress("run", work)
