@@ -26,7 +26,8 @@ from torch import Tensor
 from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
 from blemish.ops.compiled import compiled
-from blemish.ops.fused import kernels_for
+from blemish.ops.fused import fused
+from blemish.ops.transfer import to_device
 
 CPU = torch.device("cpu")
 _TABLE_BITS = 16
@@ -141,9 +142,9 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     """
     quarter = -(-count // 4)
     shape = (keys.shape[1], 4, quarter)
-    fused = kernels_for(device)
-    if fused is not None:
-        words: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
+    on_device = fused("words", device)
+    if on_device is not None:
+        words: Tensor = on_device.expanded(_sent(keys, device), quarter)
         return words[:, :count]
     kernels = compiled("words", worthwhile=keys.shape[1] * count > _FEW) if device.type == "cpu" else None
     if kernels is not None:
@@ -174,6 +175,11 @@ def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor
     _mix(words)
     result: Tensor = torch.as_tensor(store)
     return result.view(keys.shape[1], -1)[:, :count]
+
+
+def _sent(keys: NDArray[np.int32], device: torch.device) -> Tensor:
+    """Keys as fused kernels take them, (B, 4)."""
+    return to_device(torch.from_numpy(np.ascontiguousarray(keys.T)), device)
 
 
 @lru_cache(maxsize=16)
@@ -237,6 +243,18 @@ class CounterRng:
             return None
         return compiled("words", worthwhile=len(self.ids) * math.prod(shape) > _FEW)
 
+    def _uniforms(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:
+        """By kernels, where there are any."""
+        on_device, kernels = fused("words", self.device), self._kernels(shape)
+        if on_device is not None:
+            values = on_device.coarse_uniforms(_sent(self.keys(name), self.device), math.prod(shape), symmetric)
+        elif kernels is not None:
+            values = torch.from_numpy(kernels.coarse_uniforms(self.keys(name), math.prod(shape), symmetric))
+        else:
+            return None
+        made: Tensor = values.view(len(self.ids), *shape)
+        return made
+
     def _halves(self, name: str, shape: tuple[int, ...]) -> Tensor:
         count = math.prod(shape)
         words = self.raw(name, -(-count // 2))
@@ -258,18 +276,16 @@ class CounterRng:
 
     def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
-        kernels = self._kernels(shape)
-        if kernels is not None:
-            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), False)
-            return torch.from_numpy(values).view(len(self.ids), *shape)
+        made = self._uniforms(name, shape, False)
+        if made is not None:
+            return made
         return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
 
     def symmetric_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (−1, 1), 16 random bits each."""
-        kernels = self._kernels(shape)
-        if kernels is not None:
-            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), True)
-            return torch.from_numpy(values).view(len(self.ids), *shape)
+        made = self._uniforms(name, shape, True)
+        if made is not None:
+            return made
         return self.coarse_uniforms(name, *shape).mul_(2).sub_(1)
 
     def normals(self, name: str, *shape: int) -> Tensor:
@@ -278,8 +294,12 @@ class CounterRng:
         if kernels is not None:
             values = kernels.normals(self.keys(name), math.prod(shape), normal_table())
             return torch.from_numpy(values).view(len(self.ids), *shape)
-        index = self._halves(name, shape).to(torch.int32)
         table = _normal_table(str(self.device))
+        on_device = fused("words", self.device)
+        if on_device is not None:
+            drawn: Tensor = on_device.normals(_sent(self.keys(name), self.device), math.prod(shape), table)
+            return drawn.view(len(self.ids), *shape)
+        index = self._halves(name, shape).to(torch.int32)
         return table.index_select(0, index.flatten()).view(index.shape)
 
     def integers(self, name: str, *shape: int, high: int) -> Tensor:

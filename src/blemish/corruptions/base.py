@@ -25,8 +25,8 @@ from blemish.corruptions.severity import (
 )
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
-from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels, as_levels, truncated, unit_range
+from blemish.ops.fused import fused, kernels_for
+from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import to_device
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Corruption",
     "Files",
     "Numbers",
+    "alike",
     "as_planes",
     "no_draw",
     "per_image",
@@ -44,9 +45,20 @@ __all__ = [
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
 
+_LEVELS = 256
+
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
+
+
+def _room(images: Tensor) -> int:
+    """How many images are worked on at a time."""
+    return max(1, (_CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK) // images[0].numel())
+
+
+def _slices(count: int, size: int) -> list[slice | Tensor]:
+    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
 def per_image(values: Tensor, images: Tensor) -> Tensor:
@@ -69,9 +81,14 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def as_planes(levels: Levels) -> Levels:
-    """Images (B, C, H, W) as (B, C, pixels), the same memory."""
+def as_planes(levels: Any) -> Any:
+    """Images (B, C, H, W), an array or a tensor, as (B, C, pixels), the same memory."""
     return levels.reshape(*levels.shape[:2], -1)
+
+
+def alike(values: Tensor, levels: Any) -> Any:
+    """Values as compiled kernels take them, an array, or as fused ones do, a tensor, like the levels beside them."""
+    return values if isinstance(levels, Tensor) else values.numpy()
 
 
 def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
@@ -103,16 +120,17 @@ def _always(params: Numbers, height: int, width: int) -> bool:
 
 
 class AtOnce(NamedTuple):
-    """The same pixels by compiled kernels, without images of floats in between.
+    """The same pixels by kernels that go from levels to levels, without images of floats in between.
 
-    ``kernels`` names their module (see `blemish.ops.compiled`), which ``make`` is given: with levels and an array for
-    the result, both uint8 (B, C, H, W) in the order of their memory, one parameter value per image, and the random
+    ``kernels`` names their module, of `blemish.ops.compiled` for a CPU and of `blemish.ops.fused` for a GPU; one of
+    them may be missing. ``make`` is given it, with levels and where the result goes, both uint8 (B, C, H, W) in the
+    order of their memory, NumPy's arrays on a CPU and tensors on a GPU; one parameter value per image, and the random
     streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
     there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
     """
 
     kernels: str
-    make: Callable[[Any, Levels, Levels, Numbers, CounterRng], None]
+    make: Callable[[Any, Any, Any, Numbers, CounterRng], None]
     suits: Callable[[Numbers, int, int], bool] = _always
     instead_of: tuple[Any, ...] | None = None
 
@@ -129,8 +147,10 @@ class Corruption:
     ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
     ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
     ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
-    corruption's. ``at_once`` makes the same pixels faster on a CPU. ``files`` are needed for any pixel; ``variant_of``
-    names the corruption that it imitates, beside which it is left out of what is meant by default.
+    corruption's. ``at_once`` makes the same pixels faster. Where a value's result depends on nothing but the value and
+    what is given for its channel and image, ``each_level`` says so: a GPU then changes the 256 levels and looks up
+    the rest. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates, beside which
+    it is left out of what is meant by default.
     """
 
     name: str
@@ -145,6 +165,7 @@ class Corruption:
     shared: tuple[str, ...] = ()
     only_severity: float | None = None
     uint8_io: bool = False
+    each_level: bool = False
     version: int = 1
     stream: str | None = None
     files: Files | None = None
@@ -175,9 +196,13 @@ class Corruption:
         """
         check_images(images)
         numbers = image_ids(ids, len(images))
-        if self.at_once is not None and images.device.type == "cpu":
-            kernels = compiled(self.at_once.kernels)
-            made = kernels and self._made_at_once(kernels, images, severity, check_seed(seed), numbers, preset)
+        if self.at_once is not None:
+            kernels = fused(self.at_once.kernels, images.device)
+            arrays = kernels is None
+            if arrays and images.device.type == "cpu":
+                kernels = compiled(self.at_once.kernels)
+            asked = (arrays, images, severity, check_seed(seed), numbers, preset)
+            made = None if kernels is None else self._made_at_once(kernels, *asked)
             if made is not None:
                 return made
         levels = self._severities(severity, len(images))
@@ -185,11 +210,12 @@ class Corruption:
         with full_precision(images.device):
             params = self.table.at(levels, preset)
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
-            room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
-            for rows in self._parts(levels, params, max(1, room // images[0].numel())):
+            for rows in self._parts(levels, params, _room(images)):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
+                if self._is_all(result, rows, images):
+                    return result
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
 
@@ -200,16 +226,24 @@ class Corruption:
                 self.require(level)
         return levels
 
+    @staticmethod
+    def _is_all(result: Tensor, rows: slice | Tensor, images: Tensor) -> bool:
+        """Whether a result needs no copy to be what a call returns."""
+        whole = isinstance(rows, slice) and len(result) == len(images)
+        alone = images.dtype == torch.uint8 and result.data_ptr() != images.data_ptr()
+        return whole and alone and images.is_contiguous() and result.is_contiguous()
+
     def _made_at_once(
         self,
         kernels: Any,
+        arrays: bool,
         images: Tensor,
         severity: float | Sequence[float] | Tensor,
         seed: int,
         numbers: Tensor,
         preset: str | None,
     ) -> Tensor | None:
-        """What a call returns, by compiled kernels, with a share of the images for each thread; None if they cannot."""
+        """What a call returns, by kernels, on a CPU with a share of the images for each thread; None if they cannot."""
         assert self.at_once is not None
         make, (count, _, height, width) = self.at_once.make, images.shape
         stream = self.stream or self.name
@@ -220,38 +254,45 @@ class Corruption:
             if one == 0:
                 return images.detach().clone()
             asked = params = {name: np.full(count, value) for name, value in values.items()}
-            parts: list[slice | Tensor] = [*shares(count)]
+            parts: list[slice | Tensor] = [*shares(count)] if arrays else _slices(count, _room(images))
         else:
             levels = self._severities(severity, count)
             with full_precision(images.device):
                 known = self.table.at(levels, preset or self.table.preset(height, width))
-                parts = [*self._parts(levels, known, -(-count // torch.get_num_threads()))]
+                size = -(-count // torch.get_num_threads()) if arrays else _room(images)
+                parts = [*self._parts(levels, known, size)]
             params = {name: column.numpy() for name, column in known.items()}
             asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
         if not self.at_once.suits(asked, height, width):
             return None
         direct = images.dtype == torch.uint8 and images.is_contiguous()
-        source = (images.detach() if direct else as_levels(images)).numpy()
+        levels_in = images.detach() if direct else as_levels(images)
         out = torch.empty_like(images) if one is not None else images.detach().clone()
-        target = out.numpy() if direct else np.empty_like(source)
+        levels_out = out if direct else torch.empty_like(levels_in)
+        source, target = (levels_in.numpy(), levels_out.numpy()) if arrays else (levels_in, levels_out)
 
         def work(rows: slice | Tensor) -> None:
-            index = rows if isinstance(rows, slice) else rows.numpy()
-            own = {name: values[index] for name, values in params.items()}
+            own = {name: values[rows if isinstance(rows, slice) else rows.numpy()] for name, values in params.items()}
+            index: Any = rows
+            if isinstance(rows, Tensor):
+                index = rows.numpy() if arrays else to_device(rows, images.device)
             made = target[index]  # of a slice, the very memory
-            make(kernels, source[index], made, own, CounterRng(seed, numbers[rows], stream))
-            if index is not rows:
+            make(kernels, source[index], made, own, CounterRng(seed, numbers[rows], stream, images.device))
+            if isinstance(rows, Tensor):
                 target[index] = made
 
         with cpu_by_default():
             if parts == [slice(0, count)]:
-                make(kernels, source, target, params, CounterRng(seed, numbers, stream))
-            else:
+                make(kernels, source, target, params, CounterRng(seed, numbers, stream, images.device))
+            elif arrays:
                 together([partial(work, rows) for rows in parts])
+            else:
+                for rows in parts:
+                    work(rows)
         if not direct:
             for rows in parts:
-                made = torch.from_numpy(target)[rows]
-                out[rows] = made if out.dtype == torch.uint8 else unit_range(made).to(out.dtype)
+                result = levels_out[rows]
+                out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
 
     def supports(self, severity: float) -> bool:
@@ -272,6 +313,12 @@ class Corruption:
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
         levels = as_levels(images)
+        kernels = kernels_for(levels.device) if self.each_level and levels[0, 0].numel() > _LEVELS else None
+        if kernels is not None:
+            ramp = torch.arange(_LEVELS, dtype=torch.uint8, device=levels.device).view(1, 1, 16, 16)
+            tables = self.render(ramp.expand(*levels.shape[:2], 16, 16), params, draw)
+            result: Tensor = kernels.looked_up(levels, tables)
+            return result
         if self.uint8_io:
             return self.apply(levels, params, draw)
         return quantise(self.apply(unit_range(levels), params, draw))
@@ -280,7 +327,7 @@ class Corruption:
         """Index the images to be changed, in parts of up to ``size`` that share the ``shared`` parameters."""
         changed = levels > 0
         if bool(changed.all()) and all(bool((params[name] == params[name][0]).all()) for name in self.shared):
-            yield from (slice(i, i + size) for i in range(0, len(levels), size))
+            yield from _slices(len(levels), size)
             return
         index = changed.nonzero().flatten()
         groups = [index]

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from blemish.core.rng import CounterRng
+from blemish.core.rng import CounterRng, normal_table
 from blemish.core.types import Shape
-from blemish.corruptions.base import per_image
+from blemish.corruptions.base import Numbers, per_image
 from blemish.corruptions.severity import Params
 
-__all__ = ["Field", "add_noise", "draw_normals", "draw_pixel_normals", "draw_pixel_uniforms", "draw_uniforms", "signs"]
+__all__ = [
+    "Field",
+    "add_noise",
+    "draw_normals",
+    "draw_pixel_normals",
+    "draw_pixel_uniforms",
+    "draw_uniforms",
+    "make_noise",
+    "signs",
+]
 
 
 class Field(NamedTuple):
@@ -48,3 +57,11 @@ def signs(rng: CounterRng, name: str, *shape: int) -> Tensor:
 def add_noise(images: Tensor, params: Params, draw: Field) -> Tensor:
     """Add the field times `sigma`."""
     return images.addcmul_(draw.field, per_image(params["sigma"], images))
+
+
+def make_noise(
+    kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng, *, relative: bool = False
+) -> None:
+    """What `draw_normals` and `add_noise` give, at once; where ``relative``, noise in proportion to each value."""
+    settings = (rng.keys("field"), normal_table(), params["sigma"], relative)
+    kernels.add_normal(levels.reshape(len(levels), -1), out.reshape(len(out), -1), *settings)

@@ -6,20 +6,9 @@ import torch
 from torch import Tensor
 
 from blemish.ops.transfer import to_device
+from blemish.ops.warp import snapped
 
-__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted", "snapped"]
-
-# OpenCV samples at multiples of 1/32 pixel. Then bilinear weights are exact in float32, and so is the result.
-_STEPS = 32
-
-# Far outside any image, where a position still is an exact float32.
-_FAR = 2.0**16
-
-
-def snapped(positions: Tensor) -> Tensor:
-    """The nearest multiples of 1/32 pixel, for positions of any size."""
-    return positions.nan_to_num(0.0).clamp_(-_FAR, _FAR).mul_(_STEPS).round_().div_(_STEPS)
-
+__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted"]
 
 def shifted(images: Tensor, shift: Tensor) -> Tensor:
     """Images moved right and down by shift[b], (B, 2) float64 on the CPU, with the mirror image beyond the border.

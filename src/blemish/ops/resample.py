@@ -243,11 +243,11 @@ def squared(levels: Tensor, square: Square) -> Tensor:
     return resized(levels[..., top : top + tall, left : left + wide], square.side, square.side)
 
 
-def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, width: int) -> None:
-    """The same by the compiled kernels of `blemish.ops.compiled.boxes`."""
+def pixelate_levels(kernels: Any, levels: Any, out: Any, height: int, width: int) -> None:
+    """The same by the kernels of `blemish.ops.compiled.boxes`, or by fused ones."""
     tall, wide = levels.shape[-2:]
     columns, rows = _box_arrays(wide, width), _box_arrays(tall, height)
-    repeated = (_box_arrays(width, wide)[0][0], _box_arrays(height, tall)[0][0])
+    repeated = (_repeated(width, wide), _repeated(height, tall))
     planes = (levels.reshape(-1, tall, wide), out.reshape(-1, tall, wide))
     kernels.pixelate(*planes, *columns, *rows, *repeated)
 
@@ -256,3 +256,9 @@ def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, widt
 def _box_arrays(source: int, target: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     pixels, weights = _box_taps(source, target, torch.device("cpu"))
     return pixels.numpy().astype(np.uint32), weights.numpy()
+
+
+@lru_cache(maxsize=64)
+def _repeated(source: int, target: int) -> NDArray[np.uint32]:
+    """Which of the pixels of a line stands at each place of a longer one."""
+    return _box_arrays(source, target)[0][0]

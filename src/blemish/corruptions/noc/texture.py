@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.corruptions.base import Corruption, per_image, side_scale
-from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel_uniforms
+from blemish.core.rng import CounterRng
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, side_scale
+from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel_uniforms, make_noise
 from blemish.corruptions.noc.published import FIGURE_5
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
@@ -43,6 +47,15 @@ def _salt_pepper(images: Tensor, params: Params, draw: Field) -> Tensor:
     half = per_image(params["amount"] / 2, images)
     # A whole range up or down ends beyond the extremes, where the result is clipped to them.
     return images.add_(draw.field < half).add_(draw.field > 1 - half, alpha=-1)
+
+
+def _make_salt_pepper(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    """Of the ranks (r + ½)/2¹⁶ those with r below a whole number are white, and those from another one on black."""
+    half = (params["amount"] / 2).astype(np.float32)
+    white = np.ceil(half.astype(np.float64) * 2.0**16 - 0.5).astype(np.int32)
+    # What is not above the bound is no pepper.
+    black = (np.floor((np.float32(1) - half).astype(np.float64) * 2.0**16 - 0.5) + 1).astype(np.int32)
+    kernels.salt_and_pepper(as_planes(levels), as_planes(out), rng.keys("field"), white, black)
 
 
 def _spreading_weights(variance: float) -> Tensor:
@@ -121,6 +134,7 @@ TEXTURE: tuple[Corruption, ...] = (
         severities="1-5",
         source=FIGURE_5,
         version=2,
+        each_level=True,
     ),
     Corruption(
         name="noc:gaussian_noise",
@@ -129,6 +143,7 @@ TEXTURE: tuple[Corruption, ...] = (
         table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
         draw=draw_normals,
         apply=add_noise,
+        at_once=AtOnce("noise", make_noise),
         severities="1-5",
         source=FIGURE_5,
     ),
@@ -139,6 +154,7 @@ TEXTURE: tuple[Corruption, ...] = (
         table=SeverityTable.between(amount=(0, 0.003, 0.032)),
         draw=draw_pixel_uniforms,
         apply=_salt_pepper,
+        at_once=AtOnce("noise", _make_salt_pepper),
         severities="1-5",
         source=FIGURE_5,
         version=2,

@@ -21,6 +21,7 @@ from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks
 from blemish.ops.colour import luminance
+from blemish.ops.fused import fused
 from blemish.ops.hsv import shift_hsv
 from blemish.ops.hue import turn_hue
 from blemish.ops.transfer import to_device
@@ -109,6 +110,11 @@ _SEPIA = ((402, 787, 194), (357, 702, 172), (279, 547, 134))
 
 def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     weight = per_image(params["weight"], images)
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        matrix = to_device(torch.tensor(_SEPIA, dtype=torch.float32), images.device)
+        mixed: Tensor = kernels.toned(images, weight, matrix)
+        return mixed.add_(HALF_LEVEL)
     red, green, blue = images.expand(-1, 3, -1, -1).unsqueeze(2).unbind(1)
     toned = torch.cat([red * r + green * g + blue * b for r, g, b in _SEPIA], dim=1)
     toned = toned.mul_(1 / 1024).clamp_(max=1)
@@ -149,6 +155,7 @@ COLOURS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:posterize",
@@ -159,6 +166,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:random_brightness",
@@ -169,6 +177,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_brightness,
         severities=(5,),
         source=SOURCE,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:random_contrast",
@@ -179,6 +188,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_contrast,
         severities=(5,),
         source=SOURCE,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:random_gamma",
@@ -189,6 +199,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_gamma,
         severities=(5,),
         source=SOURCE,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:rgb_shift",
@@ -199,6 +210,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_rgb_shift,
         severities=(5,),
         source=SOURCE,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:solarize",
@@ -209,6 +221,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:to_sepia",

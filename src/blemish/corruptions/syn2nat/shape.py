@@ -199,6 +199,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
+        each_level=True,
     ),
     Corruption(
         name="syn2nat:flip",

@@ -21,6 +21,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
+from blemish.ops.fused import fused
 from blemish.ops.hsv import lightness, with_lightness
 from blemish.ops.transfer import to_device
 
@@ -43,6 +44,10 @@ def _relit(images: Tensor, factor: Tensor) -> Tensor:
     The reference rounds the lightness to a level before and down to one after. Float noise decides which way it rounds
     halfway between two levels; for images on levels that noise is the same everywhere.
     """
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        relit: Tensor = kernels.relit(images, factor)
+        return relit
     light = lightness(images)
     new = (light * 255).round_().mul_(factor).add_(2.0**-12).floor_().mul_(1 / 255).clamp_(max=1)
     return with_lightness(images, light, new)

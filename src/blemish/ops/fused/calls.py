@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from blemish.ops.fused.jpeg import jpeg
+from blemish.ops.fused.lookup import looked_up
 from blemish.ops.fused.medians import LARGEST_MEDIAN, medians
-from blemish.ops.fused.neighbours import gaussian_rows_and_columns, line_sums, zoom_mean
+from blemish.ops.fused.neighbours import line_sums, zoom_mean
 from blemish.ops.fused.pixels import normalised, poisson_counts, quantised
 from blemish.ops.fused.regions import connected
-from blemish.ops.fused.words import expanded, glass_sources
+from blemish.ops.fused.words import glass_sources
 
 __all__ = [
     "LARGEST_MEDIAN",
     "connected",
-    "expanded",
-    "gaussian_rows_and_columns",
     "glass_sources",
-    "jpeg",
     "line_sums",
+    "looked_up",
     "medians",
     "normalised",
     "poisson_counts",

@@ -1,4 +1,4 @@
-"""Kernels that gather from neighbours: blurs along lines and with Gaussians, the mean of enlargements."""
+"""Kernels that gather from neighbours: blurs along lines, the mean of enlargements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["gaussian_rows_and_columns", "line_sums", "zoom_mean"]
+__all__ = ["line_sums", "zoom_mean"]
 
 _LANES = 512
 
@@ -42,54 +42,6 @@ def line_sums(images: Tensor, shifts: Tensor, weights: Tensor) -> Tensor:
     shape = (weights.shape[1], channels, height, width, parts)
     _line_kernel[(batch * channels * parts,)](images, out, shifts, weights, *shape, lanes=_LANES)
     return out
-
-
-@triton.jit
-def _mirrored(place, size, reflect):
-    """A position beyond a border: the edge's, or the mirror image's with the edge repeated, for up to one size."""
-    mirror = tl.where(place < 0, -1 - place, tl.where(place >= size, 2 * size - 1 - place, place))
-    edge = tl.minimum(tl.maximum(place, 0), size - 1)
-    return tl.where(reflect != 0, mirror, edge)
-
-
-@triton.jit
-def _taps_kernel(images, out, weights, radii, room, reflect, channels, height, width, down, parts, lanes: tl.constexpr):
-    number = tl.program_id(0) // parts
-    image = number // channels
-    plane = number.to(tl.int64) * height * width
-    pixel = (tl.program_id(0) - number * parts) * lanes + tl.arange(0, lanes)
-    inside = pixel < height * width
-    y = pixel // width
-    x = pixel - y * width
-    weight = weights + image * room
-    total = tl.load(weight) * tl.load(images + plane + pixel, inside, other=0.0)
-    for step in range(1, tl.load(radii + image) + 1):
-        if down:
-            before = _mirrored(y - step, height, reflect) * width + x
-            after = _mirrored(y + step, height, reflect) * width + x
-        else:
-            before = y * width + _mirrored(x - step, width, reflect)
-            after = y * width + _mirrored(x + step, width, reflect)
-        both = tl.load(images + plane + before, inside, other=0.0) + tl.load(images + plane + after, inside, other=0.0)
-        total += tl.load(weight + step) * both
-    tl.store(out + plane + pixel, total, inside)
-
-
-@on_its_device
-def gaussian_rows_and_columns(images: Tensor, weights: Tensor, radii: Tensor, reflect: bool) -> Tensor:
-    """A symmetric filter along columns, then rows: weights (B, room) float32 from the centre on, radii (B,) int32.
-
-    Radii may not exceed the sides; beyond them the edge is repeated, or the image mirrored with its edge.
-    """
-    batch, channels, height, width = images.shape
-    parts = triton.cdiv(height * width, _LANES)
-    for down in (1, 0):
-        images = images.contiguous()
-        out = torch.empty_like(images)
-        shape = (weights.shape[1], int(reflect), channels, height, width)
-        _taps_kernel[(batch * channels * parts,)](images, out, weights, radii, *shape, down, parts, lanes=_LANES)
-        images = out
-    return images
 
 
 @triton.jit
