@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, check_seed, image_ids
 from blemish.core.types import Shape
+from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, make_parts
 from blemish.corruptions.inputs import as_severities, check_images, plain_severity
-from blemish.corruptions.precision import cpu_by_default, full_precision
+from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import (
     PUBLISHED_SIDE,
     Params,
@@ -24,7 +23,7 @@ from blemish.corruptions.severity import (
     severity_text,
 )
 from blemish.ops.compiled import compiled
-from blemish.ops.compiled.threads import shares, together
+from blemish.ops.compiled.threads import shares
 from blemish.ops.fused import fused, kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import to_device
@@ -81,16 +80,6 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def as_planes(levels: Any) -> Any:
-    """Images (B, C, H, W), an array or a tensor, as (B, C, pixels), the same memory."""
-    return levels.reshape(*levels.shape[:2], -1)
-
-
-def alike(values: Tensor, levels: Any) -> Any:
-    """Values as compiled kernels take them, an array, or as fused ones do, a tensor, like the levels beside them."""
-    return values if isinstance(levels, Tensor) else values.numpy()
-
-
 def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
@@ -109,30 +98,6 @@ class Files(Protocol):
 
     def check(self) -> None:
         """Refuse where they are missing, with how to get them."""
-
-
-Numbers = Mapping[str, NDArray[np.float64]]
-"""Parameter name to one value per image."""
-
-
-def _always(params: Numbers, height: int, width: int) -> bool:
-    return True
-
-
-class AtOnce(NamedTuple):
-    """The same pixels by kernels that go from levels to levels, without images of floats in between.
-
-    ``kernels`` names their module, of `blemish.ops.compiled` for a CPU and of `blemish.ops.fused` for a GPU; one of
-    them may be missing. ``make`` is given it, with levels and where the result goes, both uint8 (B, C, H, W) in the
-    order of their memory, NumPy's arrays on a CPU and tensors on a GPU; one parameter value per image, and the random
-    streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
-    there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
-    """
-
-    kernels: str
-    make: Callable[[Any, Any, Any, Numbers, CounterRng], None]
-    suits: Callable[[Numbers, int, int], bool] = _always
-    instead_of: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -245,8 +210,7 @@ class Corruption:
     ) -> Tensor | None:
         """What a call returns, by kernels, on a CPU with a share of the images for each thread; None if they cannot."""
         assert self.at_once is not None
-        make, (count, _, height, width) = self.at_once.make, images.shape
-        stream = self.stream or self.name
+        count, _, height, width = images.shape
         one = plain_severity(severity)
         if one is not None:
             self.require(one)
@@ -265,34 +229,9 @@ class Corruption:
             asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
         if not self.at_once.suits(asked, height, width):
             return None
-        direct = images.dtype == torch.uint8 and images.is_contiguous()
-        levels_in = images.detach() if direct else as_levels(images)
+        rng = CounterRng(seed, numbers, self.stream or self.name, images.device)
         out = torch.empty_like(images) if one is not None else images.detach().clone()
-        levels_out = out if direct else torch.empty_like(levels_in)
-        source, target = (levels_in.numpy(), levels_out.numpy()) if arrays else (levels_in, levels_out)
-
-        def work(rows: slice | Tensor) -> None:
-            own = {name: values[rows if isinstance(rows, slice) else rows.numpy()] for name, values in params.items()}
-            index: Any = rows
-            if isinstance(rows, Tensor):
-                index = rows.numpy() if arrays else to_device(rows, images.device)
-            made = target[index]  # of a slice, the very memory
-            make(kernels, source[index], made, own, CounterRng(seed, numbers[rows], stream, images.device))
-            if isinstance(rows, Tensor):
-                target[index] = made
-
-        with cpu_by_default():
-            if parts == [slice(0, count)]:
-                make(kernels, source, target, params, CounterRng(seed, numbers, stream, images.device))
-            elif arrays:
-                together([partial(work, rows) for rows in parts])
-            else:
-                for rows in parts:
-                    work(rows)
-        if not direct:
-            for rows in parts:
-                result = levels_out[rows]
-                out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
+        make_parts(self.at_once, kernels, images, out, params, parts, rng, arrays=arrays)
         return out
 
     def supports(self, severity: float) -> bool:

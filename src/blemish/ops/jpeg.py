@@ -24,7 +24,6 @@ from torch.nn import functional
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
 from blemish.ops.fused import fused
-from blemish.ops.levels import Levels
 from blemish.ops.transfer import to_device
 
 __all__ = ["jpeg_levels", "jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]

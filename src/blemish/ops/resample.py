@@ -20,7 +20,7 @@ from blemish.core.types import Square
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
 from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels, truncated
+from blemish.ops.levels import truncated
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -261,4 +261,5 @@ def _box_arrays(source: int, target: int) -> tuple[NDArray[np.uint32], NDArray[n
 @lru_cache(maxsize=64)
 def _repeated(source: int, target: int) -> NDArray[np.uint32]:
     """Which of the pixels of a line stands at each place of a longer one."""
-    return _box_arrays(source, target)[0][0]
+    places: NDArray[np.uint32] = _box_arrays(source, target)[0][0]
+    return places

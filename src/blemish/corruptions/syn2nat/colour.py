@@ -83,6 +83,11 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
 def _blended(images: Tensor, factor: Tensor, step: Tensor) -> Tensor:
     """Move away from black, the mean gray or each pixel's own gray, as `step` says; hue's turn moves nothing."""
     factor = per_image(torch.where(step == 3, 1.0, factor), images)
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        own, shared = (per_image((step == kind).to(torch.float64), images) for kind in (2, 1))
+        moved: Tensor = kernels.moved_from_gray(images, factor, own, shared)
+        return moved
     gray = luminance(images)
     # Rows first: a sum over a whole image may be split between threads.
     mean = gray.mean(3, keepdim=True).mean(2, keepdim=True)

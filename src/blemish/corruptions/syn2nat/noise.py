@@ -14,6 +14,7 @@ from blemish.corruptions.draws import draw_pixel_uniforms, make_noise
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks, span
 from blemish.ops.filters import pad
+from blemish.ops.fused import fused
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room
 from blemish.ops.poisson import poisson_quantile
 
@@ -30,6 +31,10 @@ class Grain(NamedTuple):
 def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """Differences along the main diagonal, and in rows and columns by `strength`."""
     strength = draw.within(0, params, "strength")
+    kernels = fused("stencils", images.device)
+    if kernels is not None:
+        embossed: Tensor = kernels.embossed(images, strength, per_image(params["alpha"], images))
+        return embossed.add_(HALF_LEVEL)
     around = pad(images, 1, 1, 1, 1, "reflect101")
     corners = around[..., 2:, 2:] - around[..., :-2, :-2]
     sides = around[..., 2:, 1:-1] - around[..., :-2, 1:-1]
@@ -42,10 +47,14 @@ def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
 def _sharpen(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """Eight times the pixel less its neighbours, and `lightness` times the pixel, over the image by `alpha`."""
     alpha = draw.within(0, params, "alpha")
+    gain = 1 + alpha * (8 + draw.within(1, params, "lightness"))
+    kernels = fused("stencils", images.device)
+    if kernels is not None:
+        sharpened: Tensor = kernels.sharpened(images, alpha, gain)
+        return sharpened.add_(HALF_LEVEL)
     around = pad(images, 1, 1, 1, 1, "reflect101")
     rows = around[..., :-2] + around[..., 1:-1] + around[..., 2:]
     block = rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]
-    gain = 1 + alpha * (8 + draw.within(1, params, "lightness"))
     return images.mul_(gain).sub_(block.mul_(alpha)).add_(HALF_LEVEL)
 
 

@@ -27,7 +27,8 @@ def compiled(family: str, *, worthwhile: bool = True) -> Any | None:
     """The module of kernels of that name, or None: no numba, another processor, or switched off by BLEMISH_COMPILED=0.
 
     Importing it compiles nothing: a kernel is compiled when it is first called on a machine, and kept for later.
-    There are none for some kinds of work that a GPU has kernels for. For a little work that is not worthwhile, numba is used if it has been imported, but is not imported.
+    There are none for some kinds of work that a GPU has kernels for. For a little work that is not worthwhile, numba is
+    used if it has been imported, but is not imported.
     """
     if os.environ.get(_SWITCH) == "0" or not (worthwhile or "numba" in sys.modules):
         return None

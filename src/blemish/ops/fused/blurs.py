@@ -36,8 +36,7 @@ def _within(place, size, border: tl.constexpr):
 def _value(at, inside, levels: tl.constexpr):
     if levels:
         return unit(tl.load(at, inside, other=0))
-    else:
-        return tl.load(at, inside, other=0.0)
+    return tl.load(at, inside, other=0.0)
 
 
 @triton.jit
@@ -105,7 +104,7 @@ def filtered(images: Tensor, out: Tensor, weights: Tensor, radii: Tensor, border
 
 @on_its_device
 def gaussian_levels(levels: Tensor, out: Tensor, weights: NDArray[Any], radii: NDArray[Any]) -> None:
-    """A Gaussian blur of uint8 images (B, C, H, W), edges repeated: weights (B, room) from the centre on, radii (B,)."""
+    """A Gaussian blur of uint8 images (B, C, H, W), edges repeated: weights (B, room) from the centre, radii (B,)."""
     filtered(levels, out, *sent(levels, weights, radii), 0)
 
 
@@ -130,9 +129,9 @@ def _faint_kernel(levels, out, weights, radii, faint, room, channels, height, wi
     y = pixel // width
     x = pixel - y * width
     total = tl.zeros((lanes,), tl.float64)
-    for step in range(0, radius + 1):
+    for step in range(radius + 1):
         sides = tl.zeros((lanes,), tl.float64)
-        for side in range(0, 2):
+        for side in range(2):
             column = tl.minimum(tl.maximum(x + (2 * side - 1) * step, 0), width - 1)
             own = tl.load(levels + first + y * width + column, inside, other=0).to(tl.float64)
             value = tl.load(weight) * own
@@ -175,7 +174,9 @@ def _shuffle_kernel(levels, out, keys, reaches, passes, most, batch, quarter, he
             going = asked & (moved > 0)
     first = image.to(tl.int64) * size * planes
     for plane in range(planes):
-        tl.store(out + first + plane * size + pixel, tl.load(levels + first + plane * size + at, inside, other=0), inside)
+        tl.store(
+            out + first + plane * size + pixel, tl.load(levels + first + plane * size + at, inside, other=0), inside
+        )
 
 
 @on_its_device

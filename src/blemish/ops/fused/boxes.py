@@ -38,7 +38,9 @@ def _pixelate_kernel(
         # Halves go up, float noise or not.
         mean = tl.floor(mean + 0.500244140625)
         total = tl.fma(mean, tl.load(row_weights + i * small_height + row, inside, other=0.0), total)
-    tl.store(out + plane.to(tl.int64) * size + pixel, tl.floor(total + 0.500244140625).to(tl.int32).to(tl.uint8), inside)
+    tl.store(
+        out + plane.to(tl.int64) * size + pixel, tl.floor(total + 0.500244140625).to(tl.int32).to(tl.uint8), inside
+    )
 
 
 @on_its_device

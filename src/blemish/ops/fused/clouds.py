@@ -28,7 +28,7 @@ def _centre(field, wobble, scale, y, x, size, inside):
     return (left + right) * 0.25 + scale * tl.load(wobble + y * size + x, inside, other=0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number", "start", "size", "parts"])
 def _finer_kernel(field, out, wobble, noise, room, levels, number, start, size, parts, lanes: tl.constexpr):
     """The map at twice the resolution: each old point makes itself, two diamonds and the centre of a square."""
     image, point, inside = here(size * size, parts, lanes)
@@ -112,5 +112,5 @@ def fog(levels: Tensor, out: Tensor, wobble: Tensor, noise: NDArray[Any], thickn
     values = planes * height * width
     _extent_kernel[(batch,)](field, levels, thick, extents, size, values, lanes=2048, num_warps=8, **EXACT)
     parts = triton.cdiv(height * width, _LANES)
-    shape = (size, height * width, width, parts, planes)
-    _fog_kernel[(batch * parts,)](levels, out, field, extents, thick, *shape, lanes=_LANES, **EXACT)
+    settings = (field, extents, thick, size, height * width, width, parts, planes)
+    _fog_kernel[(batch * parts,)](levels, out, *settings, lanes=_LANES, **EXACT)

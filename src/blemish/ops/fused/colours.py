@@ -161,6 +161,4 @@ def blend(
     parts = triton.cdiv(height * width, _LANES)
     settings = sent(levels, chosen, top, left, image_weight, sheet_weight)
     shape = (*sheets.shape[-2:], height * width, width, parts)
-    _blend_kernel[(batch * parts,)](
-        levels, out, sheets, *settings, *shape, colour=channels == 3, lanes=_LANES, **EXACT
-    )
+    _blend_kernel[(batch * parts,)](levels, out, sheets, *settings, *shape, colour=channels == 3, lanes=_LANES, **EXACT)

@@ -34,9 +34,7 @@ def _add_normal(levels, out, word, table, scale, first, count, end, relative: tl
 
 
 @triton.jit
-def _normal_kernel(
-    levels, out, keys, table, sigma, count, quarter, parts, relative: tl.constexpr, lanes: tl.constexpr
-):
+def _normal_kernel(levels, out, keys, table, sigma, count, quarter, parts, relative: tl.constexpr, lanes: tl.constexpr):
     image = tl.program_id(0) // parts
     start = (tl.program_id(0) - image * parts) * lanes
     x, y, z, w = four_words(keys, image, start + tl.arange(0, lanes))

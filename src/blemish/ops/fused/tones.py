@@ -15,7 +15,7 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, absolute, here, luminance
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["faded", "relit", "shift_hsv", "toned", "turn_hue"]
+__all__ = ["faded", "moved_from_gray", "relit", "shift_hsv", "toned", "turn_hue"]
 
 _LANES = 512
 
@@ -103,8 +103,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
 def _ramp(sixths, peak, sign: tl.constexpr):
     if sign > 0:
         return _clipped(absolute(sixths - peak) - 1.0)
-    else:
-        return _clipped(-absolute(sixths - peak) + 2.0)
+    return _clipped(-absolute(sixths - peak) + 2.0)
 
 
 @triton.jit
@@ -171,6 +170,34 @@ def _fade_kernel(images, out, weights, size, parts, lanes: tl.constexpr):
 def faded(images: Tensor, weight: Tensor) -> Tensor:
     """Colours mixed with their luminance by weights (B, 1, 1, 1)."""
     return _launch(_fade_kernel, images, weight.contiguous())
+
+
+@triton.jit
+def _gray_kernel(images, out, size, parts, lanes: tl.constexpr):
+    image, pixel, _, inside, red, green, blue = _colours(images, size, parts, lanes)
+    tl.store(out + image.to(tl.int64) * size + pixel, luminance(red, green, blue), inside)
+
+
+@triton.jit
+def _away_kernel(images, out, factors, own, shared, means, size, parts, lanes: tl.constexpr):
+    image, _, first, inside, red, green, blue = _colours(images, size, parts, lanes)
+    factor = tl.load(factors + image)
+    anchor = luminance(red, green, blue) * tl.load(own + image) + tl.load(means + image) * tl.load(shared + image)
+    anchor = anchor * (1.0 - factor)
+    red, green = _clipped(red * factor + anchor), _clipped(green * factor + anchor)
+    _store(out, first, size, inside, red, green, _clipped(blue * factor + anchor))
+
+
+@on_its_device
+def moved_from_gray(images: Tensor, factor: Tensor, own: Tensor, shared: Tensor) -> Tensor:
+    """Colours times a factor, away from black, their own gray or the mean gray, as the last two say; (B, 1, 1, 1)."""
+    images = images.contiguous()
+    batch, _, height, width = images.shape
+    gray = torch.empty((batch, 1, height, width), dtype=torch.float32, device=images.device)
+    parts = triton.cdiv(height * width, _LANES)
+    _gray_kernel[(batch * parts,)](images, gray, height * width, parts, lanes=_LANES, **EXACT)
+    means = gray.mean(3, keepdim=True).mean(2, keepdim=True)
+    return _launch(_away_kernel, images, factor.contiguous(), own.contiguous(), shared.contiguous(), means)
 
 
 @triton.jit

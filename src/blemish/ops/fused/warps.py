@@ -39,8 +39,7 @@ def _sampled(source, offset, beside, below, first, second, third, fourth, inside
     d = tl.load(source + offset + below + beside, inside, other=0)
     if levels:
         return tl.fma(unit(d), fourth, tl.fma(unit(c), third, tl.fma(unit(b), second, unit(a) * first)))
-    else:
-        return tl.fma(d, fourth, tl.fma(c, third, tl.fma(b, second, a * first)))
+    return tl.fma(d, fourth, tl.fma(c, third, tl.fma(b, second, a * first)))
 
 
 @triton.jit
@@ -83,9 +82,7 @@ def _affine_kernel(
 
 
 @triton.jit
-def _displace_kernel(
-    warped, out, fields, strengths, height, width, parts, planes, lanes: tl.constexpr
-):
+def _displace_kernel(warped, out, fields, strengths, height, width, parts, planes, lanes: tl.constexpr):
     """Sample where two fields (2, H, W), right and down, times a strength, lead; floats to levels."""
     size = height * width
     image, pixel, inside = here(size, parts, lanes)
@@ -255,7 +252,6 @@ def mapped(
 def affine(images: Tensor, per_column: NDArray[Any], per_row: NDArray[Any]) -> Tensor:
     """What `blemish.ops.warp.warp_affine` gives of float32 images, or of levels."""
     images = images.contiguous()
-    batch, planes, height, width = images.shape
     out = torch.empty(images.shape, dtype=torch.float32, device=images.device)
     _launch_affine(images, out, *sent(images, per_column, per_row))
     return out
