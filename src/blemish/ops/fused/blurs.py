@@ -17,6 +17,7 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here, level, unit
 from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.fused.words import one_rank
+from blemish.ops.transfer import to_device
 
 __all__ = ["filtered", "gaussian", "gaussian_levels", "glass", "weighted_classes"]
 
@@ -90,7 +91,7 @@ def _pairs_kernel(
         _put(out + 2 * size + pixel, third, inside, to_levels)
 
 
-def filtered(images: Tensor, out: Tensor, weights: Tensor, radii: Tensor, border: int) -> None:
+def filtered(images: Tensor, out: Tensor, border: int, weights: Tensor, radii: Tensor) -> None:
     """Filter columns, then rows, of (B, up to 3, H, W), levels or float32: weights (B, room) from the centre on."""
     batch, planes, height, width = images.shape
     between = torch.empty(images.shape, dtype=torch.float32, device=images.device)
@@ -105,7 +106,7 @@ def filtered(images: Tensor, out: Tensor, weights: Tensor, radii: Tensor, border
 @on_its_device
 def gaussian_levels(levels: Tensor, out: Tensor, weights: NDArray[Any], radii: NDArray[Any]) -> None:
     """A Gaussian blur of uint8 images (B, C, H, W), edges repeated: weights (B, room) from the centre, radii (B,)."""
-    filtered(levels, out, *sent(levels, weights, radii), 0)
+    filtered(levels, out, 0, *sent(levels, weights, radii))
 
 
 @on_its_device
@@ -113,7 +114,7 @@ def gaussian(images: Tensor, weights: NDArray[Any], radii: NDArray[Any], border:
     """The same of float32 images, which stay float32, with any border."""
     images = images.contiguous()
     out = torch.empty_like(images)
-    filtered(images, out, *sent(images, weights, radii), border)
+    filtered(images, out, border, *sent(images, weights, radii))
     return out
 
 
@@ -193,19 +194,18 @@ def glass(
 ) -> None:
     """Blur, truncate, move pixels about, blur again: see `blemish.ops.compiled.blurs.glass`."""
     batch, planes, height, width = levels.shape
-    settings = (weights, radii, faint, keys.transpose(0, 2, 1), reaches, passes)
-    shares, spread, faintly, streams, reach, times = sent(levels, *settings)
+    steering = (weights, radii, faint, keys.transpose(0, 2, 1), reaches, passes)
+    shares, spread, faintly, streams, reach, times = sent(levels, *steering)
     blurred, moved = torch.empty_like(levels), torch.empty_like(levels)
-    filtered(levels, blurred, shares, spread, 0)
+    filtered(levels, blurred, 0, shares, spread)
     parts = triton.cdiv(height * width, 256)
     if faint.any():
-        fine = torch.from_numpy(exact).to(levels.device)
-        shape = (exact.shape[1], planes, height, width, parts)
-        grid = (batch * planes * parts,)
-        _faint_kernel[grid](levels, blurred, fine, spread, faintly, *shape, lanes=256, **EXACT)
+        fine = to_device(torch.from_numpy(exact), levels.device)
+        settings = (fine, spread, faintly, exact.shape[1], planes, height, width, parts)
+        _faint_kernel[(batch * planes * parts,)](levels, blurred, *settings, lanes=256, **EXACT)
     shape = (len(keys), batch, -(-height * width // 8), height, width, parts)
     _shuffle_kernel[(batch * parts,)](blurred, moved, streams, reach, times, *shape, planes=planes, lanes=256)
-    filtered(moved, out, shares, spread, 0)
+    filtered(moved, out, 0, shares, spread)
 
 
 @triton.jit
@@ -275,9 +275,8 @@ def weighted_classes(
     tall, wide, size = len(rows), len(columns), height * width
     packed = torch.empty((batch, tall, wide), dtype=torch.int64, device=levels.device)
     parts = triton.cdiv(tall * wide, _LANES)
-    shape = (size, width, tall, wide, parts)
-    margins = (kept(levels, rows), kept(levels, columns))
-    _pack_kernel[(batch * parts,)](levels, packed, *margins, *shape, planes=planes, lanes=_LANES)
+    margins = (kept(levels, rows), kept(levels, columns), size, width, tall, wide, parts)
+    _pack_kernel[(batch * parts,)](levels, packed, *margins, planes=planes, lanes=_LANES)
     parts = triton.cdiv(size, 256)
     classes = [kept(levels, array) for array in (pairs, taps, starts, weights)]
     shape = (len(weights), size, width, tall, wide, parts)

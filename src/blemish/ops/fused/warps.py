@@ -123,7 +123,7 @@ def elastic(
     batch, planes, height, width = levels.shape
     columns, rows, shares, spread, strengths = sent(levels, per_column, per_row, weights, radii, strength)
     smooth, warped = torch.empty_like(fields), torch.empty(levels.shape, dtype=torch.float32, device=levels.device)
-    filtered(fields, smooth, shares, spread, 1)
+    filtered(fields, smooth, 1, shares, spread)
     _launch_affine(levels, warped, columns, rows)
     parts = triton.cdiv(height * width, _LANES)
     shape = (height, width, parts, planes)
