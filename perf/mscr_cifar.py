@@ -7,7 +7,8 @@ both norms (one noisy point per image, as in the paper) and under the fifteen co
 severities. Runs go round by round over all radii, so that whatever is finished is balanced. Which images each network
 got right is kept in one file that is written after every network, beside a small list of what is done (.json); networks
 are not kept. No network is begun that would not end within --seconds. Another call goes on from the file, or from
---earlier ones; of those that were only listed (.json), it does not hold the answers.
+--earlier ones; of those that were only listed (.json), it does not hold the answers, but their accuracies.
+`perf/mscr_cifar.json` is the list of the networks in docs/mscr-cifar.md.
 
 `perf/mscr_cifar_tables.py` prints what came of it, `perf/mscr_predicts_mce.py` compares MSCR with corruption errors.
 """
@@ -135,7 +136,9 @@ class Experiment:
 
     def work(self) -> None:
         """Train and measure what is missing, for as long as there is time."""
-        missing = [c for c in cells(self.eps_train, self.options.runs) if str(c) not in self.records.facts]
+        part, parts = self.options.part
+        mine = list(cells(self.eps_train, self.options.runs))[part::parts]
+        missing = [c for c in mine if str(c) not in self.records.facts]
         print(f"{len(self.records.facts)} networks are there, {len(missing)} are missing", flush=True)
         if not missing:
             return
@@ -220,6 +223,14 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--part",
+        type=int,
+        nargs=2,
+        default=(0, 1),
+        metavar=("K", "N"),
+        help="every N-th network from the K-th: for N processes",
+    )
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=500, help="a divisor of 50,000 keeps all batches of one size")
     parser.add_argument("--rate", type=float, default=0.2, help="the highest learning rate")

@@ -28,7 +28,7 @@ from blemish.core.settings import differences, listed
 from blemish.data.array_source import array_source
 from blemish.data.cache import load
 
-PROTOCOL, FACTS, SETS = "protocol", "facts", "sets"
+PROTOCOL, FACTS, SETS, MEANS = "protocol", "facts", "sets", "accuracies"
 
 MEASURED = 2500
 """Images that a network sees at once when it is measured."""
@@ -39,11 +39,13 @@ class Records:
     """``protocol`` decides the numbers; ``facts`` has a dict per network, and ``correct`` its packed answers by set.
 
     ``protocol["sets"]`` names the conditions of each set, in the order of the rows of ``correct[network][set]``.
+    ``means`` has the accuracies of networks that are known from an index only, in the same order.
     """
 
     protocol: dict[str, Any]
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     correct: dict[str, dict[str, NDArray[np.uint8]]] = field(default_factory=dict)
+    means: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def add(self, name: str, facts: Mapping[str, Any], **correct: Tensor) -> None:
         """Keep what a network is, and its answers: a bool (conditions, images) per set."""
@@ -57,8 +59,12 @@ class Records:
 
     def accuracies(self, name: str, conditions: str) -> dict[str, float]:
         """The accuracy of a network under each condition of a set."""
-        values = self.right(name, conditions).mean(axis=1)
-        return dict(zip(self.protocol[SETS][conditions], values.tolist(), strict=True))
+        return dict(zip(self.protocol[SETS][conditions], self._means(name)[conditions], strict=True))
+
+    def _means(self, name: str) -> dict[str, list[float]]:
+        if name not in self.correct:
+            return self.means[name]
+        return {key: self.right(name, key).mean(axis=1).tolist() for key in self.correct[name]}
 
     def write(self, path: Path) -> None:
         """One file, complete or not there."""
@@ -70,14 +76,15 @@ class Records:
         write_bytes(path, buffer.getvalue())
 
     def write_index(self, path: Path) -> None:
-        """What there is, without the answers: a small file, from which another call knows what is done."""
-        write_bytes(path, json.dumps({PROTOCOL: self.protocol, FACTS: self.facts}).encode())
+        """What there is, without single answers: a small file to make tables from, and for another call to go on from."""
+        means = {name: self._means(name) for name in self.facts}
+        write_bytes(path, json.dumps({PROTOCOL: self.protocol, FACTS: self.facts, MEANS: means}).encode())
 
     @classmethod
     def _one(cls, path: Path) -> Records:
         if path.suffix == ".json":
             content = json.loads(path.read_text(encoding="utf-8"))
-            return cls(content[PROTOCOL], content[FACTS])
+            return cls(content[PROTOCOL], content[FACTS], means=content[MEANS])
         with np.load(path, allow_pickle=False) as file:
             found = cls(json.loads(str(file[PROTOCOL])), json.loads(str(file[FACTS])))
             for key in file.files:
@@ -88,7 +95,7 @@ class Records:
 
     @classmethod
     def read(cls, *paths: Path) -> Records:
-        """The networks of several files that were made with the same settings; of a .json, only what they are."""
+        """The networks of several files that were made with the same settings; of a .json, without single answers."""
         whole: Records | None = None
         for path in paths:
             found = cls._one(path)
@@ -96,6 +103,7 @@ class Records:
             whole.check(found.protocol, path)
             whole.facts |= found.facts
             whole.correct |= found.correct
+            whole.means |= found.means
         if whole is None:
             raise InputError("no records; expected at least one file")
         return whole

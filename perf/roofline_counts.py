@@ -57,10 +57,11 @@ LIGHT = EXTREMES + 2
 RELIT = LIGHT + 6 + 6 + 1 + SPECIAL  # on levels, the room before and after, guard, ratio; then 3 per value
 NOISE = NORMAL + 2 + LEVELS
 JPEG = 10 + 0.5 * (4 * 44 + 12) + 14
+POISSON = 2 + 30 + 36  # the mean, the expansion and 12 partial sums
 
 _BENCHMARK = {
     "gaussian_noise": Count(NOISE, 0, "hash, table, add"),
-    "shot_noise": Count(NORMAL + 2 + 30 + 36 + LEVELS, 0, "hash, table, expansion and 12 partial sums"),
+    "shot_noise": Count(NORMAL + POISSON + LEVELS, 0, "hash, table, expansion and 12 partial sums"),
     "impulse_noise": Count(HASH + 6 + LEVELS, 0, "hash, two ramps"),
     "defocus_blur": Count(2 * 2.5 * 15.6 + 3 + LEVELS, 0, "a disk of radius 6 by FFT (113 taps would be more)"),
     "glass_blur": Count(
@@ -381,6 +382,25 @@ _LAION = {
     "luminance_checkerboard": Count(2 + LEVELS, 0, "look-up, add"),
 }
 
+_SENSOR = {
+    "low_light": Count(
+        2 * NORMAL + 2 + 7 + POISSON + SPECIAL + 3 + LEVELS,
+        1,
+        "both extremes (second read); stretch, bend, dim; photons at the rank of a normal; noise",
+    ),
+    "iso_noise": Count(2 * NORMAL + POISSON + SPECIAL + 3 + LEVELS, 0, "photons at the rank of a normal; noise"),
+    "color_quant": Count(SPECIAL + 2, 0, "division, floor, product"),
+    "jpeg_bit_error": Count(JPEG, 0, "a JPEG round trip; its entropy coding, which a codec does, is not counted"),
+    "h265_bit_error": Count(8 * 2 * 2 * 17, 0, "eight frames there and back: two transforms of 16 taps each and sums"),
+    "rolling_shutter": Count((AFFINE + PLACE) / 3 + BILINEAR + LEVELS, 0, "coordinates, three mixes"),
+    "dead_pixels": Count((HASH + 4) / 3 + 3 + 8 + 4, 0, "hash, two bounds; error, neighbours, clip"),
+    "lens_dirt": Count(
+        2 + (48 * 12 * 64 * 64 / (224 * 224) + 2 * BILINEAR) / 3 + 6 + LEVELS,
+        1,
+        "mean (second read); 48 spots on 64 × 64 points, two planes enlarged; two mixes",
+    ),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -391,6 +411,7 @@ COUNTS: dict[str, Count] = {
     **{f"optics:{name}": count for name, count in _OPTICS.items()},
     **{f"human:{name}": count for name, count in _HUMAN.items()},
     **{f"laion:{name}": count for name, count in _LAION.items()},
+    **{f"sensor:{name}": count for name, count in _SENSOR.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from blemish.evaluation.executors import processes
 from blemish.ops import photographs
+from foreign import let_torchvision_be_imported
 from quick_workers import QuickContext
 
 # How long an example takes says more about the machine than about the code.
@@ -21,6 +22,8 @@ settings.load_profile("blemish")
 
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)
+
+let_torchvision_be_imported()
 
 
 def pytest_configure(config: pytest.Config) -> None:

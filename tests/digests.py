@@ -26,6 +26,7 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.core.types import Square
 from blemish.data.source import Source
 from blemish.models.base import Classifier
+from codec_units import by_codec
 
 PATH = Path(__file__).with_suffix(".json")
 SIZES = ((33, 47), (64, 64))
@@ -136,7 +137,8 @@ def run_digests(folder: Path) -> Iterator[tuple[str, str]]:
 
 def unit_keys() -> dict[str, str]:
     """What each line of a unit is called, with its version."""
-    corruptions = {name: f"{name}/{corruption.version}" for name, corruption in blemish.catalog.items()}
+    units = {name: unit for name, unit in blemish.catalog.items() if not by_codec(unit)}
+    corruptions = {name: f"{name}/{unit.version}" for name, unit in units.items()}
     return corruptions | {name: f"{name}/{sequence.version}" for name, sequence in blemish.sequences.items()}
 
 

@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from blemish.core.typed import as_json
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
@@ -102,7 +103,7 @@ def check_calibration(executor: Executor, folder: Path) -> None:
         bench = Bench(model, images, batch_size=16, grid=grid)
         steps: list[int] = []
         surfaces = calibrate(
-            bench, names, folder=folder / name, model=model.describe(),
+            bench, names, folder=folder / name, model=as_json(model.describe()),
             executor=executor if name == "there" else None, source=source,
             progress=lambda done, _, steps=steps: steps.append(done),
         )  # fmt: skip

@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 import blemish
+from codec_units import by_codec
 from pictures import pictures
 
 PATH = Path(__file__).with_suffix(".json")
@@ -45,7 +46,8 @@ def main() -> None:
     """Record what is missing; of frost, with the reference's photographs."""
     known = json.loads(PATH.read_text()) if PATH.exists() else {}
     for corruption in blemish.catalog.values():
-        known.setdefault(key(corruption), fingerprint(corruption))
+        if key(corruption) not in known and not by_codec(corruption):
+            known[key(corruption)] = fingerprint(corruption)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(values)}" for name, values in sorted(known.items()))
     PATH.write_text("{\n" + lines + "\n}\n")
 

@@ -12,6 +12,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 import blemish
+from blemish.ops.codecs import MissingCodecError
 from blemish.ops.photographs import MissingFrostError
 from pictures import pictures
 
@@ -51,4 +52,6 @@ def skip_without_files(corruption: blemish.Corruption) -> blemish.Corruption:
         corruption.check_files()
     except MissingFrostError:
         pytest.skip("the reference's photographs of frost are not on this machine (blemish fetch-frost)")
+    except MissingCodecError as error:
+        pytest.skip(str(error))
     return corruption

@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
+import blemish
+from blemish.ops.codecs import FFMPEG
+
 # Lenses that lie on each other are worked on one after the other, some hundreds for a batch of any size.
 HEAVY = {"cbar:fish_eye"}
 
 
 def units(names: Iterable[str]) -> list[Any]:
-    """The names as parameters of tests, with heavy ones marked `slow`."""
-    return [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name for name in names]
+    """The names as parameters of tests; heavy ones, and those that start a program for each image, are `slow`."""
+    return [pytest.param(name, marks=pytest.mark.slow) if _is_heavy(name) else name for name in names]
+
+
+def _is_heavy(name: str) -> bool:
+    unit = blemish.catalog.get(name)
+    return name in HEAVY or (unit is not None and unit.files == FFMPEG)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 import blemish
 from blemish.corruptions.compose import chain, random_severity
+from codec_units import by_codec
 from frost_files import draw_pictures
 from pictures import pictures
 
@@ -46,6 +47,8 @@ def severities(corruption: blemish.Corruption) -> list[float]:
 def results(images: dict[tuple[int, int, int], Tensor], frost: Path) -> Iterator[tuple[str, Tensor]]:
     """Name and pixels of every corruption and every sequence."""
     for name, corruption in units(frost).items():
+        if by_codec(corruption):  # its version would decide
+            continue
         for (channels, height, width), batch in images.items():
             levels = severities(corruption)[: len(batch)]
             yield f"{name} {channels}×{height}×{width}", corruption(batch, severity=levels, seed=3)

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.benchmarks.condition import Condition, parse_condition
+from blemish.core.typed import read_typed
 from blemish.corruptions.catalog import catalog
+from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.records import TOP, Records, records_bytes
 from blemish.evaluation.runs import RECORDS, RUN_FILE, Run, open_run, record_path
 
@@ -71,7 +73,7 @@ def write_run(
         elif text.startswith("clean:"):
             rows = np.flatnonzero(labels < max(1, classes // 2))
         picked = np.array([prefix + own[row] for row in rows], dtype=np.str_)
-        header = {"condition": text, **{part: info[part] for part in ("protocol", "data", "model", "made_with")}}
+        header = read_typed(RecordsHeader, {**info, "benchmark": "synthetic", "condition": text})
         make = _film if condition.is_sequence else _answers
         records = make(header, picked, labels[rows], difficulty[rows], outcome, rng, classes, condition, zipf)
         record_path(root, condition).write_bytes(records_bytes(records))
@@ -129,7 +131,7 @@ def _ranked(first: NDArray[Any], classes: int) -> NDArray[np.int32]:
 
 
 def _answers(
-    header: dict[str, Any],
+    header: RecordsHeader,
     names: NDArray[np.str_],
     labels: NDArray[Any],
     difficulty: NDArray[Any],
@@ -152,7 +154,7 @@ def _answers(
 
 
 def _film(
-    header: dict[str, Any],
+    header: RecordsHeader,
     names: NDArray[np.str_],
     labels: NDArray[Any],
     difficulty: NDArray[Any],

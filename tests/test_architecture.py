@@ -44,7 +44,8 @@ LAYERS = {
     "studies.streams": 14,
     "studies": 15,
     "cli": 16,
-    "": 17,
+    "integrations": 17,
+    "": 18,
 }
 
 
@@ -88,6 +89,15 @@ def test_imports_point_downwards(path: Path) -> None:
         assert other < level or there == here, (
             f"{path.name} ({here}, L{level}) imports blemish.{name} ({there}, L{other})"
         )
+
+
+def test_nothing_imports_the_integrations() -> None:
+    """They need the libraries that they are for."""
+    others = [path for path in FILES if not module_name(path).startswith("integrations")]
+    assert len(others) < len(FILES)
+    assert [
+        path.name for path in others if any(name.startswith("integrations") for name in imported_modules(path))
+    ] == []
 
 
 def test_the_check_can_fail(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import torch
 
 from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, parse_toml
+from blemish.core.typed import read_typed
+from blemish.data.manifest import SetInfo
 from blemish.evaluation.runs import open_run
 from blemish.export.manifest import check_manifest
 from blemish.metrics.compare import compare
@@ -135,7 +137,7 @@ def test_walks(tmp_path: Path) -> None:
 def test_manifests(tmp_path: Path) -> None:
     wanted = {"layout": "tree", "seed": 0, "severities": [1, 2.5], "corruptions": {"fog": {"version": 1}}}
     path = tmp_path / "blemish.json"
-    assert not tracebacks({"protocol": wanted}, path, lambda: check_manifest(tmp_path, wanted, []))
+    assert not tracebacks({"protocol": wanted}, path, lambda: check_manifest(tmp_path, read_typed(SetInfo, wanted), []))
 
 
 def test_matrices_and_categories(tmp_path: Path) -> None:

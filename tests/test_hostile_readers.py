@@ -26,6 +26,7 @@ from blemish.data.arrays import read_arrays, read_labels, read_npy
 from blemish.data.demo import demo_picture
 from blemish.data.folders import folder_source, table_source
 from blemish.data.frost_download import fetch_frost
+from blemish.data.manifest import SetInfo
 from blemish.data.open import open_source, open_stored
 from blemish.data.pictures import read_picture
 from blemish.data.webdataset import shard_source
@@ -219,7 +220,7 @@ READERS = {
     ),
     "other set": Reader(lambda path: open_other(path, source(4)), "o.npz", lambda: npz(**{"fog@1": IMAGES})),
     "manifest": Reader(
-        lambda path: check_manifest(path.parent, {"layout": "tree", "severities": [1], "corruptions": {}}, []),
+        lambda path: check_manifest(path.parent, SetInfo(layout="tree", severities=(1,), corruptions={}), []),
         "blemish.json",
         lambda: b'{"protocol": {"layout": "tree", "severities": [1], "corruptions": {}}}',
         missing_is_fine=True,

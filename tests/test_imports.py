@@ -18,6 +18,8 @@ import torch
 threads = torch.get_num_threads()
 skipped = []
 for module in pkgutil.walk_packages(blemish.__path__, "blemish."):
+    if module.name.startswith("blemish.integrations."):  # which import the libraries that they are for
+        continue
     try:
         importlib.import_module(module.name)
     except ModuleNotFoundError as error:

@@ -143,3 +143,25 @@ def test_the_experiment_goes_on_where_it_stopped(
     assert "1 networks are there, 2 are missing" in call("--earlier", tmp_path / "earlier.npz")
     again = found.read(tmp_path / "out.npz")
     assert len(again.facts) == 3
+
+
+def test_an_index_knows_accuracies_without_the_answers(tmp_path: Path) -> None:
+    found = module("network_records")
+    filled("a", "b").write_index(tmp_path / "index.json")
+    records = found.Records.read(tmp_path / "index.json")
+    assert records.accuracies("a", "noise") == {"linf:0": 6 / 11, "linf:0.1": 5 / 11}
+    records.write_index(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "index.json").read_bytes()
+
+
+@pytest.mark.parametrize("script", ["mscr_cifar_tables", "mscr_predicts_mce"])
+def test_the_page_has_the_tables_of_the_committed_records(
+    script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).parents[1]
+    monkeypatch.setattr(sys, "argv", [script, str(root / "perf/mscr_cifar.json")])
+    module(script).main()
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    page = (root / "docs/mscr-cifar.md").read_text(encoding="utf-8")
+    assert len(rows) > 30
+    assert [row for row in rows if row not in page] == []

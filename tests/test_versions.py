@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,3 +42,10 @@ def test_the_lowest_versions_are_those_that_are_tried() -> None:
 def test_the_versions_of_every_day_are_allowed() -> None:
     versions = pinned("constraints.txt")
     assert {name: version for name, version in claimed().items() if versions[name] < version} == {}
+
+
+def test_foreign_packages_have_a_version() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    packages = " ".join(re.findall(r"^FOREIGN_(?:WHOLE|ALONE) := (.*)$", makefile, re.MULTILINE)).split()
+    assert len(packages) > 10
+    assert [name for name in packages if canonicalize_name(name) not in pinned("constraints.txt")] == []

@@ -13,7 +13,7 @@ import blemish
 import own_corruptions
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import parse_condition, read_condition
-from blemish.corruptions.plugins import code_digest, load_catalog, own_code
+from blemish.corruptions.plugins import OwnVersion, code_digest, load_catalog, own_code
 from blemish.data.cache import load
 from blemish.evaluation.executors.processes import Processes
 from blemish.evaluation.header import protocol_info
@@ -79,7 +79,7 @@ def test_in_a_benchmark_file(tmp_path: Path) -> None:
 def test_the_header_knows_the_code() -> None:
     entry = protocol_info(benchmark()).corruptions
     assert entry["fog"] == blemish.catalog["fog"].version
-    assert entry["mine:shaded"] == {"version": 1, "code": code_digest(own_corruptions.shaded)}
+    assert entry["mine:shaded"] == OwnVersion(1, code_digest(own_corruptions.shaded))
     other = replace(own_corruptions.shaded, apply=blemish.catalog["contrast"].apply)
     assert code_digest(other) != code_digest(own_corruptions.shaded)
 

@@ -264,3 +264,20 @@ def test_overlap_gives_test_images_the_labels_of_the_training_folders(
     shaded(1).save(place / "strange" / "n00000001" / "a.png")
     strange = command(*given, "cpu", "-t", "strange", "-o", "p")
     assert "class folder 'n00000001' is not among those that are trained on" in strange.stderr
+
+
+def test_class_names_in_reports(place: Path) -> None:
+    """Index 217 is the English springer, and 482 the cassette player: facts of ImageNet's class order."""
+    assert run("imagenet").exit_code == 0
+    assert command("report", "out", "-o", "page.html").exit_code == 0
+    page = (place / "page.html").read_text(encoding="utf-8")
+    assert "English Springer Spaniel" in page
+    assert "cassette player" in page
+    names = [f"number {index}" for index in range(1000)]
+    (place / "names.json").write_text(json.dumps(names), encoding="utf-8")
+    assert run("imagenet", "--class-names", "names.json").exit_code == 0  # the same run, and other names for it
+    assert command("report", "out", "-o", "page.html", "--overwrite").exit_code == 0
+    assert "number 217" in (place / "page.html").read_text(encoding="utf-8")
+    refused = run("imagenet", "--class-names", "nowhere.txt")
+    assert refused.exit_code == 2
+    assert "nowhere.txt: no such file of class names" in refused.stderr

@@ -135,9 +135,24 @@ class TestShow:
         assert "preset: cifar (as asked)" in output
         assert (tmp_path / "s.png").exists()
 
+    def test_a_catalogue_by_its_prefix(self, picture: Path, tmp_path: Path) -> None:
+        code, output, _ = invoke("show", picture, "-o", tmp_path / "s.png", "-c", "lp", "-s", "1")
+        assert code == 0
+        assert "5 corruptions" in output  # L0, L1, L2, L∞ and the Gaussian
+
+    def test_gallery(self, picture: Path, tmp_path: Path) -> None:
+        page = tmp_path / "g.html"
+        for done in ("wrote", "replaced"):
+            code, output, _ = invoke("show", picture, "--gallery", "-c", "fog,laion:glitched", "-o", page)
+            assert code == 0
+            assert f"{done} {page}" in output
+        assert "2 corruptions of 2 catalogues" in page.read_text(encoding="utf-8")
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
+            (["--gallery", "-o", "sheet.png"], "sheet.png: expected a file name that ends in .html"),
+            (["--gallery", "--sequence", "p:tilt"], "--sequence stands alone"),
             (["-c", "fogg"], "did you mean fog"),
             (["-c", ","], "no corruptions named"),
             (["-s", "6"], "severity 6; expected a number in 0 … 5"),

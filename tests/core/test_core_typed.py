@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
-from blemish.core.typed import Between, read_typed
+from blemish.core.settings import differences
+from blemish.core.typed import Between, as_json, optional_field, read_typed
 
 
 @dataclass(frozen=True)
@@ -148,3 +149,46 @@ def test_the_outermost_value_has_a_name_too() -> None:
 def test_hints_that_json_cannot_hold_are_mistakes_of_the_program() -> None:
     with pytest.raises(TypeError, match="not a hint that read_typed knows"):
         read_typed(complex, 3)
+
+
+@dataclass(frozen=True)
+class Card:
+    parameters: int
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Old:
+    name: str
+    crop: int | None = None
+
+
+@dataclass(frozen=True)
+class New(Old):
+    """As somebody would say more in a file: one line for each."""
+
+    card: Card | None = optional_field()
+    task: str = optional_field("classification")
+    remark: str | None = optional_field(compare=False)
+
+
+class TestOptionalFields:
+    """Files from before a field was there keep their bytes and are read; files with it are read by older code."""
+
+    def test_nothing_changes_where_it_is_not_set(self) -> None:
+        assert json.dumps(as_json(New("net"))) == json.dumps(as_json(Old("net"))) == '{"name": "net", "crop": null}'
+        assert read_typed(New, as_json(Old("net"))) == New("net")
+
+    def test_what_is_set_comes_back(self) -> None:
+        new = New("net", 3, Card(5, (8, 4)), "segmentation", "as it was")
+        written = json.loads(json.dumps(as_json(new)))
+        assert written["card"] == {"parameters": 5, "sizes": [8, 4]}
+        assert read_typed(New, written) == new
+        assert read_typed(Old, written) == Old("net", 3)
+
+    def test_remarks_bind_nobody(self) -> None:
+        plain, card = New("net"), New("net", card=Card(5), remark="x")
+        assert New("net", remark="x") == plain
+        assert differences(plain, New("net", remark="x")) == []
+        assert differences(plain, card) == ['card was not set, now {"parameters": 5, "sizes": []}']
+        assert differences(plain, New("net", task="x")) == ['task was not set, now "x"']

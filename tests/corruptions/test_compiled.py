@@ -14,6 +14,7 @@ from torch import Tensor
 
 import blemish
 import digests
+import heavy_units
 from blemish.ops.compiled import compiled
 from frost_files import skip_without_files
 
@@ -49,7 +50,7 @@ def inputs(corruption: blemish.Corruption) -> Iterator[tuple[Tensor, list[float]
         yield images[:, :1], severities[-1]
 
 
-@pytest.mark.parametrize("name", list(blemish.catalog))
+@pytest.mark.parametrize("name", heavy_units.units(blemish.catalog))
 def test_same_pixels(name: str, both: Callable[[Callable[[], Tensor]], tuple[Tensor, Tensor]]) -> None:
     corruption = blemish.catalog[name]
     skip_without_files(corruption)

@@ -15,7 +15,7 @@ from torch import Tensor
 import blemish
 import heavy_units
 from blemish.corruptions import base
-from frost_files import draw_pictures
+from frost_files import draw_pictures, skip_without_files
 from pictures import kinds, pictures
 from pixel_digests import severities, units
 
@@ -31,7 +31,7 @@ def all_units(tmp_path_factory: pytest.TempPathFactory) -> dict[str, blemish.Cor
 @pytest.fixture(params=heavy_units.units([*blemish.catalog, "chain", "random severity"]))
 def corruption(request: pytest.FixtureRequest, all_units: dict[str, blemish.Corruption]) -> blemish.Corruption:
     last = {"chain": -2, "random severity": -1}.get(request.param)
-    return all_units[request.param] if last is None else list(all_units.values())[last]
+    return skip_without_files(all_units[request.param] if last is None else list(all_units.values())[last])
 
 
 # The fixture only names the unit, which all examples share.

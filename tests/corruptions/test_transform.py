@@ -212,8 +212,10 @@ class TestTransform:
         assert repr(Corrupt("fog", 2.5, preset="cifar")) == "Corrupt('fog', severity=2.5, seed=0, preset='cifar')"
 
     def test_a_label_is_not_taken_for_an_id(self, picture: np.ndarray) -> None:
-        with pytest.raises(TypeError):
-            Corrupt("fog", 3)(picture, 7)  # type: ignore[call-arg]
+        image = as_chw(picture)
+        result, label = Corrupt("fog", 3)(image, 7)
+        assert label == 7
+        assert torch.equal(result, Corrupt("fog", 3)(image))
 
     @pytest.mark.parametrize("severity", [-0.1, 5.01, float("nan"), float("inf"), "three", None])
     def test_severity_is_checked_at_once(self, severity: float) -> None:

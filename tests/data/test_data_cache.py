@@ -16,6 +16,7 @@ from PIL import Image
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.files import part_file
+from blemish.data.array_source import array_source
 from blemish.data.cache import Images, load
 from blemish.data.folders import folder_source
 from blemish.data.pictures import read_picture, resize_and_crop
@@ -118,6 +119,43 @@ class TestFingerprints:
         source = folder_source(root)
         assert load(source).fingerprint == load(source, limit=0, workers=1).fingerprint
         assert load(source).fingerprint == self.changed(source, name="other", stamp=None, note="x")
+
+
+class TestBlocks:
+    """Images of an array file, which no picture is made of, have the pixels that pictures would have."""
+
+    @pytest.fixture(params=[(5, 9, 11, 3), (5, 9, 11), (5, 9, 11, 1), (5, 10, 10, 3)])
+    def source(self, request: pytest.FixtureRequest, tmp_path: Path) -> Source:
+        levels = np.random.default_rng(0).integers(0, 256, request.param, dtype=np.uint8)
+        np.save(tmp_path / "images.npy", levels)
+        np.save(tmp_path / "labels.npy", np.arange(5))
+        return array_source(tmp_path / "images.npy", tmp_path / "labels.npy")
+
+    @pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [2, 3], [4, 0, 2], [3]])
+    @pytest.mark.parametrize("limit", [None, 0])
+    @pytest.mark.parametrize("size", [{}, {"resize": 9}, {"resize": 8}, {"crop": 9}, {"resize": 10, "crop": 10}])
+    def test_as_pictures(self, source: Source, rows: list[int], limit: int | None, size: dict[str, int]) -> None:
+        chosen = source.take(rows).take(range(len(rows)))
+        pictures = replace(chosen, read=lambda i: source.read(rows[i]))
+        assert same(load(chosen, limit=limit, **size), load(pictures, workers=1, **size))
+
+    def test_another_reader_counts(self, source: Source) -> None:
+        other = replace(source, read=lambda i: source.read((i + 1) % 5))
+        assert load(source).fingerprint != load(other).fingerprint
+
+    @pytest.mark.parametrize("limit", [None, 0])
+    def test_many_at_a_time(self, tmp_path: Path, limit: int | None) -> None:
+        levels = np.random.default_rng(0).integers(0, 256, (18, 8, 9, 3), dtype=np.uint8)
+        np.savez(tmp_path / "images.npz", images=levels, labels=np.arange(18))
+        told: list[int] = []
+        images = load(
+            array_source(tmp_path / "images.npz"),
+            workers=1,
+            limit=limit,
+            progress=lambda done, _total, _what: told.append(done),
+        )
+        np.testing.assert_array_equal(images.batch(range(18)), levels.transpose(0, 3, 1, 2))
+        assert told == [4, 8, 12, 16, 18]
 
 
 class TestFiles:

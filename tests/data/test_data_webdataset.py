@@ -15,8 +15,9 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.data.pictures import picture_id
+from blemish.data.places import expand_braces, local_files
 from blemish.data.tar import list_members, read_member
-from blemish.data.webdataset import expand_braces, shard_paths, shard_source
+from blemish.data.webdataset import shard_source
 
 
 def picture(level: int, file_format: str = "PNG") -> bytes:
@@ -281,7 +282,7 @@ class TestPatterns:
     def test_missing_shards(self, tmp_path: Path) -> None:
         write_tar(tmp_path / "s-0.tar", {})
         with pytest.raises(InputError, match=r"s-1\.tar: no such file \(2 of 3\)"):
-            shard_paths(tmp_path / "s-{0..2}.tar")
+            local_files(tmp_path / "s-{0..2}.tar", ".tar")
         (tmp_path / "empty").mkdir()
         with pytest.raises(InputError, match=r"no \.tar files"):
-            shard_paths(tmp_path / "empty")
+            local_files(tmp_path / "empty", ".tar")

@@ -69,8 +69,8 @@ def test_some_of_imagenets_classes_from_python(imagenette: Path, tmp_path: Path)
     assert run.correct(run.conditions[0]).all()
     assert sorted(set(run.records(run.conditions[0]).labels.tolist())) == list(CLASSES_THERE)
     header = read_records(record_path(run.folder, run.conditions[0])).header
-    assert header["protocol"]["labels"] == "imagenet"
-    assert header["model"]["outputs"] == 1000
+    assert header.protocol.labels == "imagenet"
+    assert header.model.outputs == 1000
     given = blemish.open_source(imagenette, mapping="imagenet")
     again = blemish.evaluate(net, given, wanted, out=tmp_path / "out")  # the same run, which is continued
     assert again.info == run.info

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.core.typed import as_json
 from blemish.evaluation.records import parquet_bytes, read_correct, read_header, read_records
 from blemish.evaluation.runs import Run
 from synthetic_runs import write_run
@@ -121,7 +122,7 @@ def test_several_row_groups(run: Run) -> None:
     """A file in pieces reads as a whole one."""
     path = run.folder / "records" / "clean.parquet"
     before, correct = read_records(path), read_correct(path)[1]
-    header = json.dumps({"format": 1, **read_header(path)}).encode()
+    header = json.dumps({"format": 1, **as_json(read_header(path))}).encode()
     table = pq.read_table(path).replace_schema_metadata({b"blemish": header})
     pq.write_table(table, path, row_group_size=2)
     after = read_records(path)

@@ -14,8 +14,10 @@ import blemish
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.core.settings import differences
+from blemish.core.typed import as_json
 from blemish.evaluation.records import read_records
 from blemish.evaluation.runs import Run, find_runs, open_run, record_path
+from blemish.models.base import Training
 from toy_runs import CLASSES, benchmark, evaluate, forward, model, picture, source
 
 
@@ -37,8 +39,8 @@ def test_records_say_what_the_model_said(tmp_path: Path) -> None:
 def test_the_header_states_the_protocol(tmp_path: Path) -> None:
     run = evaluate(model(), source(), benchmark("fog@2", seed=3, storage="jpeg85", crop=24), out=tmp_path)
     header = read_records(record_path(run.folder, parse_condition("fog@2"))).header
-    assert header["condition"] == "fog@2"
-    assert header["protocol"] == {
+    assert header.condition == "fog@2"
+    assert as_json(header.protocol) == {
         "seed": 3,
         "preset": None,
         "storage": "jpeg85",
@@ -52,11 +54,11 @@ def test_the_header_states_the_protocol(tmp_path: Path) -> None:
         "frost": None,
         "labels": "as given",
     }
-    assert header["model"]["outputs"] == CLASSES
-    assert header["model"]["weights"] == "w1"
-    assert header["model"]["training"] == {"corruptions": ["fog"], "augmentations": []}
-    assert header["data"]["images"] == 20
-    assert len(header["data"]["fingerprint"]) == 32
+    assert header.model.outputs == CLASSES
+    assert header.model.weights == "w1"
+    assert header.model.training == Training(("fog",))
+    assert header.data.images == 20
+    assert len(header.data.fingerprint) == 32
     assert open_run(run.folder).info == run.info
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.core.typed import as_json
+from blemish.evaluation.info import ProtocolInfo, RecordsHeader
 from blemish.evaluation.records import Records, read_header, read_records, records_bytes
 from blemish.evaluation.runs import record_path
 from fault_runs import FOG, RUN, invoke, the_run
@@ -27,7 +29,7 @@ def sample() -> Records:
     rng = np.random.default_rng(0)
     count = 20
     return Records(
-        {"condition": "fog@1", "protocol": {"seed": 0}},
+        RecordsHeader("fog@1", protocol=ProtocolInfo(seed=3)),
         np.array([f"class/{i}.png" for i in range(count)]),
         rng.integers(0, 9, count).astype(np.int32),
         rng.integers(0, 9, (count, 5)).astype(np.int32),
@@ -59,10 +61,10 @@ def test_records_without_a_digest_are_still_read(tmp_path: Path) -> None:
 
     path = tmp_path / "x.parquet"
     path.write_bytes(records_bytes(sample()))
-    header = json.dumps({"format": 1, **sample().header}).encode()
+    header = json.dumps({"format": 1, **as_json(sample().header)}).encode()
     pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": header}), path)
     assert read_records(path).header == sample().header
-    whole = json.dumps({"format": 1, "sealed": True, **sample().header}).encode()
+    whole = json.dumps({"format": 1, "sealed": True, **as_json(sample().header)}).encode()
     pq.write_table(pq.read_table(path).replace_schema_metadata({b"blemish": whole}), path)
     with pytest.raises(InputError, match="the digest that was in it is gone"):
         read_records(path)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
+from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.records import Records
 from blemish.metrics.flips import (
     compared_frames,
@@ -25,7 +26,7 @@ def film(images: list[str], frames: list[int]) -> Records:
     top5 = np.tile(np.arange(5, dtype=np.int32), (count, 1))
     ones = np.ones(count, dtype=np.float32)
     numbers = np.array(frames, dtype=np.int16)
-    header = {"condition": "p:tilt@1"}
+    header = RecordsHeader("p:tilt@1")
     return Records(header, np.array(images), np.zeros(count, dtype=np.int32), top5, ones, ones, frames=numbers)
 
 

@@ -126,12 +126,15 @@ class TestByName:
         with pytest.raises(InputError, match="did you mean resnet50"):
             open_model("torchvision:resnet51")
 
-    @pytest.mark.parametrize("library", ["timm", "torchvision"])
-    def test_without_the_library(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("text", "library"),
+        [("timm:resnet50", "timm"), ("torchvision:resnet50", "torchvision"), ("hf:some/net", "transformers")],
+    )
+    def test_without_the_library(self, text: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in (library, f"{library}.models", f"{library}.data"):
             monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(InputError, match=f"needs {library}; install it with: pip install {library}"):
-            open_model(f"{library}:resnet50")
+            open_model(text)
 
     def test_a_library_built_for_another_torch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "timm").mkdir()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import catalog
+from blemish.models.base import Preprocessing, Training
 from blemish.models.open import open_model, trained_corruptions
 
 
@@ -123,19 +124,11 @@ class TestSettings:
         )
         model = open_model("deep/m.toml", device="cpu", allow_code=True)
         said = model.describe()
-        assert (said["name"], said["skip_classes"]) == ("tuned", 1)
-        assert said["preprocessing"] == {
-            "size": (24, 20),
-            "mean": (0.1, 0.2, 0.3),
-            "std": (0.5,),
-            "channels": "bgr",
-            "layout": "nchw",
-            "levels": False,
-        }
-        assert said["training"] == {
-            "corruptions": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "fog"),
-            "augmentations": ("flips",),
-        }
+        assert (said.name, said.skip_classes) == ("tuned", 1)
+        assert said.preprocessing == Preprocessing((24, 20), (0.1, 0.2, 0.3), (0.5,), "bgr", "nchw", levels=False)
+        assert said.training == Training(
+            ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "fog"), ("flips",)
+        )
         other = open_model(
             "deep/m.toml", device="cpu", size=16, name="other", mean=0.5, trained_on=["snow"], allow_code=True
         )
@@ -174,8 +167,12 @@ class TestSettings:
             open_model(tmp_path / "m.toml", device="cpu")
 
     def test_other_texts(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, python:"):
+        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, hf:ORG/NAME, python:"):
             open_model("resnet50")
+        with pytest.raises(
+            InputError, match="no such file; a model of the Hugging Face hub is given as hf:microsoft/res"
+        ):
+            open_model("microsoft/resnet-50")
         with pytest.raises(InputError, match="expected a model that can take them"):
             open_model("demo:plain", weights="w.pth")
         with pytest.raises(InputError, match="no such file"):

@@ -15,6 +15,7 @@ from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
 from blemish.models.open import open_model
 from blemish.models.own_preprocessing import NOTHING_SAID
+from blemish.models.resizing import Resizing
 from blemish.models.torch_module import from_module
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -44,10 +45,26 @@ class TestTimm:
     @pytest.mark.parametrize("settings", [CONFIG, types.SimpleNamespace(**CONFIG)])
     def test_settings_are_read_and_told(self, name: str, settings: object) -> None:
         model = from_module(with_attribute(name, settings))
-        assert model.preprocessing == Preprocessing(size=(16, 20), mean=MEAN, std=STD)
+        assert model.preprocessing == Preprocessing(
+            size=(16, 20), mean=MEAN, std=STD, resizing=Resizing("bicubic", to=None)
+        )
         assert model.assumed is not None
         told = f"size 16×20, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, read from its {name}"
         assert model.assumed.startswith(told)
+
+    @pytest.mark.parametrize(
+        ("more", "resizing"),
+        [
+            ({}, None),
+            ({"interpolation": "bicubic"}, Resizing("bicubic", to=27)),  # 24 / 0.875 = 27.4
+            ({"interpolation": "bilinear", "crop_pct": 0.95}, Resizing("bilinear", to=25)),  # 25.3
+            ({"interpolation": "bicubic", "crop_pct": 0.9, "crop_mode": "squash"}, Resizing("bicubic", to=(26, 26))),
+            ({"interpolation": "random"}, None),
+        ],
+    )
+    def test_resizing(self, more: dict[str, Any], resizing: Resizing | None) -> None:
+        config = {"input_size": (3, 24, 24), "mean": MEAN, "std": STD, **more}
+        assert from_module(with_attribute("pretrained_cfg", config)).preprocessing.resizing == resizing
 
     def test_gray(self) -> None:
         config = {"input_size": (1, 28, 28), "mean": (0.5,), "std": (0.5,)}

@@ -57,7 +57,7 @@ def test_channels_last_alone_changes_nothing_but_rounding(model: Classifier) -> 
 
 def test_what_changes_predictions_is_recorded(model: Classifier) -> None:
     assert speed_up(model).kind == "torch"
-    assert speed_up(model, precision="bfloat16", compiled=True).describe()["kind"] == "torch (bfloat16, compiled)"
+    assert speed_up(model, precision="bfloat16", compiled=True).describe().kind == "torch (bfloat16, compiled)"
 
 
 def test_compiled_batches_have_one_shape(model: Classifier, shapes: list[tuple[int, ...]]) -> None:

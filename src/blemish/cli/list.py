@@ -12,13 +12,11 @@ from rich.table import Table
 
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.catalog import catalogue_of
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
 from blemish.terminal.printing import emit, say, show
-
-# Corruptions without a prefix are ImageNet-C's, and those that users add without one.
-_NO_PREFIX = "imagenet-c"
 
 
 @exit_on_input_error
@@ -50,7 +48,7 @@ def list_command(
     catalog = chosen_catalog(plugins)
     everything = list(catalog.values())
     families = list(dict.fromkeys(corruption.family for corruption in everything))
-    catalogues = list(dict.fromkeys(map(_catalogue, everything)))
+    catalogues = list(dict.fromkeys(map(catalogue_of, everything)))
     for kind, asked, known in (("family", family, families), ("catalogue", catalogue, catalogues)):
         if asked is not None and asked not in known:
             raise InputError(f"unknown {kind} {asked!r}; expected one of {', '.join(known)}")
@@ -60,7 +58,7 @@ def list_command(
         for corruption in everything
         if corruption.family == name
         and family in (None, name)
-        and catalogue in (None, _catalogue(corruption))
+        and catalogue in (None, catalogue_of(corruption))
         and all(word.lower() in _text(corruption) for word in words or ())
     ]
     if not chosen:
@@ -72,11 +70,6 @@ def list_command(
     else:
         show(_overview(chosen))
         say(f"{len(chosen)} corruptions; blemish list WORD says what they do", style="dim")
-
-
-def _catalogue(corruption: Corruption) -> str:
-    prefix, colon, _ = corruption.name.partition(":")
-    return prefix if colon else _NO_PREFIX
 
 
 def _text(corruption: Corruption) -> str:

@@ -129,7 +129,7 @@ def run_command(
     source = images.open()
     if classes is not None:
         # Class folders are numbered when the model is there; all other labels stay what they mean to it.
-        source = only_classes(source, chosen_classes(source, classes), renumber=source.labelling == "order")
+        source = only_classes(source, chosen_classes(source, classes), renumber=source.in_order)
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
     classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))

@@ -13,11 +13,14 @@ from blemish.cli.sequence import picture_to_show, show_sequence
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.marks import mark_settings
+from blemish.core.progress import ProgressReport
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import check_severity
 from blemish.ops.photographs import MissingFrostError
 from blemish.reports.contact_sheet import WORKING_SIDE, contact_sheet
+from blemish.reports.gallery import GALLERY_SEVERITIES, gallery_page
+from blemish.reports.html import check_report_path
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import (
     DEFAULT_SEVERITIES,
@@ -36,6 +39,7 @@ from blemish.terminal.corruptions import (
 )
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
+from blemish.terminal.progress import with_progress
 
 
 @exit_on_input_error
@@ -45,7 +49,11 @@ def show_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to write the sheet (sheet.png) or the animation (.gif or .webp)."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to write the sheet (sheet.png), the gallery (gallery.html) or the animation (.gif or .webp).",
+        ),
     ] = None,
     corruptions: Corruptions = None,
     severities: Severities = None,
@@ -58,6 +66,13 @@ def show_command(
         str | None,
         typer.Option("--sequence", help="Instead of a sheet, animate an ImageNet-P sequence such as p:tilt."),
     ] = None,
+    gallery: Annotated[
+        bool,
+        typer.Option(
+            "--gallery",
+            help="Instead of a sheet, a page: by default all corruptions at severities 1, 3 and 5, with what they do.",
+        ),
+    ] = False,
     difficulty: Annotated[int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise.")] = 1,
     overwrite: Overwrite = False,
 ) -> None:
@@ -74,28 +89,45 @@ def show_command(
 
       blemish show cat.jpg -c fog,snow,blur -s 1,3,5
 
+      blemish show cat.jpg -c cbar
+
+      blemish show cat.jpg --gallery -o gallery.html
+
       blemish show cat.jpg --sequence p:tilt -o tilt.webp
     """
     if sequence is not None:
-        if corruptions or severities:
-            raise InputError("--sequence stands alone; expected no --corruption and no --severity with it")
+        if corruptions or severities or gallery:
+            raise InputError("--sequence stands alone; expected no --corruption, --severity and --gallery with it")
         show_sequence(image, out, sequence, seed=seed, difficulty=difficulty, preset=preset, overwrite=overwrite)
         return
-    out = out or Path("sheet.png")
+    out = out or Path("gallery.html" if gallery else "sheet.png")
     catalog = chosen_catalog(plugins, frost, tiles)
-    chosen = [catalog[name] for name in chosen_names(corruptions, catalog)]
-    levels = [check_severity(level) for level in chosen_severities(severities) or DEFAULT_SEVERITIES]
+    by_default = not corruptions
+    chosen = [catalog[name] for name in chosen_names(corruptions or (["all"] if gallery else None), catalog)]
+    usual = GALLERY_SEVERITIES if gallery else DEFAULT_SEVERITIES
+    levels = [check_severity(level) for level in chosen_severities(severities) or usual]
     for corruption in chosen:
         corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
-    if out.suffix.lower() not in Image.registered_extensions():
+    if gallery:
+        check_report_path(out)
+    elif out.suffix.lower() not in Image.registered_extensions():
         raise InputError(f"{out}: expected a file name that ends in .png or .jpg")
     if not out.absolute().parent.is_dir():
         raise InputError(f"{out.absolute().parent}: no such folder")
     check_replaceable(out, overwrite=overwrite)
     done = "replaced" if out.is_file() else "wrote"
     picture = picture_to_show(image, WORKING_SIDE)
-    chosen = _makeable(chosen, catalog, by_default=not corruptions)
+    chosen = _makeable(chosen, catalog, by_default=by_default)
     say(preset_choice(chosen, preset, min(picture.size)), style="dim")
+    if gallery:
+
+        def work(report: ProgressReport) -> str:
+            return gallery_page(picture, chosen, severities=levels, seed=seed, preset=preset, report=report)
+
+        page = with_progress("show", work, first="drawing", unit=None, kept="nothing is written.")
+        write_bytes(out, page.encode())
+        say(f"{done} {out} ({len(page) / 1e6:.1f} MB, {len(chosen)} corruptions)")
+        return
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     content = io.BytesIO()
     try:
@@ -115,5 +147,6 @@ def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -
         if not by_default:
             raise
         say(f"frost_drawn is shown in place of frost: {error}", style="yellow")
-        chosen = [catalog["frost_drawn"] if item.name == "frost" else item for item in chosen]
+        drawn = [catalog["frost_drawn"] if item.name == "frost" else item for item in chosen]
+        chosen = list({item.name: item for item in drawn}.values())
     return chosen

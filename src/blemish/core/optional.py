@@ -7,9 +7,26 @@ from typing import Any
 
 from blemish.core.errors import InputError
 
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+_DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
-_OWN = ("timm", "torchvision", "ai_edge_litert")
+_OWN = (
+    "ai_edge_litert",
+    "albumentations",
+    "datasets",
+    "huggingface_hub",
+    "keras",
+    "lightning",
+    "mlflow",
+    "mmengine",
+    "nrtk",
+    "open_clip",
+    "safetensors",
+    "timm",
+    "torchmetrics",
+    "torchvision",
+    "transformers",
+    "wandb",
+)
 
 
 def optional_import(module: str) -> Any:

@@ -80,13 +80,19 @@ class _Weights(ABC):
             block = whole if rows is None else whole[:, rows]
             # Few of many images may not be drawn at all; they then count as they are.
             block[~block.any(axis=1)] = 1
-            total = self._total(block)
+            total, wide = self._total(block), None
             for key, parts in blocks.items():
-                values = np.asarray(columns[key], dtype=np.float32)
+                values = np.asarray(columns[key])
                 if len(values) != count:
                     raise InputError(f"{key}: {len(values)} values for {count} images; expected one each")
-                # Sums of outcomes are whole numbers far below 2²⁴, so float32 holds them exactly.
-                parts.append(((block @ values).astype(np.float64).T / total).T)
+                if values.dtype.kind in "biu":
+                    # Sums of outcomes are whole numbers far below 2²⁴, so float32 holds them exactly.
+                    sums = (block @ values.astype(np.float32)).astype(np.float64)
+                else:
+                    # Other sums depend on their order, which is another on every processor: digits to spare.
+                    wide = block.astype(np.float64) if wide is None else wide
+                    sums = wide @ values.astype(np.float64)
+                parts.append((sums.T / total).T)
         return {key: np.concatenate(parts) for key, parts in blocks.items()}
 
 

@@ -10,13 +10,14 @@ from typing import Any
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
+from blemish.core.typed import as_json
 
 _SHOWN = 80
 _LISTED = 3
 
 
 def differences(before: Any, after: Any, name: str = "") -> list[str]:
-    """What differs between two settings, each as "field was …, now …".
+    """What differs between two settings (dictionaries, or dataclasses for files), each as "field was …, now …".
 
     >>> differences({"seed": 0, "crop": 224}, {"seed": 1, "crop": 224})
     ['seed was 0, now 1']
@@ -26,6 +27,7 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
 
 def differing(before: Any, after: Any, name: str = "") -> list[tuple[str, str, str]]:
     """The fields in which two settings differ, with both values as texts."""
+    before, after = (as_json(value, compared=True) for value in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         fields = dict.fromkeys([*before, *after])
         return [

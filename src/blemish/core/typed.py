@@ -1,12 +1,21 @@
-"""Read parsed JSON into dataclasses by their type hints, so that no reader checks entries by hand."""
+"""What files say of how they were made, as dataclasses: `read_typed` reads them by their hints, `as_json` writes them.
+
+To say one more thing in a file that others were already written without, add one line to its dataclass::
+
+    card: ModelCard | None = optional_field()                  # two files that differ in it do not belong together
+    parameters: int | None = optional_field(compare=False)     # a remark, which binds nobody
+
+It is left out of files while it has its default, so that these keep their bytes, and files without it are read as
+having the default. Any hint that `read_typed` knows will do, another dataclass included.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import reprlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -33,6 +42,37 @@ class Between:
     def __str__(self) -> str:
         ends = (("from", self.low), ("to", self.high))
         return " ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
+
+
+_OMITTED = "left out of files while it has its default"
+
+
+def optional_field(default: Any = None, *, compare: bool = True) -> Any:
+    """A field that a file need not have; without ``compare`` it does not decide whether two files belong together."""
+    return field(default=default, compare=compare, metadata={_OMITTED: True})
+
+
+def as_json(value: Any, *, compared: bool = False) -> Any:
+    """Dataclasses, and what is in them, as JSON holds it; with ``compared``, only the fields that are compared.
+
+    >>> @dataclass
+    ... class Model:
+    ...     name: str
+    ...     sizes: tuple[int, ...] = ()
+    ...     parameters: int | None = optional_field(compare=False)
+    >>> as_json(Model("net")), as_json(Model("net", (8, 4), 12)), as_json(Model("net", (8, 4), 12), compared=True)
+    ({'name': 'net', 'sizes': []}, {'name': 'net', 'sizes': [8, 4], 'parameters': 12}, {'name': 'net', 'sizes': [8, 4]})
+    """
+    if dataclasses.is_dataclass(value):
+        return {
+            each.name: as_json(entry, compared=compared)
+            for each in dataclasses.fields(value)
+            if not (compared and not each.compare)
+            and not ((entry := getattr(value, each.name)) == each.default and _OMITTED in each.metadata)
+        }
+    if isinstance(value, Mapping):
+        return {name: as_json(entry, compared=compared) for name, entry in value.items()}
+    return [as_json(entry, compared=compared) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def read_typed(cls: type[T], value: object, where: str = "") -> T:
@@ -106,11 +146,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 def _convert_fields(cls: Any, value: dict[str, Any], where: str) -> Any:
     entries = {}
-    for field in dataclasses.fields(cls):
-        if field.name in value and field.init:
-            entries[field.name] = _read(_hints(cls)[field.name], value[field.name], _entry(where, field.name))
-        elif field.init and field.default is field.default_factory is dataclasses.MISSING:
-            raise InputError(f"no {_entry(where, field.name)} in it")
+    for each in dataclasses.fields(cls):
+        if each.name in value and each.init:
+            entries[each.name] = _read(_hints(cls)[each.name], value[each.name], _entry(where, each.name))
+        elif each.init and each.default is each.default_factory is dataclasses.MISSING:
+            raise InputError(f"no {_entry(where, each.name)} in it")
     try:
         return cls(**entries)
     except InputError as error:

@@ -86,7 +86,7 @@ def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
 
 
 class Files(Protocol):
-    """Files that pixels are made of. ``kind`` is what protocols call them, and is known where they are not."""
+    """Files, or a program, that pixels are made of. ``kind`` is what protocols call them, and is known without them."""
 
     @property
     def kind(self) -> str:

@@ -16,9 +16,22 @@ from blemish.corruptions.laion import LAION_C, tiled_with
 from blemish.corruptions.lp import LP
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.optics import OPTICS
+from blemish.corruptions.sensor import SENSOR
 from blemish.corruptions.syn2nat import SYN2NAT
 
-__all__ = ["Catalog", "catalog", "hint"]
+__all__ = ["Catalog", "catalog", "catalogue_of", "hint"]
+
+_NO_PREFIX = "imagenet-c"
+
+
+def catalogue_of(corruption: Corruption) -> str:
+    """The catalogue that a corruption belongs to: its prefix. Those without one are ImageNet-C's, or users' own.
+
+    >>> catalogue_of(catalog["cbar:sparkles"]), catalogue_of(catalog["fog"])
+    ('cbar', 'imagenet-c')
+    """
+    prefix, colon, _ = corruption.name.partition(":")
+    return prefix if colon else _NO_PREFIX
 
 
 class Catalog(ByName[Corruption]):
@@ -74,4 +87,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C, *SENSOR)

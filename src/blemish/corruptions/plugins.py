@@ -8,16 +8,18 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from blemish.core.errors import InputError
+from blemish.core.typed import optional_field
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 
-__all__ = ["GROUP", "code_digest", "load_catalog", "own_code", "own_code_digest"]
+__all__ = ["GROUP", "OwnVersion", "code_digest", "load_catalog", "own_code", "own_code_digest", "stated_version"]
 
 GROUP = "blemish.corruptions"
 """The entry point group in which packages name their corruptions: a corruption, a list of them, or a module."""
@@ -90,16 +92,24 @@ def own_code_digest(corruption: Corruption) -> str | None:
     return None if known is not None and with_other_files and code_digest(known) == digest else digest
 
 
-def stated_version(corruption: Corruption) -> int | dict[str, Any]:
+@dataclass(frozen=True)
+class OwnVersion:
+    """The version of a corruption that is not wholly ours: with a digest of its code, and the kind of its files."""
+
+    version: int
+    code: str | None = optional_field()
+    files: str | None = optional_field()
+
+
+def stated_version(corruption: Corruption) -> int | OwnVersion:
     """What protocols say of a corruption: its version; of a user's own also a digest of its code.
 
     So also which files it is made of, but for frost's photographs, which protocols state apart.
     """
     code = own_code_digest(corruption)
     files = None if corruption.files is None or corruption.name == "frost" else corruption.files.kind
-    entries = {"version": corruption.version, "code": code, "files": files}
-    known = {name: entry for name, entry in entries.items() if entry is not None}
-    return known if len(known) > 1 else corruption.version
+    own = OwnVersion(corruption.version, code, files)
+    return corruption.version if own == OwnVersion(corruption.version) else own
 
 
 def own_code(corruptions: Iterable[Corruption]) -> dict[str, str]:

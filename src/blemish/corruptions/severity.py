@@ -130,14 +130,17 @@ class SeverityTable:
         object.__setattr__(self, "sizes", _Fixed(self.sizes))
 
     @classmethod
-    def of(cls, *, rounded: Sequence[str] = (), **parameters: Sequence[float]) -> SeverityTable:
+    def of(
+        cls, *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = (), **parameters: Sequence[float]
+    ) -> SeverityTable:
         """Every parameter's values at severities 0 … 5, for images of any size.
 
         >>> SeverityTable.of(width=(0, 0.02, 0.05, 0.1, 0.2, 0.3)).at([2.5], "any")["width"].tolist()
         [0.07500000000000001]
         """
         rows = tuple(tuple(float(v[s]) for v in parameters.values()) for s in range(MAX_SEVERITY + 1))
-        return cls(tuple(parameters), {"any": rows}, {"any": PUBLISHED_SIDE}, rounded=frozenset(rounded))
+        whole, inverse = frozenset(rounded), frozenset(reciprocal)
+        return cls(tuple(parameters), {"any": rows}, {"any": PUBLISHED_SIDE}, rounded=whole, reciprocal=inverse)
 
     @classmethod
     def halves(cls, *, rounded: Sequence[str] = (), **parameters: Sequence[float]) -> SeverityTable:
@@ -155,7 +158,7 @@ class SeverityTable:
         """Every parameter's value at severity 0, the identity, and at 5; linear between."""
         shares = [severity / MAX_SEVERITY for severity in range(MAX_SEVERITY + 1)]
         columns = {name: [(1 - s) * a + s * b for s in shares] for name, (a, b) in parameters.items()}
-        return cls.of(rounded=(), **columns)
+        return cls.of(rounded=(), reciprocal=(), **columns)
 
     @classmethod
     def between(cls, *, rounded: Sequence[str] = (), **parameters: tuple[float, float, float]) -> SeverityTable:
@@ -164,7 +167,7 @@ class SeverityTable:
         for name, (identity, low, high) in parameters.items():
             step = (high - low) / (MAX_SEVERITY - 1)
             columns[name] = (identity, *(low + i * step for i in range(MAX_SEVERITY - 1)), high)
-        return cls.of(rounded=rounded, **columns)
+        return cls.of(rounded=rounded, reciprocal=(), **columns)
 
     @classmethod
     def by_preset(

@@ -14,6 +14,7 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.data.arrays import check_labels, read_arrays, read_labels, read_members
+from blemish.data.blocks import BlockReader
 from blemish.data.pictures import decode_picture
 from blemish.data.source import Source, check_unchanged, file_stamp
 
@@ -52,15 +53,12 @@ def block_source(
     """Images as a source; they are what the file at ``path`` holds from ``start`` on."""
     gray = images.ndim == 3 or images.shape[-1] == 1
     stamp = file_stamp(path)
-    mapped = isinstance(images, np.memmap)
 
-    def read(i: int) -> Image.Image:
-        if mapped:  # what was read before cannot change any more; where a file got shorter, touching it ends all
+    def check() -> None:
+        if isinstance(images, np.memmap):  # of a file that got shorter, touching what is missing ends the process
             check_unchanged(path, stamp)
-        levels = np.asarray(images[i])
-        return Image.fromarray(levels.reshape(levels.shape[:2]) if gray else levels)
 
-    source = _numbered_source(path, labels, read, classes, start=start)
+    source = _numbered_source(path, labels, BlockReader(images, check=check), classes, start=start)
     return replace(source, channels=1) if gray else source
 
 

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import logging
+import math
 import os
-import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from blemish.core.errors import InputError, about, storage_errors
-from blemish.core.files import PartFile
+from blemish.core.ahead import ahead
+from blemish.core.errors import InputError, about
+from blemish.core.memory import available_memory
 from blemish.core.progress import READING, ProgressReport, tell_nobody
 from blemish.core.types import Square
+from blemish.data.blocks import BlockReader
 from blemish.data.images import DIGEST_BYTES, Images, image_digest
 from blemish.data.pictures import resize_and_crop
+from blemish.data.pixel_store import MAGIC, Pixels, PixelStore, stored_pixels
 from blemish.data.source import Source
 
-__all__ = ["MEMORY_LIMIT", "Images", "load"]
+__all__ = ["Images", "known_shape", "load"]
 
-MEMORY_LIMIT = 2 * 2**30
-"""Bytes of pixels that are kept in memory; more of them go to a file."""
+# Bytes of pixels that are kept in memory whatever is free, and the share of what is free; more of them go to a file.
+_LEAST_LIMIT, _SHARE = 2 * 2**30, 4
 
-Result = TypeVar("Result")
+# Bytes of pixels that a thread makes at a time where their size is known: enough for threads to seldom meet.
+_TOGETHER = 2**22
+
+# More threads than these wait for one another, or for the disk.
+_MOST_WORKERS = 16
 
 _log = logging.getLogger(__name__)
-
-_MAGIC = b"blemish pixels 2"
 
 
 def load(
@@ -47,22 +47,24 @@ def load(
     crop: int | Square | None = None,
     workers: int | None = None,
     folder: str | os.PathLike[str] | None = None,
-    limit: int = MEMORY_LIMIT,
+    limit: int | None = None,
     progress: ProgressReport = tell_nobody,
 ) -> Images:
     """All images of a source, decoded by ``workers`` threads and brought to size as `resize_and_crop` does.
 
-    Up to ``limit`` bytes of pixels stay in memory; 0 sends all to a file. With a ``folder``, the file stays there and
-    is mapped again by later calls for the same files and sizes; without, it is a temporary one.
+    Up to ``limit`` bytes of pixels stay in memory, by default 2 GiB or a quarter of the memory that is free; 0 sends
+    all to a file. With a ``folder``, the file stays there and is mapped again by later calls for the same files and
+    sizes; without, it is a temporary one.
     """
-    count = workers if workers is not None else min(8, os.cpu_count() or 1)
+    count = workers if workers is not None else min(_MOST_WORKERS, _cores())
     if count < 1:
         raise InputError(f"{count} workers; expected at least 1")
     kept = _kept_file(source, folder, resize, crop)
     decoded = _open_file(kept, len(source), count) if kept is not None else None
     if decoded is None:
         start = time.perf_counter()
-        decoded = _decode(source, resize, crop, count, _Sink(limit, kept, folder), progress)
+        most = limit if limit is not None else max(_LEAST_LIMIT, available_memory() // _SHARE)
+        decoded = _decode(source, resize, crop, count, PixelStore(most, kept, folder), progress)
         _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
     else:
         _log.info("using the decoded images in %s", kept)
@@ -83,10 +85,9 @@ def load(
     )
 
 
-class _Pixels(NamedTuple):
-    pixels: NDArray[np.uint8]
-    shapes: NDArray[np.int64]
-    digests: NDArray[np.uint8]
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _kept_file(
@@ -96,139 +97,95 @@ def _kept_file(
     if folder is None or source.stamp is None:
         return None
     key = hashlib.blake2b(digest_size=16)
-    key.update(f"{_MAGIC!r}|{PIL.__version__}|{source.channels}|{resize}|{crop}|{len(source)}".encode())
+    key.update(f"{MAGIC!r}|{PIL.__version__}|{source.channels}|{resize}|{crop}|{len(source)}".encode())
     for i, name in enumerate(source.names):
         key.update(f"\n{name}|{int(source.ids[i])}|{source.stamp(i)}".encode("utf-8", "surrogateescape"))
     return Path(folder) / f"{key.hexdigest()}.pixels"
 
 
 def _decode(
-    source: Source, resize: int | None, crop: int | Square | None, workers: int, sink: _Sink, progress: ProgressReport
-) -> _Pixels:
+    source: Source,
+    resize: int | None,
+    crop: int | Square | None,
+    workers: int,
+    store: PixelStore,
+    progress: ProgressReport,
+) -> Pixels:
     shapes = np.empty((len(source), 3), dtype=np.int64)
     digests = np.empty((len(source), DIGEST_BYTES), dtype=np.uint8)
 
-    def work(row: int) -> tuple[NDArray[np.uint8], bytes]:
+    def decoded(row: int) -> NDArray[np.uint8]:
         picture = source.read(row)
         with about(f"{source.name}, {source.names[row]}"):
-            levels = _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
-        return levels, image_digest(levels)
+            return _planes(resize_and_crop(picture, resize=resize, crop=crop), source.channels)
 
-    with sink:
-        for row, (levels, digest) in enumerate(_ahead(work, len(source), workers)):
-            shapes[row] = levels.shape
-            digests[row] = np.frombuffer(digest, dtype=np.uint8)
-            sink.append(levels)
-            progress(row + 1, len(source), READING)
-        return sink.finish(shapes, digests)
+    def digested(row: int, levels: NDArray[np.uint8]) -> None:
+        shapes[row] = levels.shape
+        digests[row] = np.frombuffer(image_digest(levels), dtype=np.uint8)
+
+    def work(row: int) -> NDArray[np.uint8]:
+        levels = np.ascontiguousarray(decoded(row))
+        digested(row, levels)
+        return levels
+
+    shape = known_shape(source, resize, crop)
+    with store:
+        if shape is None:
+            with contextlib.closing(ahead(work, len(source), workers)) as images:
+                for row, levels in enumerate(images):
+                    store.append(levels)
+                    progress(row + 1, len(source), READING)
+            return store.finish(shapes, digests)
+        size = math.prod(shape)
+        store.reserve(len(source) * size)
+        block = source.read if isinstance(source.read, BlockReader) and source.read.shape == shape else None
+        together = max(1, min(_TOGETHER // size, len(source) // (4 * workers)))
+
+        def work_on_many(part: int) -> int:
+            first, last = part * together, min(len(source), (part + 1) * together)
+            room = store.room(first * size, (last - first) * size)
+            levels = room.reshape(last - first, *shape)
+            if block is not None:
+                block.fill(levels, first)
+            for row in range(first, last):
+                if block is None:
+                    levels[row - first] = decoded(row)
+                digested(row, levels[row - first])
+            store.keep(first * size, room)
+            return last
+
+        with contextlib.closing(ahead(work_on_many, math.ceil(len(source) / together), workers)) as parts:
+            for last in parts:
+                progress(last, len(source), READING)
+        return store.finish(shapes, digests)
 
 
-def _ahead(work: Callable[[int], Result], count: int, workers: int) -> Iterator[Result]:
-    """The results for 0, 1, …, made by several threads, a few ahead of the one that is asked for."""
-    waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for row in range(count):
-                waiting.append(pool.submit(work, row))
-                if len(waiting) > 4 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+def known_shape(source: Source, resize: int | None, crop: int | Square | None) -> tuple[int, int, int] | None:
+    """The shape that all images will have; None where only decoding tells."""
+    if crop is not None:
+        side = crop.side if isinstance(crop, Square) else crop
+        return (source.channels, side, side)
+    if not isinstance(source.read, BlockReader):
+        return None
+    return source.read.shape if resize in (None, min(source.read.shape[1:])) else None
 
 
 def _planes(picture: Image.Image, channels: int) -> NDArray[np.uint8]:
     if channels == 1 and picture.mode != "L":
         raise InputError(f"a picture of mode {picture.mode} among gray ones; expected mode L")
     levels = np.asarray(picture if channels == 1 or picture.mode == "RGB" else picture.convert("RGB"))
-    return np.ascontiguousarray(levels.reshape(*levels.shape[:2], channels).transpose(2, 0, 1))
+    return levels.reshape(*levels.shape[:2], channels).transpose(2, 0, 1)
 
 
-class _Sink:
-    """Pixels on their way: into memory, and from the moment that they exceed the limit into a file.
-
-    The file has a temporary name until it is complete. It ends with the shapes, a digest of each image, one of the
-    shapes and those digests, the number of images, and a mark.
-    """
-
-    def __init__(self, limit: int, kept: Path | None, folder: str | os.PathLike[str] | None) -> None:
-        self._limit, self._kept, self._folder = limit, kept, folder
-        self._stream: IO[bytes] = io.BytesIO()
-        self._part: PartFile | None = None
-        self._size = 0
-
-    def __enter__(self) -> _Sink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._part is not None:
-            self._part.discard()
-        elif not isinstance(self._stream, io.BytesIO):
-            with contextlib.suppress(OSError):  # a full disk may keep it from being closed
-                self._stream.close()
-
-    def append(self, levels: NDArray[np.uint8]) -> None:
-        self._size += levels.size
-        with storage_errors(f"cannot write decoded images to {self._where}"):
-            if isinstance(self._stream, io.BytesIO) and self._size > self._limit:
-                self._spill(self._stream)
-            self._stream.write(levels.data)
-
-    def finish(self, shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> _Pixels:
-        if isinstance(self._stream, io.BytesIO):
-            return _Pixels(np.frombuffer(self._stream.getbuffer(), dtype=np.uint8), shapes, digests)
-        with storage_errors(f"cannot write decoded images to {self._where}"):
-            if self._part is not None:
-                self._stream.write(_footer(shapes, digests))
-                self._part.rename()  # its digests tell whether all of it has reached the disk
-            else:
-                self._stream.flush()
-        file = self._stream if self._kept is None else self._kept
-        return _Pixels(np.memmap(file, dtype=np.uint8, mode="r", shape=(self._size,)), shapes, digests)
-
-    def _spill(self, memory: io.BytesIO) -> None:
-        _log.info("more than %d bytes of pixels: they go to a file in %s", self._limit, self._where)
-        if self._folder is not None:
-            Path(self._folder).mkdir(parents=True, exist_ok=True)
-        if self._kept is None:
-            self._stream = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # __exit__ closes it
-        else:
-            self._part = PartFile(self._kept)
-            self._stream = self._part.stream
-        self._stream.write(memory.getbuffer())
-
-    @property
-    def _where(self) -> str | os.PathLike[str]:
-        return self._folder or tempfile.gettempdir()
-
-
-def _footer(shapes: NDArray[np.int64], digests: NDArray[np.uint8]) -> bytes:
-    body = shapes.astype("<i8").tobytes() + digests.tobytes()
-    check = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
-    return body + check + len(shapes).to_bytes(8, "little") + _MAGIC
-
-
-def _open_file(path: Path, count: int, workers: int) -> _Pixels | None:
+def _open_file(path: Path, count: int, workers: int) -> Pixels | None:
     """What a finished file holds; None for one that is missing or damaged, which is then made anew."""
-    tail = (24 + DIGEST_BYTES) * count + DIGEST_BYTES + 8 + len(_MAGIC)
-    try:
-        size = path.stat().st_size - tail
-        if size <= 0:
-            return None
-        with path.open("rb") as stream:
-            stream.seek(size)
-            footer = stream.read(tail)
-    except OSError:
+    stored = stored_pixels(path, count)
+    if stored is None:
         return None
-    shapes = np.frombuffer(footer[: 24 * count], dtype="<i8").reshape(count, 3).astype(np.int64)
-    digests = np.frombuffer(footer[24 * count : (24 + DIGEST_BYTES) * count], dtype=np.uint8).reshape(count, -1)
-    if footer != _footer(shapes, digests) or int(shapes.prod(axis=1).sum()) != size:
-        return None
-    pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(size,))
-    stops = np.cumsum(shapes.prod(axis=1)).tolist()
+    stops = np.cumsum(stored.shapes.prod(axis=1)).tolist()
 
     def sound(row: int) -> bool:
-        return bool(image_digest(pixels[stops[row - 1] if row else 0 : stops[row]]) == digests[row].tobytes())
+        pixels = stored.pixels[stops[row - 1] if row else 0 : stops[row]]
+        return bool(image_digest(pixels) == stored.digests[row].tobytes())
 
-    return _Pixels(pixels, shapes, digests) if all(_ahead(sound, count, workers)) else None
+    return stored if all(ahead(sound, count, workers)) else None

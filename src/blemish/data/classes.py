@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from blemish.core.errors import UnknownNameError
+from blemish.core.class_names import imagenet_names
+from blemish.core.errors import InputError, UnknownNameError
 
 NATURAL_SETS = ("imagenet-a", "imagenet-r", "imagenet-v2", "imagenet-sketch", "objectnet")
 
@@ -27,6 +29,38 @@ def imagenet_wnids() -> tuple[str, ...]:
     ('n01440764', 1000)
     """
     return tuple(_facts()["imagenet_wnids"])
+
+
+def class_titles(classes: Sequence[str]) -> tuple[str, ...]:
+    """Classes as people read them: WordNet ids of ImageNet's classes by their English names, all others as they are.
+
+    Where two classes have the same name, their numbers tell them apart.
+
+    >>> class_titles(["n01440764", "zebra finch"])
+    ('tench', 'zebra finch')
+    """
+    known = dict(zip(imagenet_wnids(), imagenet_names(), strict=True))
+    names = [known.get(name, name) for name in classes]
+    times = Counter(names)
+    return tuple(f"{name} ({number})" if times[name] > 1 else name for number, name in enumerate(names))
+
+
+def imagenet_indices(folders: Iterable[str]) -> dict[str, int]:
+    """The indices of class folders that are called by ImageNet's English names, whatever their case and underscores.
+
+    Folders with other names are left out, and names of two classes are refused.
+
+    >>> imagenet_indices(["Great_White_Shark", "n01440764"])
+    {'Great_White_Shark': 2}
+    """
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(imagenet_names()):
+        numbers.setdefault(name.casefold(), []).append(number)
+    found = {folder: numbers.get(folder.replace("_", " ").casefold(), []) for folder in folders}
+    if twice := [folder for folder, members in found.items() if len(members) > 1]:
+        both = " and ".join(map(str, found[twice[0]]))
+        raise InputError(f"class folder {twice[0]!r}: the name of ImageNet's classes {both}; expected WordNet ids")
+    return {folder: members[0] for folder, members in found.items() if members}
 
 
 def are_wordnet_ids(names: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,10 @@ from blemish.core.errors import InputError, about
 from blemish.core.types import check_dense
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
+
+# What items that are dictionaries, and columns of tables, call images and labels.
+IMAGE_COLUMNS = ("image", "img", "picture", "pixel_values")
+LABEL_COLUMNS = ("label", "labels", "class_index", "target", "targets", "cls", "class", "y")
 
 
 def dataset_source(
@@ -39,10 +43,13 @@ def dataset_source(
     count = _length(called, dataset)
     one_at_a_time = threading.Lock()
 
+    def item(i: int) -> tuple[Any, Any]:
+        return image_and_label(f"{called}: item {i}", dataset[i])
+
     def picture(i: int) -> Image.Image:
         with one_at_a_time:
-            image, _ = _item(called, dataset, i)
-        return _picture(f"{called}: image {i}", image)
+            image, _ = item(i)
+        return as_picture(f"{called}: image {i}", image)
 
     gray = picture(0).mode == "L" if channels is None else channels == 1
 
@@ -55,7 +62,7 @@ def dataset_source(
     if read(0).tobytes() != read(0).tobytes():
         raise InputError(f"{called}: image 0 is another one each time; expected a dataset without random transforms")
     if labels is None:
-        labels = _targets(dataset) or [_item(called, dataset, i)[1] for i in range(count)]
+        labels = _targets(dataset) or [item(i)[1] for i in range(count)]
     names = _names(dataset, count)
     # What a transform makes of labels is not what the names are of.
     classes = getattr(dataset, "classes", None) if getattr(dataset, "target_transform", None) is None else None
@@ -63,24 +70,34 @@ def dataset_source(
         name=called,
         names=names or tuple(map(str, range(count))),
         ids=np.array([picture_id(name) for name in names] if names else range(count), dtype=np.int64),
-        labels=np.array([_label(called, i, label) for i, label in enumerate(labels)], dtype=np.int64),
+        labels=np.array([as_label(called, i, label) for i, label in enumerate(labels)], dtype=np.int64),
         read=read,
-        classes=tuple(str(entry) for entry in classes) if isinstance(classes, (list, tuple)) else None,
+        classes=tuple(map(_class_name, classes)) if isinstance(classes, (list, tuple)) else None,
         channels=1 if gray else 3,
     )
 
 
+def _class_name(entry: Any) -> str:
+    """torchvision's ImageNet has all synonyms of a class."""
+    return ", ".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
+
+
 def _part(whole: Source, indices: Sequence[int]) -> Source:
     rows = np.arange(len(whole))[np.asarray(indices, dtype=np.int64)]
-    if len(np.unique(rows)) == len(rows):
-        return whole.take(rows)
     # Images that occur again need names and ids of their own.
+    return whole.take(rows) if len(np.unique(rows)) == len(rows) else by_position(whole, rows)
+
+
+def by_position(whole: Source, rows: NDArray[np.int64]) -> Source:
+    """The images at these positions, with what they are called, and their ids, by their new ones."""
+    stamp = whole.stamp
     return replace(
         whole,
         names=tuple(map(str, range(len(rows)))),
         ids=np.arange(len(rows)),
         labels=whole.labels[rows],
         read=lambda i: whole.read(int(rows[i])),
+        stamp=None if stamp is None else lambda i: stamp(int(rows[i])),
     )
 
 
@@ -117,14 +134,23 @@ def _names(dataset: Any, count: int) -> tuple[str, ...] | None:
     return names if max(Counter(names).values()) == 1 else None
 
 
-def _item(name: str, dataset: Dataset[Any], i: int) -> tuple[Any, Any]:
-    item = dataset[i]
+def image_and_label(where: str, item: Any) -> tuple[Any, Any]:
+    """The two things that an item, or a batch, of a dataset has to hold: the first two, or those with the usual names.
+
+    >>> image_and_label("item 3", {"id": 7, "img": "x", "label": 5})
+    ('x', 5)
+    """
+    if isinstance(item, Mapping):
+        image, label = (next((n for n in names if n in item), None) for names in (IMAGE_COLUMNS, LABEL_COLUMNS))
+        if image is not None and label is not None:
+            return item[image], item[label]
     if not isinstance(item, (tuple, list)) or len(item) < 2:
-        raise InputError(f"{name}: item {i} is of type {type(item).__name__}; expected (image, label)")
+        raise InputError(f"{where} is of type {type(item).__name__}; expected (image, label)")
     return item[0], item[1]
 
 
-def _label(name: str, i: int, label: Any) -> int:
+def as_label(name: str, i: int, label: Any) -> int:
+    """What a dataset gives as the label of an image, as a number."""
     try:
         plain: Any = label.item() if isinstance(label, (Tensor, np.ndarray)) else label
         return operator.index(plain)
@@ -132,7 +158,8 @@ def _label(name: str, i: int, label: Any) -> int:
         raise InputError(f"{name}: image {i} has the label {label!r}; expected a whole number") from error
 
 
-def _picture(name: str, image: Any) -> Image.Image:
+def as_picture(name: str, image: Any) -> Image.Image:
+    """What a dataset gives as an image, as a picture of mode RGB or L; ``name`` is for messages."""
     if isinstance(image, Image.Image):
         with about(name):
             return rgb_or_gray(image)

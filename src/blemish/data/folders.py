@@ -11,18 +11,16 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
+from blemish.core.class_names import IMAGENET
 from blemish.core.csv_files import read_csv
 from blemish.core.errors import InputError, refused
 from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
-from blemish.data.classes import imagenet_wnids
+from blemish.data.classes import imagenet_indices, imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
 
 LABELS_FILE = "labels.csv"
-
-IMAGENET = "imagenet"
-"""The mapping of ImageNet's 1,000 WordNet ids to the usual class indices."""
 
 _COLUMNS = ("file", "class_index")
 _INDEX = re.compile(r"0*[0-9]{1,9}")
@@ -37,8 +35,8 @@ def folder_source(path: str | os.PathLike[str], *, mapping: ClassMapping | None 
     A label is the class folder's place among the sorted names; if all names are whole numbers, they are sorted as
     numbers. Once the model is known, `blemish.data.labels` confirms this order or takes ImageNet's. ``mapping`` gives
     each folder its index: a JSON file ``{"folder": index}``, a text file with one folder per line in class order,
-    ``imagenet`` for WordNet ids, or the same as a dictionary or a list. A folder with ``labels.csv`` in it is read by
-    `table_source`.
+    ``imagenet`` for WordNet ids or the English names of ImageNet's classes, or the same as a dictionary or a list. A
+    folder with ``labels.csv`` in it is read by `table_source`.
     """
     root = Path(path)
     if is_there(root / LABELS_FILE):
@@ -53,7 +51,7 @@ def folder_source(path: str | os.PathLike[str], *, mapping: ClassMapping | None 
     labels = [indices[name.partition("/")[0]] for name in names]
     empty = len(folders) - len({name.partition("/")[0] for name in names})
     note = f"{empty} of {len(folders)} class folders hold no pictures" if empty else None
-    source = picture_source(root, names, labels, classes=_class_names(indices), note=note)
+    source = picture_source(root, names, labels, classes=mapped_classes(indices, mapping), note=note)
     return replace(source, labelling="order" if mapping is None else "mapping")
 
 
@@ -158,14 +156,18 @@ def folder_indices(root: str, folders: Sequence[str], mapping: ClassMapping | No
         indices = _checked("the mapping", mapping)
     elif not isinstance(mapping, (str, os.PathLike)):
         indices = _numbered("the class order", mapping)
-    elif mapping == IMAGENET and not is_there(mapping):
-        indices = _numbered("ImageNet", imagenet_wnids())
+    elif _is_imagenet(mapping):
+        indices = _numbered("ImageNet", imagenet_wnids()) | imagenet_indices(folders)
     else:
         indices = _read_mapping(Path(mapping))
     unknown = sorted(set(folders) - indices.keys())
     if unknown:
         raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({first_few(list(indices), 5)})")
     return indices
+
+
+def _is_imagenet(mapping: ClassMapping | None) -> bool:
+    return isinstance(mapping, str) and mapping == IMAGENET and not is_there(mapping)
 
 
 def _read_mapping(path: Path) -> dict[str, int]:
@@ -203,8 +205,10 @@ def _checked(origin: str, mapping: Mapping[str, object]) -> dict[str, int]:
     return indices
 
 
-def _class_names(indices: dict[str, int]) -> tuple[str, ...]:
+def mapped_classes(indices: dict[str, int], mapping: ClassMapping | None) -> tuple[str, ...]:
     """A name for every index; folders that share one are named together, an index without a folder by its number."""
+    if _is_imagenet(mapping):
+        return imagenet_wnids()
     members: dict[int, list[str]] = {}
     for name, index in indices.items():
         members.setdefault(index, []).append(name)

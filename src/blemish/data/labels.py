@@ -28,12 +28,16 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     """
     named, wnids = source.classes or (), imagenet_wnids()
     of_imagenet = outputs == len(wnids) and are_wordnet_ids(named)
-    if source.labelling == "order" or (source.labelling == "given" and of_imagenet and len(named) < len(wnids)):
-        indices = class_indices(named, outputs, source=source.name, model=model)
+    if source.in_order or (source.labelling == "given" and of_imagenet and len(named) < len(wnids)):
+        what = "class" if source.labelling == "names" else "class folder"
+        indices = class_indices(named, outputs, source=source.name, model=model, what=what)
         if not of_imagenet:
+            _check_names(source, outputs, model)
             return source
         labels = np.array([indices[name] for name in named], dtype=np.int64)[source.labels]
-        return replace(source, labels=labels, classes=wnids, labelling="imagenet")
+        called = _called(source, [indices[name] for name in named], wnids)
+        return replace(source, labels=labels, classes=wnids, class_names=called, labelling="imagenet")
+    _check_names(source, outputs, model)
     if source.groups is None:
         check_below(source.labels, source.names, outputs, source=source.name, model=f"model {model}")
     elif (needed := max(map(max, source.groups))) >= outputs:
@@ -41,8 +45,36 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     return source
 
 
-def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: str) -> dict[str, int]:
-    """The class index of each class folder, which come in class order.
+def _called(source: Source, indices: Sequence[int], wnids: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The class names of folders that become some of ImageNet's classes; names may be of these, or of all."""
+    called = source.class_names
+    if called is None or len(called) == len(wnids):
+        return called
+    if len(called) != len(indices):
+        raise InputError(
+            f"{source.name}: {len(called)} class names for {_counted(len(indices), 'class')} of ImageNet's "
+            f"{len(wnids):,}; expected as many as the one or the other"
+        )
+    names = list(wnids)
+    for index, name in zip(indices, called, strict=True):
+        names[index] = name
+    return tuple(names)
+
+
+def _check_names(source: Source, outputs: int, model: str) -> None:
+    """Refuse class names of which there are not as many as classes: they would be those of other classes."""
+    expected = outputs if source.groups is None else len(source.groups)
+    if source.class_names is not None and len(source.class_names) != expected:
+        raise InputError(
+            f"{source.name}: {len(source.class_names)} class names, but model {model} has {_outputs(outputs)}; "
+            f"expected {expected} names, one for each in order"
+        )
+
+
+def class_indices(
+    folders: Sequence[str], outputs: int, *, source: str, model: str, what: str = "class folder"
+) -> dict[str, int]:
+    """The class index of each class folder, or what else classes are, in class order.
 
     WordNet ids and a model with 1,000 outputs: ImageNet's indices. Else as many outputs as folders: numbered in order.
     Everything else is refused, because it would be a guess.
@@ -56,22 +88,23 @@ def class_indices(folders: Sequence[str], outputs: int, *, source: str, model: s
         known = {wnid: index for index, wnid in enumerate(wnids)}
         if strange := [name for name in folders if name not in known]:
             raise InputError(
-                f"{source}: {len(strange)} of {len(folders)} class folders are WordNet ids that are not among "
+                f"{source}: {len(strange)} of {len(folders)} {_several(what)} are WordNet ids that are not among "
                 f"ImageNet's {len(wnids):,} classes ({first_few(strange, 3)}), and model {model} has {outputs:,} "
                 f"outputs; {WAYS}"
             )
         indices = {name: known[name] for name in folders}
         if indices != numbered:
             notify(
-                f"{source}: {_counted(len(folders))} named by WordNet ids, and model {model} has {outputs:,} outputs: "
-                "labels are ImageNet's class indices (mapping imagenet)"
+                f"{source}: {_counted(len(folders), what)} named by WordNet ids, and model {model} has {outputs:,} "
+                "outputs: labels are ImageNet's class indices (mapping imagenet)"
             )
         return indices
     if outputs == len(folders):
         return numbered
     raise InputError(
-        f"{source}: {_counted(len(folders))} ({first_few(folders, 3)}), but model {model} has {_outputs(outputs)}, so "
-        f"that nobody can tell which is which; expected as many outputs as folders; else {WAYS}{_hint(outputs)}"
+        f"{source}: {_counted(len(folders), what)} ({first_few(folders, 3)}), but model {model} has "
+        f"{_outputs(outputs)}, so that nobody can tell which is which; expected as many outputs as "
+        f"{_several(what.split()[-1])}; else {WAYS}{_hint(outputs)}"
     )
 
 
@@ -84,6 +117,8 @@ def labels_entry(source: Source) -> str:
         return "as given"
     if source.labelling == "imagenet" or (source.labelling == "mapping" and source.classes == imagenet_wnids()):
         return "imagenet"
+    if source.labelling == "names":
+        return "class names in order"
     if source.labelling == "order" or (source.classes and list(source.classes) == sorted(source.classes)):
         return "class folders in order"
     names = "\n".join(source.classes or ()).encode("utf-8", "surrogateescape")
@@ -118,5 +153,9 @@ def _outputs(count: int) -> str:
     return "1 output" if count == 1 else f"{count:,} outputs"
 
 
-def _counted(folders: int) -> str:
-    return "1 class folder" if folders == 1 else f"{folders:,} class folders"
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {_several(what)}"
+
+
+def _several(what: str) -> str:
+    return f"{what}es" if what.endswith("s") else f"{what}s"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
+from blemish.core.class_names import read_class_names
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there
 from blemish.data.array_source import array_source
@@ -18,7 +20,10 @@ from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.dataset_source import dataset_source
 from blemish.data.digits import digits_source
 from blemish.data.folders import LABELS_FILE, ClassMapping, folder_entries, folder_source, table_source
+from blemish.data.hugging_face import PREFIX, hub_source, is_of_hugging_face, is_saved, rows_source, saved_source
+from blemish.data.in_memory import loader_source, pair_source
 from blemish.data.pictures import PICTURE_SUFFIXES
+from blemish.data.places import PARQUET_SUFFIX
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
 from blemish.data.webdataset import shard_source
@@ -30,70 +35,134 @@ DEMO = "demo:digits"
 _log = logging.getLogger(__name__)
 
 _EXPECTED = (
-    f"expected a folder with a folder per class, a folder with {LABELS_FILE}, "
-    f"an .npy or .npz file, WebDataset shards (.tar), or {DEMO}"
+    f"expected a folder with a folder per class, a folder with {LABELS_FILE}, an .npy or .npz file, WebDataset shards "
+    f"(.tar), Parquet files, a saved dataset, hf:NAME:SPLIT, or {DEMO}"
 )
 
 
+class Rows(Protocol):
+    """What has a length and items, such as a torch dataset or one of Hugging Face's."""
+
+    def __len__(self) -> int:
+        """The number of items."""
+        ...
+
+    def __getitem__(self, row: Any, /) -> Any:
+        """An item."""
+        ...
+
+
+Data = str | os.PathLike[str] | Source | Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | Rows
+"""What `open_source` opens."""
+
+
+class _How(NamedTuple):
+    """What was said of how the data is to be read."""
+
+    labels: str | os.PathLike[str] | None
+    mapping: ClassMapping | None
+    columns: tuple[str, ...] | None
+
+
 def open_source(
-    data: str | os.PathLike[str] | Source | Dataset[Any],
+    data: Data,
     *,
     labels: str | os.PathLike[str] | None = None,
     mapping: ClassMapping | None = None,
+    columns: Sequence[str] | None = None,
+    class_names: str | os.PathLike[str] | Sequence[str] | None = None,
 ) -> Source:
-    """The labelled images at a path: class folders, a folder with a table of labels, an array file, or shards.
+    """The labelled images at a path: class folders, a folder with a table of labels, array files, shards, or Parquet.
 
     ``labels`` names the file of labels of an ``.npy`` file, or the table of a folder; ``mapping`` gives class folders
-    their indices, as for `folder_source`. A torch dataset is wrapped; a source is given back. ``demo:digits`` is the
-    embedded set.
+    their indices, as for `folder_source`, and the classes that a table names. ``columns`` are those of the images and
+    of the labels of Parquet files and Hugging Face datasets. A torch dataset, one of Hugging Face's, a DataLoader and a
+    pair ``(images, labels)`` are wrapped; a source is given back. ``hf:NAME:SPLIT`` is a dataset on Hugging Face's hub,
+    ``demo:digits`` the embedded set. ``class_names`` says what people call the classes, as `read_class_names` takes
+    them.
     """
-    if not isinstance(data, (str, os.PathLike)):
-        _unused("a dataset", labels=labels, mapping=mapping)
-        return data if isinstance(data, Source) else replace(dataset_source(data), reopen=partial(dataset_source, data))
-    source = _open_path(data, labels, mapping)
-    _log.info("opened %s: %d images", data, len(source))
-    return replace(source, reopen=partial(_open_path, data, labels, mapping))
+    how = _How(labels, mapping, None if columns is None else tuple(columns))
+    if isinstance(data, Source):
+        _unused("a source", **how._asdict())
+        source = data
+    elif isinstance(data, (str, os.PathLike)):
+        source = replace(_open_path(data, how), reopen=partial(_open_path, data, how))
+        _log.info("opened %s: %d images", data, len(source))
+    else:
+        source = replace(_open_object(data, how), reopen=partial(_open_object, data, how))
+    return source if class_names is None else replace(source, class_names=read_class_names(class_names))
 
 
-def _open_path(
-    data: str | os.PathLike[str], labels: str | os.PathLike[str] | None, mapping: ClassMapping | None
-) -> Source:
+def _open_object(data: Any, how: _How) -> Source:
+    if is_of_hugging_face(data):
+        _unused("a dataset, which has labels of its own", labels=how.labels)
+        return rows_source(data, columns=how.columns, mapping=how.mapping)
+    _unused("a dataset", **how._asdict())
+    if isinstance(data, DataLoader):
+        return loader_source(data)
+    if isinstance(data, (tuple, list)):
+        return pair_source(data)
+    return dataset_source(data)
+
+
+def _open_path(data: str | os.PathLike[str], how: _How) -> Source:
     if data == DEMO:
-        _unused(DEMO, labels=labels, mapping=mapping)
+        _unused(DEMO, **how._asdict())
         return digits_source()
+    if isinstance(data, str) and data.startswith(PREFIX):
+        _unused(f"{data}, which has labels of its own", labels=how.labels)
+        return hub_source(data, columns=how.columns, mapping=how.mapping)
     path = Path(data)
     if is_folder(path):
-        return _open_folder(path, labels, mapping)
+        return _open_folder(path, how)
     suffix = path.suffix.lower()
     if suffix == ".tar":  # a pattern of several is no file itself
-        _unused(f"{path}, which has labels of its own", labels=labels, mapping=mapping)
+        _unused(f"{path}, which has labels of its own", **how._asdict())
         return shard_source(data)
+    if suffix == PARQUET_SUFFIX:
+        return _open_parquet(path, how)
     if not is_there(path):
         raise InputError(f"{path}: no such file or folder; {_EXPECTED}")
+    _unused(f"{path}, which is no table", columns=how.columns)
     if suffix in ARRAY_SUFFIXES:
-        _unused(f"{path}, an array file", mapping=mapping)
-        return array_source(path, labels)
+        _unused(f"{path}, an array file", mapping=how.mapping)
+        return array_source(path, how.labels)
     if suffix == ".csv":
-        _unused(f"{path}, a table of labels", labels=labels, mapping=mapping)
+        _unused(f"{path}, a table of labels", labels=how.labels, mapping=how.mapping)
         return table_source(path.parent, path)
     if suffix in PICTURE_SUFFIXES:
         raise InputError(f"{path}: a single picture, without a label; {_EXPECTED}")
     raise InputError(f"{path}: a file of an unknown kind; {_EXPECTED}")
 
 
-def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: ClassMapping | None) -> Source:
-    if labels is not None or is_there(path / LABELS_FILE):
-        _unused(f"{path}, whose table gives the class indices", mapping=mapping)
-        return table_source(path, labels)
+def _open_parquet(path: Path, how: _How) -> Source:
+    from blemish.data.parquet import parquet_source  # pyarrow takes its time
+
+    _unused(f"{path}, which has labels of its own", labels=how.labels)
+    return parquet_source(path, columns=how.columns, mapping=how.mapping)
+
+
+def _open_folder(path: Path, how: _How) -> Source:
+    if is_saved(path):
+        _unused(f"{path}, which has labels of its own", labels=how.labels)
+        return saved_source(path, columns=how.columns, mapping=how.mapping)
+    if how.labels is not None or is_there(path / LABELS_FILE):
+        _unused(f"{path}, whose table gives the class indices", mapping=how.mapping, columns=how.columns)
+        return table_source(path, how.labels)
     entries = folder_entries(path)
     folders = [entry.name for entry in entries if entry.is_dir()]
     files = [entry.name for entry in entries if not entry.is_dir()]
-    shards, arrays, pictures = (
+    shards, tables, arrays, pictures = (
         [name for name in files if Path(name).suffix.lower() in suffixes]
-        for suffixes in ((".tar",), ARRAY_SUFFIXES, PICTURE_SUFFIXES)
+        for suffixes in ((".tar",), (PARQUET_SUFFIX,), ARRAY_SUFFIXES, PICTURE_SUFFIXES)
     )
+    if shards and tables:
+        raise InputError(f"{path}: holds both .tar and .parquet files; expected one of the two kinds")
+    if tables:
+        return _open_parquet(path, how)
+    _unused(f"{path}, which is no table", columns=how.columns)
     if shards:
-        _unused(f"{path}, a folder of shards", mapping=mapping)
+        _unused(f"{path}, a folder of shards", mapping=how.mapping)
         return shard_source(path)
     if (arrays or folders) and is_stored(path):
         raise InputError(f"{path}: looks like a corrupted set; expected clean images here, and it as a stored set")
@@ -102,7 +171,7 @@ def _open_folder(path: Path, labels: str | os.PathLike[str] | None, mapping: Cla
     if not folders:
         held = f"{len(pictures)} pictures without labels" if pictures else "nothing that can be used"
         raise InputError(f"{path}: holds {held}; {_EXPECTED}")
-    return folder_source(path, mapping=mapping)
+    return folder_source(path, mapping=how.mapping)
 
 
 def _unused(data: str, **settings: object) -> None:

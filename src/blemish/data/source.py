@@ -17,9 +17,11 @@ from PIL import Image
 from blemish.core.errors import InputError, refused
 from blemish.core.printable import as_text
 from blemish.core.rng import hash_id
+from blemish.data.blocks import BlockReader
 
-Labelling = Literal["given", "order", "mapping", "imagenet"]
-"""Where labels come from: from the data itself, from the order of class folders, from a mapping, from WordNet ids."""
+Labelling = Literal["given", "order", "names", "mapping", "imagenet"]
+"""Where labels come from: from the data itself, from the order of class folders, or of the class names that a table
+states, from a mapping, from WordNet ids."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Source:
     the file, the place in it, its size and time of change; a source without it is never read from a cache of another
     run. No two images have the same name. ``note`` is for people: what was left out, for instance. ``reopen`` opens the
     same images on another machine; it has to be picklable. ``labelling`` says where labels come from: those of class
-    folders in ``order`` are fixed by `fit_labels`, once the number of a model's outputs is known.
+    folders in ``order``, and of ``names``, are fixed by `fit_labels`, once the number of a model's outputs is known.
+    ``class_names`` are what people call the classes, by label, where they were told; they decide nothing.
     """
 
     name: str
@@ -49,13 +52,15 @@ class Source:
     note: str | None = None
     reopen: Callable[[], Source] | None = None
     labelling: Labelling = "given"
+    class_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a source that contradicts itself; escape what result files cannot hold in names."""
         object.__setattr__(self, "name", as_text(self.name))
         object.__setattr__(self, "names", _texts(self.names))
-        if self.classes is not None:
-            object.__setattr__(self, "classes", tuple(_texts(self.classes)))
+        for field in ("classes", "class_names"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, tuple(_texts(getattr(self, field))))
         count = len(self.names)
         if count == 0:
             raise InputError(f"{self.name}: no images in it")
@@ -72,9 +77,19 @@ class Source:
             raise InputError(
                 f"{self.name}: label {int(self.labels.max())} of {known} classes; expected 0 … {known - 1}"
             )
+        if self.class_names is not None and len(self.class_names) <= int(self.labels.max()):
+            raise InputError(
+                f"{self.name}: {len(self.class_names)} class names for label {int(self.labels.max())}; expected one "
+                "for every class"
+            )
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether labels number the classes among themselves, and mean nothing to a model yet."""
+        return self.labelling in ("order", "names")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.reopen is None:
@@ -94,7 +109,7 @@ class Source:
             names=tuple(self.names[i] for i in index),
             ids=self.ids[index],
             labels=self.labels[index],
-            read=lambda i: read(int(index[i])),
+            read=read.take(index) if isinstance(read, BlockReader) else lambda i: read(int(index[i])),
             stamp=None if stamp is None else lambda i: stamp(int(index[i])),
             reopen=None if self.reopen is None else partial(_part, self.reopen, index),
         )

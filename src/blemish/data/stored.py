@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 
 from blemish.core.errors import InputError, UnknownNameError
-from blemish.core.reading import is_folder, is_there, read_json
+from blemish.core.reading import is_folder, is_there
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
 from blemish.data.folders import ClassMapping, class_folders, folder_source, in_class_order, subfolders
 from blemish.data.images import Images
+from blemish.data.manifest import MANIFEST, read_manifest
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 
 _SEVERITY = re.compile(r"\d+(?:\.\d+)?")
 _LABELS = "labels.npy"
-_MANIFEST = "blemish.json"
 _PUBLISHED_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
@@ -134,16 +134,13 @@ def _array_sources(root: Path) -> dict[str, Callable[[], Source]]:
 
 def _array_severities(root: Path) -> tuple[float, ...]:
     """The severities of the blocks: 1 to 5 as published, or what the manifest of a set of ours says."""
-    manifest = root / _MANIFEST
+    manifest = root / MANIFEST
     if not is_there(manifest):
         return _PUBLISHED_SEVERITIES
-    try:
-        listed = read_json(manifest)["protocol"]["severities"]
-        severities = tuple(float(level) for level in listed)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{manifest}: not a readable manifest ({error})") from error
+    listed = read_manifest(manifest).protocol.severities
+    severities = tuple(map(float, listed))
     if not severities or len(set(severities)) != len(severities):
-        raise InputError(f"{manifest}: severities {listed}; expected each of them once")
+        raise InputError(f"{manifest}: severities {list(listed)}; expected each of them once")
     return severities
 
 

@@ -52,7 +52,11 @@ def only_classes(source: Source, names: Sequence[str], *, renumber: bool) -> Sou
     if len(rows) == 0:
         raise InputError(f"{source.name}: no images of the {len(names)} chosen classes")
     part = replace(source.take(rows), name=f"{source.name} ({len(names)} of {len(known)} classes)")
-    return replace(part, labels=labels[rows], classes=tuple(names)) if renumber else part
+    if not renumber:
+        return part
+    called = source.class_names
+    shown = None if called is None else tuple(called[known.index(name)] for name in names)
+    return replace(part, labels=labels[rows], classes=tuple(names), class_names=shown)
 
 
 def _names(source: Source) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def against_chance(labels: ArrayLike, answers: ArrayLike, *, outputs: int | None
 
 def chance_of(clean: Records) -> Chance:
     """The comparison with chance for records of clean images; their header may know the number of outputs."""
-    outputs = (clean.header.get("model") or {}).get("outputs")
+    outputs = None if clean.header.model is None else clean.header.model.outputs
     return against_chance(clean.labels, clean.top5[:, 0], outputs=outputs)
 
 

@@ -21,6 +21,8 @@ from blemish.data.images import Images
 # Of the memory that is free when images come to a device; the rest is for activations.
 _SHARE = 0.5
 _PIECE = 2**26
+# One thread copies less in a second than a GPU takes.
+_COPYING = 8
 
 _kept: dict[tuple[int, torch.device], Tensor] = {}
 
@@ -101,13 +103,21 @@ def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     out = torch.empty(len(pixels), dtype=torch.uint8, device=device)
     pieces = [torch.empty(min(_PIECE, len(pixels)), dtype=torch.uint8, pin_memory=True) for _ in range(2)]
     sent: list[torch.cuda.Event] = []
-    for number, start in enumerate(range(0, len(pixels), _PIECE)):
-        if number >= 2:
-            sent[number - 2].synchronize()
-        piece = pieces[number % 2][: len(pixels) - start]
-        piece.numpy()[:] = pixels[start : start + _PIECE]
-        out[start : start + _PIECE].copy_(piece, non_blocking=True)
-        sent.append(torch.cuda.Event())  # type: ignore[no-untyped-call]
-        sent[-1].record(torch.cuda.current_stream(device))
+    with ThreadPoolExecutor(_COPYING) as pool:
+        for number, start in enumerate(range(0, len(pixels), _PIECE)):
+            if number >= 2:
+                sent[number - 2].synchronize()
+            piece = pieces[number % 2][: len(pixels) - start]
+            copy(pixels[start : start + _PIECE], piece.numpy(), pool)
+            out[start : start + _PIECE].copy_(piece, non_blocking=True)
+            sent.append(torch.cuda.Event())  # type: ignore[no-untyped-call]
+            sent[-1].record(torch.cuda.current_stream(device))
     sent[-1].synchronize()  # so that streams of any kind find them there
     return out
+
+
+def copy(source: NDArray[np.uint8], target: NDArray[np.uint8], pool: ThreadPoolExecutor) -> None:
+    """Copy pixels, each thread its share of them."""
+    bounds = np.linspace(0, len(source), _COPYING + 1).astype(np.int64).tolist()
+    shares = map(slice, bounds, bounds[1:])
+    list(pool.map(lambda share: np.copyto(target[share], source[share]), shares))

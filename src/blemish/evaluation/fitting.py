@@ -12,6 +12,7 @@ from blemish.core.errors import InputError, notify
 from blemish.core.types import Square
 from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
+from blemish.data.model_classes import fit_class_names
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.evaluation.measure import count_outputs, measure
@@ -41,6 +42,13 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
         notify(f"model {model.name}: {model.assumed}")
     first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
     outputs = count_outputs(model, first.contiguous())
+    if model.classes is not None:
+        names = model.classes[model.skip_classes :]
+        if len(names) != outputs:
+            raise InputError(
+                f"model {model.name}: {len(names)} class names for {outputs} outputs; expected one for each"
+            )
+        source = fit_class_names(source, names, model=model.name)
     return Fitted(fit_labels(source, outputs, model=model.name), outputs)
 
 

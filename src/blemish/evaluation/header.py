@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from blemish.benchmarks.condition import Step, read_condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.settings import differences, listed
+from blemish.core.typed import as_json
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.plugins import stated_version
+from blemish.corruptions.plugins import OwnVersion, stated_version
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
@@ -76,7 +77,7 @@ def _photographs(step: Step) -> str | None:
     return None if files is None else files.kind
 
 
-def _version(step: Step) -> int | dict[str, Any]:
+def _version(step: Step) -> int | OwnVersion:
     """The version of a corruption; of a user's own with a digest of its code."""
     if step.unit is None:
         raise InputError(f"{step}: its corruption is not at hand; expected a condition made with a catalog")
@@ -121,12 +122,12 @@ def merged(folder: Path, present: RunInfo | None, info: RunInfo) -> RunInfo:
     shared = [text for text in present.benchmark.conditions if text in info.benchmark.conditions]
     pairs: list[tuple[Any, Any, str]] = []
     for condition in map(read_condition, shared):
-        pairs.append((asdict(old.of(condition)), asdict(new.of(condition)), "protocol"))
-    pairs.append((asdict(present.model), asdict(info.model), "model"))
+        pairs.append((old.of(condition), new.of(condition), "protocol"))
+    pairs.append((present.model, info.model, "model"))
     for entry in ("metric", "baseline"):
         before, after = (getattr(each.benchmark, entry) for each in (present, info))
         pairs.append((before, after, f"benchmark.{entry}"))
-    pairs += [(asdict(a), asdict(b), "data") for a, b in zip(present.stages, info.stages, strict=False)]
+    pairs += [(a, b, "data") for a, b in zip(present.stages, info.stages, strict=False)]
     if lines := dict.fromkeys(line for pair in pairs for line in differences(*pair)):
         raise other_run(folder, list(lines))
     # What the conditions that were measured before need, and those of now.
@@ -149,5 +150,5 @@ def other_run(folder: Path, lines: Sequence[str]) -> InputError:
 
 def save_info(folder: Path, info: RunInfo) -> None:
     """Write the run file."""
-    text = json.dumps(asdict(info), indent=2, ensure_ascii=False)
+    text = json.dumps(as_json(info), indent=2, ensure_ascii=False)
     write_bytes(folder / RUN_FILE, f"{text}\n".encode(), destination=folder)

@@ -1,14 +1,16 @@
-"""The run file: everything that changes the numbers of a run, typed, so that two runs can be compared by it."""
+"""What run files and headers of records say, typed: all that changes numbers, so that two runs can be compared by it.
+
+`blemish.core.typed` tells how to add an entry that older files do not have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from blemish.benchmarks.condition import Condition
-from blemish.core.typed import read_typed
-from blemish.models.base import Training
+from blemish.core.typed import optional_field
+from blemish.corruptions.plugins import OwnVersion
+from blemish.models.base import ModelInfo
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class ProtocolInfo:
     centre: float | None = None
     pixels: str = "generated"
     stored: dict[str, str] | None = None
-    corruptions: dict[str, Any] = field(default_factory=dict)
+    corruptions: dict[str, int | OwnVersion] = field(default_factory=dict)
     frost: str | None = None
     labels: str = "as given"
 
@@ -77,20 +79,6 @@ class DataInfo:
 
 
 @dataclass(frozen=True)
-class ModelInfo:
-    """The model: where it comes from, a digest of its weights, its preprocessing, and what it was trained on."""
-
-    name: str
-    kind: str = ""
-    weights: str = ""
-    preprocessing: dict[str, Any] = field(default_factory=dict)
-    output: str = ""
-    skip_classes: int = 0
-    training: Training | None = None
-    outputs: int | None = None
-
-
-@dataclass(frozen=True)
 class RunInfo:
     """A run file.
 
@@ -109,21 +97,40 @@ class RunInfo:
     classes: tuple[str, ...] | None = None
     made_with: dict[str, str] = field(default_factory=dict)
 
-    def header(self, stage: int, condition: Condition) -> dict[str, Any]:
-        """What the records of a condition say of how they were made."""
-        return {
-            "benchmark": (self.benchmark.part_of or self.benchmark).name,
-            "made_with": self.made_with,
-            "protocol": asdict(self.protocol.of(condition)),
-            "model": asdict(self.model),
-            "data": asdict(self.stages[stage]),
-        }
+    def header(self, stage: int, condition: Condition) -> RecordsHeader:
+        """What the records of a condition say of how they were made; what they are of is still to be filled in."""
+        return RecordsHeader(
+            benchmark=(self.benchmark.part_of or self.benchmark).name,
+            made_with=self.made_with,
+            protocol=self.protocol.of(condition),
+            model=self.model,
+            data=self.stages[stage],
+        )
 
-    def unlike(self, header: Mapping[str, Any], stage: int, condition: Condition) -> str | None:
+    def unlike(self, header: RecordsHeader, stage: int, condition: Condition) -> str | None:
         """The first entry in which the header of records is not that of this run."""
-        protocol = read_typed(ProtocolInfo, header.get("protocol"), "protocol").of(condition)
-        if protocol != self.protocol.of(condition):
+        if header.protocol is None or header.protocol.of(condition) != self.protocol.of(condition):
             return "protocol"
-        if read_typed(ModelInfo, header.get("model"), "model") != self.model:
+        if header.model != self.model:
             return "model"
-        return None if read_typed(DataInfo, header.get("data"), "data") == self.stages[stage] else "data"
+        return None if header.data == self.stages[stage] else "data"
+
+
+@dataclass(frozen=True)
+class RecordsHeader:
+    """The header of a file of records: its condition, and how it was measured.
+
+    ``pixels`` is a fingerprint of its images, and ``zipf`` tells whether distances between frames were asked for. What
+    a run says of itself is only in records of a run, and ``part`` (the batch size, the first batch and the one after
+    the last) only in those of a part of a condition.
+    """
+
+    condition: str = ""
+    pixels: str = ""
+    zipf: bool = False
+    benchmark: str | None = optional_field()
+    made_with: dict[str, str] | None = optional_field()
+    protocol: ProtocolInfo | None = optional_field()
+    model: ModelInfo | None = optional_field()
+    data: DataInfo | None = optional_field()
+    part: tuple[int, int, int] | None = optional_field()

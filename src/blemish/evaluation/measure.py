@@ -23,6 +23,7 @@ from blemish.data.stored import StoredSet
 from blemish.evaluation.executors.base import Tell
 from blemish.evaluation.feed import Feed
 from blemish.evaluation.header import made_with
+from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.pixels import as_stored, centre, compared_with, frame_probabilities, ranks_of, zipf_distance
 from blemish.evaluation.plan import STORED, Part, Plan, Reopened
 from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
@@ -127,7 +128,7 @@ class Measurer:
         self._prefixes = Prefixes(conditions)
         for condition in conditions:
             part = Part(str(condition), fingerprint=self.plan.images_of(condition).fingerprint)
-            records = self.queue(condition, self.images_of(condition, part), {})
+            records = self.queue(condition, self.images_of(condition, part), RecordsHeader(str(condition)))
             if before is not None:
                 yield before[0], before[1]()
             before = condition, records
@@ -169,7 +170,7 @@ class Measurer:
         return whole if part.last is None else whole.take(rows)
 
     def queue(
-        self, condition: Condition, images: Images, header: dict[str, Any], tell: Callable[[int], None] = lambda _: None
+        self, condition: Condition, images: Images, header: RecordsHeader, tell: Callable[[int], None] = lambda _: None
     ) -> Callable[[], Records]:
         """Give all work on a condition to the device; calling the result, in any thread, waits for the records.
 
@@ -251,9 +252,7 @@ class Measurer:
         return as_stored(self._prefixes.applied(condition, rows, apply, pixels), protocol.storage)
 
 
-def _records(
-    images: Images, header: dict[str, Any], order: NDArray[np.int64], columns: Columns, **more: Any
-) -> Records:
+def _records(images: Images, header: RecordsHeader, order: NDArray[np.int64], columns: Columns, **more: Any) -> Records:
     """Records in the order of the images, whatever the order in which they were classified."""
     records = Records(
         header=header,

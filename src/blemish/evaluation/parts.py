@@ -15,14 +15,14 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.evaluation.records import Records, join, read_header, read_records, records_bytes
+from blemish.evaluation.info import RecordsHeader
+from blemish.evaluation.records import Records, join, read_records, records_bytes
 
 UNFINISHED = "unfinished"
 
@@ -63,7 +63,7 @@ class Parts:
     condition: Condition
     stage: int
     size: int
-    header: dict[str, Any]
+    header: RecordsHeader
 
     @property
     def parts_folder(self) -> Path:
@@ -87,13 +87,14 @@ class Parts:
 
     def _span(self, path: Path) -> Span | None:
         try:
-            header = read_header(path)
-            size, first, last = header.pop("part")
             # All of it is read, because a damaged one would only be noticed when the others are done.
-            read_records(path)
-        except (InputError, KeyError, ValueError, TypeError):
+            header = read_records(path).header
+        except InputError:
             return None
-        same = header == self.header and size == self.size and path == self.path((first, last))
+        if header.part is None:
+            return None
+        size, first, last = header.part
+        same = replace(header, part=None) == self.header and size == self.size and path == self.path((first, last))
         return (first, last) if same else None
 
     def write(self, span: Span, content: bytes) -> None:

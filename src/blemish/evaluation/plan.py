@@ -5,10 +5,10 @@ Batches are those of a run without workers, in its order, so that records are th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.info import RunInfo
+from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 
@@ -131,11 +131,11 @@ class Plan:
         """The rows of all batches of a condition, in the order in which they are measured."""
         return batches_of(self.images_of(condition), self.batch_size)
 
-    def header_of(self, condition: Condition, fingerprint: str) -> dict[str, Any]:
+    def header_of(self, condition: Condition, fingerprint: str) -> RecordsHeader:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
-        made = {} if self.info is None else self.info.header(self.stage, condition)
-        return {**made, "condition": str(condition), "pixels": fingerprint, "zipf": zipf}
+        made = RecordsHeader() if self.info is None else self.info.header(self.stage, condition)
+        return replace(made, condition=str(condition), pixels=fingerprint, zipf=zipf)
 
 
 def plan_for(
@@ -165,5 +165,19 @@ def batches_of(images: Images, size: int) -> list[list[int]]:
 
 def fitting_batch_size(images: Images, device: torch.device) -> int:
     """A size with which a CPU's caches, or a GPU, are well used; results do not depend on it."""
-    values = _CPU_VALUES if device.type == "cpu" else _GPU_VALUES
-    return max(1, values // int(images.shapes[0].prod()))
+    most = most_in_batch(int(images.shapes[0].prod()), device)
+    return most if device.type == "cpu" else even_batch_size(most, max(map(len, images.by_shape())))
+
+
+def most_in_batch(values: int, device: torch.device) -> int:
+    """How many images of so many values make a batch that is large enough."""
+    return max(1, (_CPU_VALUES if device.type == "cpu" else _GPU_VALUES) // values)
+
+
+def even_batch_size(most: int, count: int) -> int:
+    """At most ``most`` images in a batch, as many in each: to a compiled model, a short last batch is a full one.
+
+    >>> even_batch_size(445, 6250), even_batch_size(445, 50_000), even_batch_size(445, 100)
+    (417, 443, 100)
+    """
+    return math.ceil(count / math.ceil(count / most))

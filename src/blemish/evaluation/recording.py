@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
@@ -47,7 +46,7 @@ def measure_part(measurer: Measurer, part: Part, tell: Tell) -> bytes | PendingR
     whole = images if plan.set_of(condition) == STORED else plan.images_of(condition)
     header = plan.header_of(condition, whole.fingerprint)
     if part.last is not None:
-        header["part"] = [plan.batch_size, part.first, part.last]
+        header = replace(header, part=(plan.batch_size, part.first, part.last))
     records = measurer.queue(condition, images, header, tell)
     if (seconds := compile_seconds(model)) is not None:
         tell(Compiled(seconds))
@@ -147,7 +146,7 @@ class Recording:
         # The fingerprint of stored images is known to those who read them; their conditions are not divided.
         stored = self.plan.set_of(condition) == STORED
         fingerprint = "" if stored else self.plan.images_of(condition).fingerprint
-        header = json.loads(json.dumps(self.plan.header_of(condition, fingerprint)))
+        header = self.plan.header_of(condition, fingerprint)
         return Parts(self.folder, condition, self.plan.stage, self.plan.batch_size, header)
 
     def _parts(self, condition: Condition) -> list[Part]:

@@ -9,15 +9,19 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.core.errors import InputError, refused
+from blemish.core.errors import InputError, about, refused
 from blemish.core.reading import parse_json, read_bytes
+from blemish.core.typed import as_json, read_typed
+from blemish.evaluation.info import RecordsHeader
+
+Header = TypeVar("Header")
 
 TOP = 5
 """How many classes are kept of each prediction; places that a model with fewer classes leaves empty hold −1."""
@@ -53,7 +57,7 @@ class Records:
     frame's whole ranking from that of the frame it is compared with, where it was asked for.
     """
 
-    header: dict[str, Any]
+    header: RecordsHeader
     images: NDArray[np.str_]
     labels: NDArray[np.int32]
     top5: NDArray[np.int32]
@@ -77,7 +81,7 @@ class Records:
     @property
     def condition(self) -> str:
         """The condition, as text."""
-        return str(self.header["condition"])
+        return self.header.condition
 
     @property
     def correct(self) -> NDArray[np.bool_]:
@@ -115,12 +119,15 @@ def records_bytes(records: Records) -> bytes:
     return parquet_bytes(pa.table(columns), records.header)
 
 
-def parquet_bytes(table: Any, header: Mapping[str, Any]) -> bytes:
-    """An Arrow table as a Parquet file that carries a header and a digest of itself, which `read_header` verifies."""
+def parquet_bytes(table: Any, header: object) -> bytes:
+    """An Arrow table as a Parquet file that carries a header, a dataclass, and a digest of itself.
+
+    `read_header` verifies the digest.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    text = json.dumps({"format": FORMAT, _SEALED: True, **header}, ensure_ascii=False, sort_keys=True)
+    text = json.dumps({"format": FORMAT, _SEALED: True, **as_json(header)}, ensure_ascii=False, sort_keys=True)
     sink = pa.BufferOutputStream()
     seal = {_SEAL: _PREFIX + b"0" * _DIGITS}
     pq.write_table(table.replace_schema_metadata({_HEADER: text.encode(), **seal}), sink, compression="zstd")
@@ -156,13 +163,18 @@ def _read(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
     return content, True
 
 
-def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_header(path: str | os.PathLike[str]) -> RecordsHeader:
     """The header of a file of records alone; the whole file is verified all the same."""
+    return read_header_as(RecordsHeader, path)
+
+
+def read_header_as(cls: type[Header], path: str | os.PathLike[str]) -> Header:
+    """The header of a file that `parquet_bytes` made, of a dataclass of its own; the whole file is verified."""
     content, sealed = _read(path)
-    return _header(os.fspath(path), content, sealed=sealed)
+    return _header(cls, os.fspath(path), content, sealed=sealed)
 
 
-def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
+def _header(cls: type[Header], name: str, content: bytes, *, sealed: bool) -> Header:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -173,12 +185,12 @@ def _header(name: str, content: bytes, *, sealed: bool) -> dict[str, Any]:
         header = dict(parse_json(metadata[_HEADER]))
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{name}: a Parquet file, but not of blemish records (it has no header)") from error
-    if header.get("format") != FORMAT:
-        raise InputError(f"{name}: records of format {header.get('format')}; this version reads format {FORMAT}")
+    if (number := header.pop("format", None)) != FORMAT:
+        raise InputError(f"{name}: records of format {number}; this version reads format {FORMAT}")
     if header.pop(_SEALED, False) and not sealed:
         raise InputError(f"{name}: damaged records (the digest that was in it is gone)")
-    del header["format"]
-    return header
+    with about(f"{name}: its header"):
+        return read_typed(cls, header)
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
@@ -187,7 +199,7 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     return Records(header, **{_COLUMNS[column][0]: values for column, values in columns.items()})
 
 
-def read_correct(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+def read_correct(path: str | os.PathLike[str]) -> tuple[RecordsHeader, NDArray[np.bool_]]:
     """The header of a file of records, and whether the first class is the label: a tenth of the work of reading all."""
     header, columns = _header_and_columns(path, ("label", "top5"))
     return header, np.asarray(columns["top5"][:, 0] == columns["label"])
@@ -195,14 +207,14 @@ def read_correct(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[
 
 def _header_and_columns(
     path: str | os.PathLike[str], wanted: Collection[str]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+) -> tuple[RecordsHeader, dict[str, NDArray[Any]]]:
     """The header and columns of a file, each of the type that was written and without nulls, which would be numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     name = os.fspath(path)
     content, sealed = _read(path)
-    header = _header(name, content, sealed=sealed)
+    header = _header(RecordsHeader, name, content, sealed=sealed)
     unreadable = (OSError, pa.ArrowException, ValueError, KeyError)
     with refused(f"{name}: damaged records", *unreadable):
         present = pq.read_schema(pa.BufferReader(content)).names

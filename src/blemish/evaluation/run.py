@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
-from torch.utils.data import Dataset
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
@@ -22,12 +19,12 @@ from blemish.core.errors import InputError
 from blemish.core.folders import check_no_link, held_folder
 from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
-from blemish.core.typed import read_typed
+from blemish.core.typed import as_json, read_typed
 from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.labels import fit_labels, labels_entry
-from blemish.data.open import open_source
+from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.chance import check_above_chance
@@ -45,29 +42,27 @@ from blemish.evaluation.header import (
     save_info,
     stored_fingerprints,
 )
-from blemish.evaluation.info import DataInfo, ModelInfo, RunInfo
+from blemish.evaluation.info import DataInfo, RunInfo
 from blemish.evaluation.parts import remove_parts
 from blemish.evaluation.pictures import save_pictures
 from blemish.evaluation.plan import Plan, fitting_batch_size
 from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import read_header
-from blemish.evaluation.runs import Run, record_path
+from blemish.evaluation.runs import Run, model_folder, record_path
 from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
+from blemish.evaluation.warming import warming
 from blemish.models.base import Classifier
 from blemish.models.open import open_model
 from blemish.models.portable import portable
 from blemish.models.torch_module import from_module
-
-# File systems end names at 255 bytes, and a letter may take four.
-_LONGEST_NAME = 60
 
 StopWhen = Callable[[Run, int], bool]
 
 
 def evaluate(
     model: Classifier | nn.Module | str,
-    data: Source | Dataset[Any] | str | os.PathLike[str],
+    data: Data,
     benchmark: Benchmark | str | os.PathLike[str],
     *,
     out: str | os.PathLike[str],
@@ -106,7 +101,7 @@ def evaluate(
     if not isinstance(classifier, Classifier):
         kind = type(model).__name__
         raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
-    folder = Path(out) / (re.sub(r"[^\w.@+-]", "_", classifier.name)[:_LONGEST_NAME].strip(".") or "model")
+    folder = model_folder(Path(out), classifier.name)
     evaluation = _Evaluation(
         chosen,
         classifier,
@@ -191,7 +186,10 @@ class _Evaluation:
         reached = 1 if present is None else len(present.stages)
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
-            stages.append(self._load(source, crop=not self.benchmark.has_sequences))
+            here = self.executor.reach == "process" and self.stored is None
+            ready = warming(self.model, self.benchmark, source, self.folder, number, self.batch_size)
+            with ready if here else contextlib.nullcontext():
+                stages.append(self._load(source, crop=not self.benchmark.has_sequences))
             entry, whole = data_entries(self.source, stages, rows_of[: number + 1], others)
             entries.append(entry)
             info = self._info(present, stages[0], entries, whole, doubling=doubling)
@@ -224,16 +222,16 @@ class _Evaluation:
         info = RunInfo(
             benchmark=benchmark_info(self.benchmark),
             protocol=protocol_info(self.benchmark, stored=stored, labels=labels_entry(self.source)),
-            model=ModelInfo(**self.model.describe(), outputs=self.outputs),
+            model=self.model.describe(self.outputs),
             data=data,
             stages=tuple(stages),
             until=doubling,
             allow_chance=self.allow_chance or (present is not None and present.allow_chance),
-            classes=self.source.classes,
+            classes=self.source.class_names or self.source.classes,
             made_with=made_with(),
         )
-        # As it comes back from its file, with which it is compared: lists where there were tuples.
-        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(asdict(info)))))
+        # As it comes back from its file, with which it is compared: numbers where there were those of NumPy.
+        return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(as_json(info)))))
 
     def _measure_stage(
         self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]
@@ -290,7 +288,7 @@ class _Evaluation:
         except InputError as error:
             raise InputError(f"{error}; remove the file to measure it again") from error
         # Distances that nobody asked for the first time are worth measuring again.
-        return not (self.zipf and condition.is_sequence) or bool(read_header(path).get("zipf"))
+        return not (self.zipf and condition.is_sequence) or read_header(path).zipf
 
     def _check_chance(self, run: Run, stage: int) -> None:
         if not self.allow_chance:

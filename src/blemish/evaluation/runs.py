@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from blemish.benchmarks.condition import Condition, read_condition
 from blemish.core.errors import InputError
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.core.typed import read_typed
-from blemish.evaluation.info import RunInfo
+from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
 RUN_FILE = "run.json"
@@ -32,6 +32,15 @@ RUN_FILE = "run.json"
 _OF_STREAMS = ("stream", "methods")
 RECORDS = "records"
 PICTURES = "pictures.npz"
+
+
+# File systems end names at 255 bytes, and a letter may take four.
+_LONGEST_NAME = 60
+
+
+def model_folder(out: Path, name: str) -> Path:
+    """The folder of a model's results, by its name as every system takes it."""
+    return out / (re.sub(r"[^\w.@+-]", "_", name)[:_LONGEST_NAME].strip(".") or "model")
 
 
 def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
@@ -106,9 +115,9 @@ class Run:
         """Refuse a file that is not of this condition, or was not measured in the way of this run."""
         self._check(path, read_header(path), condition, stage)
 
-    def _check(self, path: Path, header: dict[str, Any], condition: Condition, stage: int) -> None:
-        if header.get("condition") != str(condition):
-            raise InputError(f"{path}: records of {header.get('condition')}; expected {condition}")
+    def _check(self, path: Path, header: RecordsHeader, condition: Condition, stage: int) -> None:
+        if header.condition != str(condition):
+            raise InputError(f"{path}: records of {header.condition or 'no condition'}; expected {condition}")
         if unlike := self.info.unlike(header, stage, condition):
             raise InputError(f"{path}: its {unlike} is not that of {self.folder / RUN_FILE}; was it copied here?")
 

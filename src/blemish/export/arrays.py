@@ -9,7 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from blemish.data.arrays import ImageArray, read_arrays, read_npy
 from blemish.data.source import check_unchanged, file_stamp
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.export.journal import Entry, Journal
-from blemish.export.manifest import opened_set, protocol, write_manifest
+from blemish.export.manifest import opened_set, set_info, write_manifest
 from blemish.export.outcome import Outcome
 from blemish.export.recipe import Recipe
 from blemish.export.resume import is_intact
@@ -71,15 +71,15 @@ def corrupt_arrays(
     for file in files:
         if file.resolve() in sources:
             raise InputError(f"{file} is a source and would be overwritten; choose another destination")
-    wanted = protocol(recipe, layout="array", shape=list(data.images.shape), images=_digest(data.images))
+    wanted = set_info(recipe, layout="array", shape=data.images.shape, images=_digest(data.images))
     if recipe.preset is None:
-        wanted["preset"] = recipe.corruptions[0].table.preset(*data.images.shape[1:3])
+        wanted = replace(wanted, preset=recipe.corruptions[0].table.preset(*data.images.shape[1:3]))
     with contextlib.ExitStack() as stack:
-        entries, journal = stack.enter_context(opened_set(target, wanted, files, [file.name for file in files]))
+        info, journal = stack.enter_context(opened_set(target, wanted, files, [file.name for file in files]))
         label_bytes = None if data.labels is None else _npy_bytes(np.tile(data.labels, len(recipe.severities)))
         if label_bytes is not None:
             _check_labels(target / LABELS, label_bytes, journal)
-        write_manifest(target, entries)
+        write_manifest(target, info)
         if label_bytes is not None and not _is_there(target / LABELS, journal, quick=False):
             write_bytes(target / LABELS, label_bytes, destination=target)
             journal.add(Entry(LABELS, None, {LABELS: digest_of(label_bytes)}))

@@ -6,8 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
-import reprlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +15,30 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import check_folder, held_folder
 from blemish.core.printable import as_text
-from blemish.core.reading import read_json
 from blemish.core.settings import differences, listed
+from blemish.core.typed import as_json
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.plugins import own_code_digest
+from blemish.data.manifest import MANIFEST, CopiesInfo, Manifest, SetInfo, read_manifest
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.evaluation.header import made_with
 from blemish.export.journal import JOURNAL, Journal
 from blemish.export.recipe import Recipe
 
-MANIFEST = "blemish.json"
+NEAREST = "nearest to the shorter side"
+"""The preset where none was chosen."""
 
 
-def protocol(recipe: Recipe, *, layout: str, **source: Any) -> dict[str, Any]:
-    """Everything that decides the pixels, in the words of the manifest."""
-    return {
-        "layout": layout,
-        "seed": recipe.seed,
-        "preset": recipe.preset or "nearest to the shorter side",
+def set_info(recipe: Recipe, *, layout: str, **source: Any) -> SetInfo:
+    """Everything that decides the pixels of corrupted copies; ``source`` says what they are copies of."""
+    return SetInfo(
+        layout=layout,
+        seed=recipe.seed,
+        preset=recipe.preset or NEAREST,
         **source,
-        "corruptions": {corruption.name: _identity(corruption) for corruption in recipe.corruptions},
-        "severities": [int(level) if level.is_integer() else level for level in recipe.severities],
-    }
+        corruptions={corruption.name: _copies_info(corruption) for corruption in recipe.corruptions},
+        severities=tuple(int(level) if level.is_integer() else level for level in recipe.severities),
+    )
 
 
 def folder_mark(root: Path) -> str:
@@ -45,17 +47,13 @@ def folder_mark(root: Path) -> str:
     return f"{as_text(root.resolve().name)} ({digest})"
 
 
-def _identity(corruption: Corruption) -> dict[str, Any]:
-    identity: dict[str, Any] = {"version": corruption.version}
-    if corruption.files is not None:
-        identity["textures"] = corruption.files.kind
-    if (code := own_code_digest(corruption)) is not None:
-        identity["code"] = code
-    return identity
+def _copies_info(corruption: Corruption) -> CopiesInfo:
+    textures = None if corruption.files is None else corruption.files.kind
+    return CopiesInfo(corruption.version, textures, own_code_digest(corruption))
 
 
-def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path]) -> dict[str, Any]:
-    """The protocol of a destination after this run: the wanted one, joined with the one that is there.
+def check_manifest(destination: Path, wanted: SetInfo, outputs: list[Path]) -> SetInfo:
+    """What a destination says after this run: what is wanted, joined with what is there.
 
     Refused with what differs when the two cannot share a folder. ``outputs`` are the paths this run would make; some
     of them without a manifest were made by something else.
@@ -67,10 +65,9 @@ def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path
                 raise InputError(f"{output} exists, but no {MANIFEST} says how it was made; choose another destination")
         return wanted
     try:
-        present = dict(read_json(path)["protocol"])
-        _check_protocol(present)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a readable manifest ({error}); choose another destination") from error
+        present = read_manifest(path).protocol
+    except InputError as error:
+        raise InputError(f"{error}; choose another destination") from error
     if lines := _differences(present, wanted):
         raise InputError(
             f"{destination} holds images made with other settings ({listed(lines)}); "
@@ -79,54 +76,45 @@ def check_manifest(destination: Path, wanted: dict[str, Any], outputs: list[Path
     return _joined(present, wanted)
 
 
-def _check_protocol(present: dict[str, Any]) -> None:
-    """Refuse what cannot be compared with the protocol of a run."""
-    corruptions, severities = present["corruptions"], present["severities"]
-    if not isinstance(corruptions, dict) or not all(isinstance(entry, dict) for entry in corruptions.values()):
-        raise InputError(f"corruptions is {reprlib.repr(corruptions)}; expected an object for each")
-    if not isinstance(severities, list) or not all(type(level) in (int, float) for level in severities):
-        raise InputError(f"severities is {reprlib.repr(severities)}; expected a list of numbers")
-
-
-def _differences(present: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def _differences(present: SetInfo, wanted: SetInfo) -> list[str]:
     """What differs besides what may be added: corruptions, and severities where each has a file of its own."""
-    growing = ("corruptions",) if wanted["layout"] == "array" else ("corruptions", "severities")
-    both = present["corruptions"].keys() & wanted["corruptions"].keys()
-    before, after = (
-        {key: value for key, value in entry.items() if key not in growing}
-        | {name: entry["corruptions"][name] for name in sorted(both)}
-        for entry in (present, wanted)
-    )
-    return differences(before, after)
+    both = present.corruptions.keys() & wanted.corruptions.keys()
+    growing: dict[str, Any] = {"corruptions": {}}
+    if wanted.layout != "array":
+        growing["severities"] = ()
+    lines = differences(replace(present, **growing), replace(wanted, **growing))
+    for name in sorted(both):
+        lines += differences(present.corruptions[name], wanted.corruptions[name], name)
+    return lines
 
 
-def _joined(present: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    severities = wanted["severities"]
-    if wanted["layout"] != "array":
-        severities = sorted({*present["severities"], *severities})
-    return {**wanted, "corruptions": {**present["corruptions"], **wanted["corruptions"]}, "severities": severities}
+def _joined(present: SetInfo, wanted: SetInfo) -> SetInfo:
+    severities = wanted.severities
+    if wanted.layout != "array":
+        severities = tuple(sorted({*present.severities, *severities}))
+    return replace(wanted, corruptions={**present.corruptions, **wanted.corruptions}, severities=severities)
 
 
-def write_manifest(destination: Path, entries: dict[str, Any]) -> None:
-    """Write the manifest, with the versions of the libraries for the record; those are not compared."""
-    text = json.dumps({"protocol": entries, "made_with": made_with()}, indent=2, ensure_ascii=False)
+def write_manifest(destination: Path, info: SetInfo) -> None:
+    """Write the manifest, with the versions of the libraries."""
+    text = json.dumps(as_json(Manifest(info, made_with())), indent=2, ensure_ascii=False)
     write_bytes(destination / MANIFEST, f"{text}\n".encode(), destination=destination)
 
 
 @contextlib.contextmanager
 def opened_set(
-    target: Path, wanted: dict[str, Any], outputs: list[Path], names: Iterable[str] = ()
-) -> Iterator[tuple[dict[str, Any], Journal]]:
-    """Hold the folder of a set for a run: its protocol after the run (see `check_manifest`), and its sorted journal.
+    target: Path, wanted: SetInfo, outputs: list[Path], names: Iterable[str] = ()
+) -> Iterator[tuple[SetInfo, Journal]]:
+    """Hold the folder of a set for a run: what it says after the run (see `check_manifest`), and its sorted journal.
 
     ``names`` are the entries of the folder that belong to the set besides its corruptions.
     """
     check_folder(target)
-    entries = check_manifest(target, wanted, outputs)
-    own = {MANIFEST, JOURNAL, FAILURES_FILE, *entries["corruptions"], *names}
+    info = check_manifest(target, wanted, outputs)
+    own = {MANIFEST, JOURNAL, FAILURES_FILE, *info.corruptions, *names}
     with held_folder(target, names=own):
         # Once more, because another run may have begun the folder in between.
-        entries = check_manifest(target, wanted, outputs)
+        info = check_manifest(target, wanted, outputs)
         with Journal(target) as journal:
-            yield entries, journal
+            yield info, journal
             journal.sort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
@@ -46,7 +47,7 @@ class PictureRecipe:
             )
 
     @property
-    def sizes(self) -> dict[str, int | str | None]:
+    def sizes(self) -> dict[str, Any]:
         """How pictures are brought to size, in the words of the manifest."""
         return {"resize": self.resize, "crop": str(self.crop) if isinstance(self.crop, Square) else self.crop}
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from torch import Tensor
 
@@ -16,9 +15,10 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
+from blemish.data.manifest import CopiesInfo, SetInfo
 from blemish.data.pictures import list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
-from blemish.export.manifest import folder_mark
+from blemish.export.manifest import NEAREST, folder_mark
 from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, PictureRecipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, write_set
@@ -116,23 +116,26 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
 
     crops_first = False
 
-    def protocol(self) -> dict[str, Any]:
+    def info(self) -> SetInfo:
         """Sequences stand in the manifest where corruptions do."""
         recipe = self.recipe
-        return {
-            "layout": "sequences",
-            "seed": recipe.seed,
-            "preset": recipe.preset or "nearest to the shorter side",
-            "format": recipe.file_format,
+        return SetInfo(
+            layout="sequences",
+            seed=recipe.seed,
+            preset=recipe.preset or NEAREST,
+            format=recipe.file_format,
+            source=folder_mark(self.root),
             **recipe.sizes,
-            "corruptions": {
-                recipe.folder(sequence): {"sequence": sequence.name, "version": sequence.version}
-                | ({"difficulty": recipe.difficulty} if sequence.noise else {})
+            corruptions={
+                recipe.folder(sequence): CopiesInfo(
+                    sequence.version,
+                    sequence=sequence.name,
+                    difficulty=recipe.difficulty if sequence.noise else None,
+                )
                 for sequence in recipe.sequences
             },
-            "severities": [],
-            "source": folder_mark(self.root),
-        }
+            severities=(),
+        )
 
     def keys(self) -> list[str]:
         recipe = self.recipe

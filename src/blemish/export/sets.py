@@ -20,6 +20,7 @@ from blemish.core.printable import first_few
 from blemish.core.types import Square
 from blemish.corruptions.inputs import MIN_SIDE
 from blemish.data.images import as_picture, picture_batch
+from blemish.data.manifest import SetInfo
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.export.journal import Entry, Journal
@@ -73,7 +74,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
     crops_first: ClassVar[bool] = True
 
     @abstractmethod
-    def protocol(self) -> dict[str, Any]:
+    def info(self) -> SetInfo:
         """Everything that decides the pixels, for the manifest; its corruptions are folders."""
 
     @abstractmethod
@@ -168,14 +169,14 @@ def write_set(
     ``whole`` says that the names are all pictures of the folder. Where copies of others are there, the run is refused,
     or with ``prune`` they are removed.
     """
-    target, wanted = work.target, work.protocol()
-    outputs = [target / folder for folder in wanted["corruptions"]]
+    target, wanted = work.target, work.info()
+    outputs = [target / folder for folder in wanted.corruptions]
     outcome, start = Outcome(), time.perf_counter()
     _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, executor.workers)
-    with opened_set(target, wanted, outputs) as (entries, journal):
+    with opened_set(target, wanted, outputs) as (info, journal):
         if whole:
             outcome.removed = _without_source(work, journal, {*names}, prune=prune)
-        write_manifest(target, entries)
+        write_manifest(target, info)
         results = run_tasks(Calls(work), _Tasks(names, journal), executor=executor, folder=target)
         with contextlib.closing(results):
             for done, (made, entry) in enumerate(results, start=1):
@@ -183,7 +184,7 @@ def write_set(
                 if entry is not None:
                     journal.add(entry)
                 advance(outcome, len(names) - done)
-        if whole and entries != wanted:
+        if whole and info != wanted:
             outcome.notes += _unequal(journal.counts(work.condition))
     outcome.failures.sort(key=lambda failure: failure.name)
     _log.info("%s: %d written, %d skipped, %d failed", target, outcome.written, outcome.skipped, len(outcome.failures))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from torch import Tensor
 
@@ -19,10 +18,11 @@ from blemish.core.reading import read_bytes
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import severity_text
 from blemish.data.images import as_picture
+from blemish.data.manifest import SetInfo
 from blemish.data.pictures import PICTURE_SUFFIXES, encode_picture, list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.export.manifest import folder_mark, protocol
+from blemish.export.manifest import folder_mark, set_info
 from blemish.export.outcome import Outcome
 from blemish.export.recipe import FORMATS, Recipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, load_picture, write_set
@@ -120,9 +120,9 @@ def _stored_name(name: str, file_format: str) -> str:
 class _TreeWork(PictureWork[Recipe]):
     """Copies have the folder of their condition as key."""
 
-    def protocol(self) -> dict[str, Any]:
+    def info(self) -> SetInfo:
         origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **self.recipe.sizes}
-        return protocol(self.recipe, layout="tree", **origin)
+        return set_info(self.recipe, layout="tree", **origin)
 
     def keys(self) -> list[str]:
         return [key for corruption in self.recipe.corruptions for key in self._keys(corruption)]

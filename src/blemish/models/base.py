@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -13,8 +13,11 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 from blemish.core.printable import as_text
+from blemish.core.typed import optional_field
 from blemish.core.types import check_dense, odd_kind
+from blemish.models.card import ModelCard
 from blemish.models.code import ending_refused
+from blemish.models.resizing import Resizing
 from blemish.ops.fused import kernels_for
 
 Channels = Literal["rgb", "bgr", "gray"]
@@ -41,6 +44,7 @@ class Preprocessing:
     ``mean`` and ``std`` are on the scale where white is 1; ``size`` is (height, width), by default that of the images.
     Layout ``flat`` is one row of numbers per image, in the order of a NumPy picture (height, width, channels);
     ``flat-chw`` has one channel after the other. With ``levels`` the model takes the 8-bit levels themselves, as uint8.
+    ``resizing`` is how the model's library brings pictures to its size; without it, values are resized bilinearly.
     """
 
     size: tuple[int, int] | None = None
@@ -49,6 +53,7 @@ class Preprocessing:
     channels: Channels = "rgb"
     layout: Layout = "nchw"
     levels: bool = False
+    resizing: Resizing | None = optional_field()
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means."""
@@ -77,6 +82,8 @@ class Preprocessing:
             constants = (_constant(values, images.device).flatten() for values in (self.mean, self.std))
             normalised: Tensor = fused.normalised(images, *constants)
             return normalised
+        if self.resizing is not None and self.size is not None:
+            images = self.resizing(images, self.size)
         values = self._resized(self._channels(images.to(torch.float32).div_(255)))
         if self.levels:
             values = values.mul(255).round_().to(torch.uint8)
@@ -121,6 +128,25 @@ class Training:
         object.__setattr__(self, "augmentations", tuple(map(as_text, self.augmentations)))
 
 
+@dataclass(frozen=True)
+class ModelInfo:
+    """What files say of a model: where it comes from, a digest of its weights, its preprocessing, and its training.
+
+    ``outputs`` is how many classes it was seen to have, ``card`` what its source says of it. `blemish.core.typed` tells
+    how to say more.
+    """
+
+    name: str
+    kind: str = ""
+    weights: str = ""
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    output: str = ""
+    skip_classes: int = 0
+    training: Training | None = None
+    outputs: int | None = optional_field()
+    card: ModelCard | None = optional_field(compare=False)
+
+
 def logits_of(output: Any) -> Any:
     """The logits in what a module returned; anything without logits in it is given back as it is."""
     return output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
@@ -151,6 +177,7 @@ class Classifier:
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
     device, in another process as well. ``assumed`` says what was assumed of its input, where it was not stated.
+    ``classes`` are the names of its outputs, and ``card`` what its source says of it, where they are known.
     """
 
     name: str
@@ -167,6 +194,8 @@ class Classifier:
     _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     reopen: Callable[[torch.device], Classifier] | None = field(default=None, repr=False, compare=False)
     assumed: str | None = field(default=None, repr=False, compare=False)
+    classes: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
+    card: ModelCard | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means; escape what result files cannot hold in the name."""
@@ -226,14 +255,16 @@ class Classifier:
         if not self._seen:  # a batch that was refused says nothing of the next
             self._seen.append(scores.shape[1])
 
-    def describe(self) -> dict[str, Any]:
-        """What the header of records says of the model."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "weights": self.weights,
-            "preprocessing": asdict(self.preprocessing),
-            "output": self.output,
-            "skip_classes": self.skip_classes,
-            "training": asdict(self.training),
-        }
+    def describe(self, outputs: int | None = None) -> ModelInfo:
+        """What files say of the model; ``outputs`` is how many classes it has, where that is known."""
+        return ModelInfo(
+            self.name,
+            self.kind,
+            self.weights,
+            self.preprocessing,
+            self.output,
+            self.skip_classes,
+            self.training,
+            outputs,
+            self.card,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
+from blemish.models.card import training_card
 from blemish.models.code import needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
@@ -26,8 +28,8 @@ def load_timm(name: str, *, weights: Path | None, device: torch.device, allow_co
     if elsewhere and not allow_code:
         why = "weights and settings that anyone can have put there, which timm may unpickle"
         raise needs_permission(f"timm:{name}", why, "give the weights of a model that timm knows (--weights FILE)")
-    timm = _import("timm")
-    data = _import("timm.data")
+    timm = import_library("timm")
+    data = import_library("timm.data")
     if not elsewhere and not timm.is_model(name):
         raise InputError(f"timm knows no model {name!r}; {_near(name.split('.')[0], timm.list_models())}")
     if weights is None:
@@ -35,12 +37,15 @@ def load_timm(name: str, *, weights: Path | None, device: torch.device, allow_co
     else:
         module = load_weights(timm.create_model(name, pretrained=False), weights)
     preprocessing = from_settings(data.resolve_model_data_config(module))
-    return from_module(module, name=name, preprocessing=preprocessing, device=device, channels_last=True)
+    model = from_module(module, name=name, preprocessing=preprocessing, device=device, channels_last=True)
+    settings = getattr(module, "pretrained_cfg", None) or {}
+    tag = "" if weights is not None else str(settings.get("tag") or name.partition(".")[2])
+    return _with_card(model, f"timm:{name}", tag)
 
 
 def load_torchvision(name: str, *, weights: Path | None, device: torch.device, allow_code: bool = False) -> Classifier:
     """``torchvision:NAME``, or ``torchvision:NAME.WEIGHTS`` such as ``resnet50.IMAGENET1K_V1``."""
-    models = _import("torchvision.models")
+    models = import_library("torchvision.models")
     base, _, version = name.partition(".")
     known = models.list_models(module=models)
     if base not in known:
@@ -57,13 +62,22 @@ def load_torchvision(name: str, *, weights: Path | None, device: torch.device, a
         module = load_weights(models.get_model(base, weights=None), weights)
     preprocessing = as_preprocessing(chosen)
     full_name = name if version or weights is not None else f"{base}.{chosen.name}"
-    return from_module(module, name=full_name, preprocessing=preprocessing, device=device)
+    model = from_module(module, name=full_name, preprocessing=preprocessing, device=device)
+    return _with_card(model, f"torchvision:{full_name}", "" if weights is not None else chosen.name)
+
+
+def _with_card(model: Classifier, source: str, tag: str) -> Classifier:
+    """What the name of a library's weights says of their training."""
+    said = training_card([tag], "the name of its weights")
+    own = model.card or said
+    return replace(model, card=replace(said, parameters=own.parameters, input_size=own.input_size, source=source))
 
 
 LIBRARIES = {"timm": load_timm, "torchvision": load_torchvision}
 
 
-def _import(module: str) -> Any:
+def import_library(module: str) -> Any:
+    """A module of a library that models come from; one that does not go with the installed torch is explained."""
     try:
         return optional_import(module)
     except InputError:

@@ -13,25 +13,28 @@ from typing import Any
 import torch
 
 from blemish.core.errors import InputError, about
-from blemish.core.reading import check_regular, is_there, read_toml
+from blemish.core.reading import check_regular, is_file, is_folder, is_there, read_toml
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.imagenet_p import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
 from blemish.models.by_name import LIBRARIES
 from blemish.models.code import ending_refused, needs_permission
 from blemish.models.demo import DEMO_NETS, demo_model
+from blemish.models.hub import REPOSITORY
+from blemish.models.huggingface import load_hf
 from blemish.models.onnx_file import load_onnx
 from blemish.models.python_function import load_python
 from blemish.models.sklearn_estimator import load_estimator
 from blemish.models.tflite_file import load_tflite
 from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
-from blemish.models.torch_module import device_named
+from blemish.models.torch_module import SAFETENSORS, device_named
 
 _log = logging.getLogger(__name__)
 
 _PYTHON = "python:"
 _TORCH = (".pt", ".pth", ".th", ".ckpt", *TORCHSCRIPT_SUFFIXES, EXPORTED_SUFFIX)
 _SUFFIXES = (*_TORCH, ".onnx", ".tflite", ".joblib", ".pkl", ".pickle")
+_NAMED = {**LIBRARIES, "hf": load_hf}
 
 
 def open_model(
@@ -54,8 +57,9 @@ def open_model(
 ) -> Classifier:
     """The classifier that a text names.
 
-    ``timm:NAME``, ``torchvision:NAME``, ``python:package.module:function``, ``demo:plain``, ``demo:noisy``, a model
-    file, or a TOML file with these settings. What is given here goes before what the file or the model itself says.
+    ``timm:NAME``, ``torchvision:NAME``, ``hf:ORG/NAME``, ``python:package.module:function``, ``demo:plain``,
+    ``demo:noisy``, a model file, a folder of transformers, or a TOML file with these settings. What is given here goes
+    before what the file or the model itself says.
     ``trained_on`` names the corruptions seen in training; a family (``noise``, ``noc``) stands for its members.
     Files that can run code, and settings that name a Python function, are refused without ``allow_code``.
     """
@@ -120,28 +124,42 @@ def _load(spec: str, weights: str | Path | None, allow_code: bool, device: str |
 def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: torch.device) -> Classifier:
     file = None if weights is None else Path(weights)
     kind, _, rest = spec.partition(":")
-    if kind in LIBRARIES and rest:
-        return LIBRARIES[kind](rest, weights=file, device=device, allow_code=allow_code)
+    if kind in _NAMED and rest:
+        return _NAMED[kind](rest, weights=file, device=device, allow_code=allow_code)
+    if is_folder(spec):
+        return load_hf(spec, weights=file, device=device, allow_code=allow_code)
     if spec.startswith(_PYTHON):
         return load_python(rest, weights=file, device=device)
     if file is not None:
         raise InputError(
             f"weights {weights} for model {spec!r}; expected a model that can take them: "
-            "timm:NAME, torchvision:NAME or python:package.module:function"
+            "timm:NAME, torchvision:NAME, hf:NAME or python:package.module:function"
         )
     if kind == "demo":
         return demo_model(rest or "plain", device=device)
-    if Path(spec).suffix.lower() in _SUFFIXES or is_there(spec):
+    if _is_model_file(spec) or is_there(spec):
         return _load_file(Path(spec), device, allow_code)
+    if REPOSITORY.match(spec):
+        raise InputError(f"model {spec!r}: no such file; a model of the Hugging Face hub is given as hf:{spec}")
     raise InputError(
-        f"model {spec!r}; expected timm:NAME, torchvision:NAME, python:package.module:function, "
+        f"model {spec!r}; expected timm:NAME, torchvision:NAME, hf:ORG/NAME, python:package.module:function, "
         f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(_SUFFIXES)}, .toml)"
     )
+
+
+def _is_model_file(name: str) -> bool:
+    return Path(name).suffix.lower() in (*_SUFFIXES, SAFETENSORS)
 
 
 def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier:
     """The model in a file, by the ending of its name."""
     suffix = path.suffix.lower()
+    if suffix == SAFETENSORS:
+        folder = f"; its folder {path.parent} can be given" if is_file(path.parent / "config.json") else ""
+        raise InputError(
+            f"{path}: weights alone, which say nothing of the model; name the model, and give the file as its weights "
+            f"(timm:NAME, torchvision:NAME, hf:NAME or python:… with --weights FILE){folder}"
+        )
     if suffix not in _SUFFIXES:
         raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(_SUFFIXES)} or .toml")
     check_regular(path)
@@ -154,8 +172,12 @@ def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier
 
 def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
     """The model with the settings that were given, in place of its own."""
-    changes = {key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings}
-    own = model.training
+    changes: dict[str, Any] = {
+        key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings
+    }
+    own, resizing = model.training, model.preprocessing.resizing
+    if "size" in changes and resizing is not None:
+        changes["resizing"] = resizing.for_size(changes["size"])
     with about(f"model {settings['model']!r}"):
         return replace(
             model,
@@ -178,7 +200,9 @@ def _read_settings(path: Path) -> dict[str, Any]:
     # Files are named from where the settings lie.
     if "weights" in settings:
         settings["weights"] = str(path.parent / settings["weights"])
-    if Path(settings["model"]).suffix.lower() in _SUFFIXES and ":" not in settings["model"]:
+    if ":" not in settings["model"] and (
+        _is_model_file(settings["model"]) or is_folder(path.parent / settings["model"])
+    ):
         settings["model"] = str(path.parent / settings["model"])
     return settings
 

@@ -1,14 +1,16 @@
-"""What a torch module, or the weights it came with, says of its input: size, mean and standard deviation."""
+"""What a torch module, or the weights it came with, says of its input: size, resizing, mean and standard deviation."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
 from torch import nn
 
 from blemish.core.errors import InputError
 from blemish.models.base import Preprocessing
+from blemish.models.resizing import Interpolation, Resizing
 
 # Where timm keeps its settings, in new versions and in old ones; then what people attach to a module themselves.
 _TIMM = ("pretrained_cfg", "default_cfg")
@@ -61,14 +63,28 @@ def as_preprocessing(given: Preprocessed) -> Preprocessing:
 
 
 def from_settings(settings: Mapping[str, Any]) -> Preprocessing:
-    """The preprocessing of timm's settings: ``input_size``, ``mean`` and ``std``."""
-    count, height, width = settings["input_size"]
+    """The preprocessing of timm's settings: ``input_size``, ``mean``, ``std``, and how pictures are resized and cut."""
+    count, height, width = (int(number) for number in settings["input_size"])
+    part, mode = float(settings.get("crop_pct") or 0.875), settings.get("crop_mode") or "center"
+    tall, wide = math.floor(height / part), math.floor(width / part)
+    to: int | tuple[int, int] | None = None  # timm's other ways add borders, or need not cut
+    if mode == "squash":
+        to = tall, wide
+    elif mode == "center" and height == width:
+        to = tall
     return Preprocessing(
-        size=(int(height), int(width)),
+        size=(height, width),
         mean=_numbers(settings["mean"]),
         std=_numbers(settings["std"]),
         channels="gray" if count == 1 else "rgb",
+        resizing=_resizing(settings.get("interpolation"), to),
     )
+
+
+def _resizing(interpolation: Any, to: int | tuple[int, int] | None) -> Resizing | None:
+    """How pictures are resized by a filter of this name, or by the member of an enum with such a value."""
+    name = getattr(interpolation, "value", interpolation)
+    return Resizing(cast(Interpolation, name), to) if name in get_args(Interpolation) else None
 
 
 def _from_timm(settings: Any) -> Preprocessing | None:
@@ -85,8 +101,13 @@ def _from_torchvision(given: Any) -> Preprocessing | None:
         transform = given.transforms() if callable(getattr(given, "transforms", None)) else given
         side = transform.crop_size
         sides = tuple(side) if isinstance(side, Sequence) else (side,)
+        wanted = getattr(transform, "resize_size", None)
+        to = None if not isinstance(wanted, Sequence) else tuple(int(side) for side in wanted)
         return Preprocessing(
-            size=(int(sides[0]), int(sides[-1])), mean=_numbers(transform.mean), std=_numbers(transform.std)
+            size=(int(sides[0]), int(sides[-1])),
+            mean=_numbers(transform.mean),
+            std=_numbers(transform.std),
+            resizing=_resizing(getattr(transform, "interpolation", None), to[0] if to else None),
         )
     except (AttributeError, TypeError, ValueError, IndexError):
         return None

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 from blemish.core.errors import InputError, first_line, last_line, refused
 from blemish.core.memory import check_fits
+from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.core.reading import check_regular
 from blemish.core.torch_archive import torch_kind
 from blemish.models.base import Classifier, Output, Training, logits_of
+from blemish.models.card import ModelCard, count_parameters
 from blemish.models.code import ending_refused
 from blemish.models.hashing import hash_state
 from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own_preprocessing
@@ -28,6 +30,9 @@ from blemish.models.own_preprocessing import Preprocessed, as_preprocessing, own
 # Where training scripts put the weights among other things they save.
 _WEIGHT_KEYS = ("state_dict", "model_state_dict", "model", "net")
 _SHOWN = 4
+
+SAFETENSORS = ".safetensors"
+"""The ending of files that hold tensors and nothing else."""
 
 
 def from_module(
@@ -73,6 +78,7 @@ def from_module(
         device=target,
         module=module,
         assumed=assumed,
+        card=ModelCard(parameters=count_parameters(module), input_size=own.size),
     )
 
 
@@ -114,10 +120,11 @@ def load_weights(module: nn.Module, path: str | Path) -> nn.Module:
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """The state dict in a file: what ``torch.save`` wrote, or a ``.npz`` of arrays. No code in the file is run."""
+    """The state dict in a file: what ``torch.save`` wrote, ``.safetensors`` or a ``.npz`` of arrays. No code is run."""
     file = Path(path)
     check_regular(file)
-    state = _read_arrays(file) if file.suffix.lower() == ".npz" else _unwrapped(read_safely(file))
+    read = {".npz": _read_arrays, SAFETENSORS: _read_safetensors}.get(file.suffix.lower())
+    state = _unwrapped(read_safely(file)) if read is None else read(file)
     if not state or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{path}: no state dict in it; expected tensors by name")
     if all(key.startswith("module.") for key in state):
@@ -196,6 +203,12 @@ def _read_arrays(file: Path) -> dict[str, Tensor]:
             check_fits(str(file), sum(member.file_size for member in archive.infolist()))
         with np.load(file, allow_pickle=False) as arrays:
             return {key: torch.from_numpy(np.array(arrays[key], order="C")) for key in arrays.files}
+
+
+def _read_safetensors(file: Path) -> dict[str, Tensor]:
+    library = optional_import("safetensors.torch")
+    with refused(f"{file}: not a readable .safetensors file"):  # its errors share no base of their own
+        return dict(library.load_file(file))
 
 
 def _unwrapped(saved: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from PIL import Image
@@ -13,8 +14,9 @@ from PIL import Image
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.plugins import stated_version
+from blemish.corruptions.plugins import OwnVersion, stated_version
 from blemish.corruptions.severity import severity_text
+from blemish.data.classes import class_titles
 from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
@@ -39,10 +41,12 @@ class Subject:
     number: int
     catalog: Catalog = field(default_factory=lambda: catalog, repr=False)
 
-    @property
+    @cached_property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes, where they are known."""
-        return None if self.pictures is None else self.pictures.classes
+        """The names of the classes as people read them, where they are known."""
+        kept = None if self.pictures is None else self.pictures.classes
+        known = self.run.info.classes or kept
+        return None if known is None else class_titles(known)
 
     @property
     def series(self) -> str:
@@ -102,7 +106,7 @@ def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> st
             return f"{name} is not a corruption of this catalog; --plugin names a module that has it"
         version, measured = catalog[name].version, protocol.corruptions.get(name)
         if measured != stated_version(catalog[name]):
-            before = measured.get("version") if isinstance(measured, dict) else measured
+            before = measured.version if isinstance(measured, OwnVersion) else measured
             same = "with other code or files"
             other = same if before == version else f"in version {before}; this is version {version}"
             return f"{name} was measured {other}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from blemish.core.printable import first_few
+from blemish.core.typed import as_json
 from blemish.evaluation.chance import LOOK_AT
 from blemish.reports.reading import Reading, differences, firsts
 
@@ -59,7 +60,7 @@ def _versions(versions: Mapping[str, Any]) -> str:
 
 def _entries(reading: Reading) -> dict[str, str]:
     run = reading.run
-    entries = asdict(run.info)
+    entries = as_json(run.info)
     texts = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
     for part in _PARTS:
         texts |= _flat(entries[part], part)

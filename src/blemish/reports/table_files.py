@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from blemish.core.csv_files import csv_text
 from blemish.core.marks import MADE_WITH
+from blemish.core.typed import as_json
 from blemish.metrics.compare import Comparison
 from blemish.reports.reading import Reading, differences
 from blemish.reports.tables import FOOTNOTE
@@ -26,7 +26,7 @@ def scores_json(readings: Sequence[Reading]) -> str:
     for reading, unlike in zip(readings, differences(readings), strict=True):
         run = reading.run
         entry = {"made_with": MADE_WITH, **reading.scores.as_dict(), "model": reading.label, "folder": str(run.folder)}
-        entry |= {"protocol": asdict(run.info.protocol), "data": asdict(run.info.data)}
+        entry |= {"protocol": as_json(run.info.protocol), "data": as_json(run.info.data)}
         entry["protocol_differences"] = unlike
         if any(row["trained_on"] for row in entry["rows"]):
             entry[_MARK] = FOOTNOTE

@@ -10,7 +10,7 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.catalog import Catalog
+from blemish.corruptions.catalog import Catalog, catalogue_of
 from blemish.corruptions.plugins import load_catalog
 from blemish.corruptions.transform import preset_rule
 from blemish.terminal.lists import listed, numbers
@@ -19,7 +19,10 @@ from blemish.terminal.printing import say
 DEFAULT_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 _corruption_option = typer.Option(
-    "--corruption", "-c", metavar="NAMES", help="Names or families, separated by commas, or all. May be repeated."
+    "--corruption",
+    "-c",
+    metavar="NAMES",
+    help="Names, families or catalogues (noc, cbar …), separated by commas, or all. May be repeated.",
 )
 Corruptions = Annotated[list[str] | None, _corruption_option]
 RequiredCorruptions = Annotated[list[str], _corruption_option]
@@ -78,12 +81,15 @@ def chosen_catalog(plugins: list[str] | None, frost: Path | None = None, tiles: 
 
 
 def chosen_names(texts: list[str] | None, catalog: Catalog) -> list[str]:
-    """Names of corruptions; a family stands for its members, ``all`` for the catalog, nothing for ImageNet-C."""
+    """Names of corruptions; a family or a catalogue stands for its members, ``all`` for everything.
+
+    Nothing stands for ImageNet-C.
+    """
     if not texts:
         return catalog.plain()
     names: list[str] = []
     for item in listed(texts):
-        members = [name for name, corruption in catalog.items() if item in (corruption.family, "all")]
+        members = [name for name, unit in catalog.items() if item in (unit.family, catalogue_of(unit), "all")]
         names += members or [catalog[item].name]
     if not names:
         raise InputError("no corruptions named; expected names such as fog,snow")

@@ -25,7 +25,26 @@ Mapping = Annotated[
         "--mapping",
         rich_help_panel=_PANEL,
         help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
-        "are named by WordNet ids. Default: as many outputs as folders, in order; or WordNet ids and 1000 outputs.",
+        "are named by WordNet ids or ImageNet's class names. Default: as many outputs as folders, in order; or WordNet "
+        "ids and 1000 outputs.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        rich_help_panel=_PANEL,
+        help="Of Parquet files and hf:…: the columns of images and labels, such as img,fine_label. Default: those that "
+        "can be meant.",
+    ),
+]
+ClassNames = Annotated[
+    str | None,
+    typer.Option(
+        "--class-names",
+        rich_help_panel=_PANEL,
+        help="What classes are called in reports: a text with a name per line in class order, a .json, or imagenet. "
+        "Default: the names that the data brings; of ImageNet's WordNet ids, their English names.",
     ),
 ]
 Classes = Annotated[
@@ -79,15 +98,20 @@ class ImageOptions:
             "--data",
             "-d",
             rich_help_panel=_PANEL,
-            help="Clean images: class folders, .npy or .npz, .tar shards, or demo:digits.",
+            help="Clean images: class folders, .npy or .npz, .tar shards, .parquet, hf:NAME:SPLIT, or demo:digits.",
         ),
     ]
     labels: Labels = None
     mapping: Mapping = None
+    columns: Columns = None
+    class_names: ClassNames = None
 
     def open(self) -> Source:
         """The images that were named."""
-        return open_source(self.data, labels=self.labels, mapping=self.mapping)
+        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        return open_source(
+            self.data, labels=self.labels, mapping=self.mapping, columns=columns, class_names=self.class_names
+        )
 
 
 def balanced_part(source: Source, limit: int | None) -> Source:

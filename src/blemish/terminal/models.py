@@ -17,8 +17,8 @@ from blemish.terminal.lists import listed, numbers
 
 _PANEL = "Model"
 _NAMES = (
-    "timm:NAME, torchvision:NAME, python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, "
-    ".joblib), or a .toml file that describes one."
+    "timm:NAME, torchvision:NAME, hf:ORG/NAME or a folder (Hugging Face), python:PACKAGE.MODULE:FUNCTION, demo:plain, "
+    "a file (.onnx, .pt, .pt2, .tflite, .joblib), or a .toml file that describes one."
 )
 
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto.")]
@@ -33,7 +33,12 @@ class ModelSettings:
     """What can be said of a model, besides which one it is."""
 
     weights: Annotated[
-        Path | None, typer.Option(rich_help_panel=_PANEL, help="A file of weights for python:… (never unpickled).")
+        Path | None,
+        typer.Option(
+            rich_help_panel=_PANEL,
+            help="A file of weights for timm:, torchvision:, hf: and python: models: .safetensors, .npz, or a state "
+            "dict of torch (never unpickled).",
+        ),
     ] = None
     name: Annotated[str | None, typer.Option(rich_help_panel=_PANEL, help="What to call the model.")] = None
     size: Annotated[

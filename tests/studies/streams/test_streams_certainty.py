@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pytest
 
 from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
-from blemish.evaluation.records import Records, parquet_bytes, read_header, records_bytes
+from blemish.evaluation.info import RecordsHeader
+from blemish.evaluation.records import Records, parquet_bytes, read_header_as, records_bytes
 from blemish.studies.streams.certainty import cell_interval, certain_rises, mean_interval
 from blemish.studies.streams.surface import Surface, repaired
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
@@ -64,7 +66,7 @@ class TestFiles:
     def test_damage_and_strangers_are_named(self, tmp_path: Path) -> None:
         path = tmp_path / "file.parquet"
         path.write_bytes(surface_bytes(made(random_right()), {}))
-        whole, header = pq.read_table(path), read_header(path)
+        whole, header = pq.read_table(path), read_header_as(dict[str, Any], path)
         sealed = whole.schema.metadata[b"blemish"]
 
         def changed(column: str, values: list[object]) -> pa.Table:
@@ -99,7 +101,7 @@ class TestFiles:
             read_surface(path)
         one = np.zeros(1, np.float32)
         records = Records(
-            {"condition": "fog@1"}, np.array(["a"]), np.zeros(1, np.int32), np.zeros((1, 5), np.int32), one, one
+            RecordsHeader("fog@1"), np.array(["a"]), np.zeros(1, np.int32), np.zeros((1, 5), np.int32), one, one
         )
         path.write_bytes(records_bytes(records))
         with pytest.raises(InputError, match="records of a model on a benchmark; expected ccc calibration"):

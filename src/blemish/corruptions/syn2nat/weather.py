@@ -250,7 +250,7 @@ WEATHER: tuple[Corruption, ...] = (
     Corruption(
         name="syn2nat:random_fog",
         family="syn2nat",
-        description="White discs all over a blurred image, a fog coefficient of 0.8 to 1; "
+        description="Faint white discs all over a blurred image, a fog coefficient of 0.8 to 1; "
         "lower severities thin them out and blur less.",
         table=SeverityTable.linear(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
         draw=_draw_fog,

@@ -143,7 +143,7 @@ def train_overlap_command(
         training, testing = (only_classes(source, members, renumber=True) for source in (training, testing))
     if Path(data).resolve() == Path(test).resolve():
         say(f"{data} is trained on and tested on: scores will say how well it is remembered", style="yellow")
-    if training.labelling == "order":
+    if training.in_order:
         classes = len(training.classes or ())
     else:
         classes = int(max(training.labels.max(), testing.labels.max())) + 1
@@ -172,7 +172,7 @@ def _named(texts: list[str], catalog: Catalog) -> list[str]:
 
 def _same_classes(training: Source, testing: Source) -> tuple[Source, Source]:
     """Test images with the labels that their class folders have among the training images."""
-    if training.labelling != "order" or testing.labelling != "order" or training.classes == testing.classes:
+    if not (training.in_order and testing.in_order) or training.classes == testing.classes:
         return training, testing
     known = {name: number for number, name in enumerate(training.classes or ())}
     here = testing.classes or ()

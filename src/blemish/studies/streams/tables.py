@@ -8,7 +8,7 @@ from typing import Any
 
 from blemish.core.errors import InputError
 from blemish.core.reading import read_bytes
-from blemish.evaluation.records import parquet_bytes, read_header
+from blemish.evaluation.records import parquet_bytes, read_header_as
 
 __all__ = ["read_table", "table_bytes"]
 
@@ -25,7 +25,7 @@ def read_table(path: Path, kind: str, columns: Sequence[str]) -> tuple[dict[str,
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    header = read_header(path)
+    header = read_header_as(dict[str, Any], path)
     if header.get("kind") != kind:
         raise InputError(f"{path}: records of {header.get('kind', 'a model on a benchmark')}; expected {kind}")
     try:

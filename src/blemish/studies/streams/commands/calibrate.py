@@ -10,6 +10,7 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
+from blemish.core.typed import as_json
 from blemish.data.cache import load
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate
@@ -109,7 +110,7 @@ def calibrate_command(
             names,
             folder=out,
             refinement=how,
-            model=classifier.describe(),
+            model=as_json(classifier.describe()),
             progress=lambda done, total: report(done * each, total * each),
             executor=executor,
             source=source,

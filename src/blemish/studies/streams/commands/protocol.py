@@ -14,6 +14,7 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.marks import MADE_WITH
+from blemish.core.typed import as_json
 from blemish.reports.html import check_report_path
 from blemish.studies.adaptation.base import adaptable
 from blemish.studies.streams.calibration import read_calibration
@@ -142,12 +143,12 @@ def protocol_command(
         *changes_text([run.walk for run in runs]),
         *_guesses(surfaces, runs),
         *(protocol_text(stream, anyway=shown.anyway) for stream in streams),
-        other_model_text(runs[0].walk, classifier.describe()),
+        other_model_text(runs[0].walk, as_json(classifier.describe())),
         *left_out,
     )
     shared = RunSettings(
         methods=list(first),
-        model=classifier.describe(),
+        model=as_json(classifier.describe()),
         settings=methods.describe(),
         window=window or default_window(min(len(run.walk) for run in runs)),
         every=checkpoint,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from blemish.core.typed import as_json
 from blemish.studies.adaptation.base import adaptable
 from blemish.studies.streams.commands.methods import MethodOptions, OnDevice
 from blemish.studies.streams.commands.options import (
@@ -88,7 +89,7 @@ def run_command(
         device=None if jobs else classifier.device,
         catalog=catalog,
     )
-    warn(other_model_text(walk, classifier.describe()), protocol_text(stream, anyway=shown.anyway))
+    warn(other_model_text(walk, as_json(classifier.describe())), protocol_text(stream, anyway=shown.anyway))
     made, left_out = methods.make(network, image_set, classifier)
     warn(*left_out)
 
@@ -99,7 +100,7 @@ def run_command(
             folder=out,
             every=checkpoint,
             workers=jobs or 0,
-            model=classifier.describe(),
+            model=as_json(classifier.describe()),
             settings=methods.describe(),
             progress=report,
         )

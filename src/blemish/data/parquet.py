@@ -1,0 +1,192 @@
+"""Labelled images out of Parquet files, read row group by row group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from blemish.core.errors import InputError, refused
+from blemish.core.memory import available_memory, check_fits
+from blemish.core.reading import is_folder, open_regular
+from blemish.data.folders import ClassMapping
+from blemish.data.pictures import decode_picture
+from blemish.data.places import PARQUET_SUFFIX, LocalFile, Place, each_place, local_files
+from blemish.data.source import Source
+from blemish.data.tables import Columns, check_labels, choose_columns, encoded_picture, table_labels
+
+# What pyarrow raises for files that are damaged in one way or another.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
+
+# Row groups stay in memory up to this share of what is free: threads read a few of them at a time.
+_SHARE = 4
+
+# The names that Hugging Face gives to the files of a split.
+_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
+
+
+def parquet_source(
+    path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, mapping: ClassMapping | None = None
+) -> Source:
+    """The images of a Parquet file, of all in a folder, or of a pattern such as ``val-{00..13}.parquet``.
+
+    An image's name and id are its place among all rows, as those of the same rows in a Hugging Face dataset. See
+    `choose_columns` for the columns and `table_labels` for what labels mean.
+    """
+    files = local_files(path, PARQUET_SUFFIX)
+    if is_folder(path):
+        check_shards(os.fspath(path), [file.name for file in files])
+    places = [LocalFile(file) for file in files]
+    return table_files_source(Path(path).stem or str(path), places, columns=columns, mapping=mapping)
+
+
+def table_files_source(
+    name: str,
+    files: Sequence[Place],
+    *,
+    columns: Sequence[str] | None = None,
+    mapping: ClassMapping | None = None,
+) -> Source:
+    """The images of Parquet files, wherever they lie."""
+    tables = each_place(lambda place: _opened(place, columns), files)
+    first = tables[0]
+    for table in tables[1:]:
+        if table.columns != first.columns or table.kind != first.kind:
+            raise InputError(
+                f"{table.place.name}: other columns or classes than in {first.place.name}; expected files of one table"
+            )
+    labels = pa.chunked_array([chunk for table in tables for chunk in table.labels.chunks], first.kind)
+    numbered = table_labels(name, labels, first.columns.classes, mapping)
+    starts = [0, *accumulate(len(table.labels) for table in tables)]
+    groups = _Groups(available_memory() // _SHARE)
+
+    def read(i: int) -> Image.Image:
+        number = bisect_right(starts, i) - 1
+        table, row = tables[number], i - starts[number]
+        group = bisect_right(table.groups, row) - 1
+        value = groups.column(table, group)[row - table.groups[group]].as_py()
+        where = f"row {row} of {table.place.name}"
+        content, _ = encoded_picture(value, where)
+        if content is None:
+            raise InputError(f"{where}: no picture in it; expected its bytes, not its path alone")
+        return decode_picture(content, where).convert("RGB")
+
+    count = len(labels)
+    return Source(
+        name=name,
+        names=tuple(map(str, range(count))),
+        ids=np.arange(count, dtype=np.int64),
+        labels=numbered.numbers,
+        read=read,
+        classes=numbered.classes,
+        labelling=numbered.labelling,
+        stamp=lambda i: f"{tables[bisect_right(starts, i) - 1].place.stamp}{i}|{first.columns.image}",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A file: its columns, all of its labels, and the rows at which its groups begin."""
+
+    place: Place
+    columns: Columns
+    kind: pa.DataType
+    labels: pa.ChunkedArray
+    groups: tuple[int, ...]
+
+
+@contextlib.contextmanager
+def _file(place: Place) -> Iterator[tuple[Any, Path]]:
+    with place.held() as path, refused(f"{path}: not a readable Parquet file", *_DAMAGE), open_regular(path) as stream:
+        yield pq.ParquetFile(stream), path
+
+
+def _opened(place: Place, columns: Sequence[str] | None) -> _Table:
+    with _file(place) as (file, path):
+        chosen = choose_columns(str(path), file.schema_arrow, columns)
+        counts = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        labels = file.read(columns=[chosen.label]).column(0)
+        if len(labels) != sum(counts):
+            raise InputError(f"{path}: {len(labels)} labels for {sum(counts)} rows; expected one in each row")
+        check_labels(str(path), labels, chosen.classes)
+        return _Table(place, chosen, labels.type, labels, (0, *accumulate(counts[:-1])))
+
+
+class _Groups:
+    """The images of the row groups that were read last, as many as memory may hold; each is read by one thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[int, int], Future[pa.ChunkedArray]] = OrderedDict()
+
+    def column(self, table: _Table, group: int) -> pa.ChunkedArray:
+        key = (id(table), group)
+        with self._lock:
+            future = self._held.get(key)
+            ours = future is None
+            if future is None:
+                future = self._held[key] = Future()
+            self._held.move_to_end(key)
+        if ours:
+            try:
+                future.set_result(_read_group(table, group))
+            except BaseException as error:
+                future.set_exception(error)
+            self._tidy()
+        return future.result()
+
+    def _tidy(self) -> None:
+        with self._lock:
+            for key in [key for key, future in self._held.items() if future.done() and future.exception() is not None]:
+                del self._held[key]  # the next one may try again
+            finished = [(key, future.result().nbytes) for key, future in self._held.items() if future.done()]
+            total = sum(size for _, size in finished)
+            for key, size in finished[:-1]:
+                if total <= self._most:
+                    break
+                del self._held[key]
+                total -= size
+
+
+def _read_group(table: _Table, group: int) -> pa.ChunkedArray:
+    with _file(table.place) as (file, path):
+        image = table.columns.image
+        wanted = f"{image}.bytes" if pa.types.is_struct(file.schema_arrow.field(image).type) else image
+        check_fits(f"row group {group} of {path}", _claimed(file.metadata.row_group(group), wanted))
+        return file.read_row_group(group, columns=[wanted]).column(0)
+
+
+def _claimed(group: Any, column: str) -> int:
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    return sum(int(chunk.total_uncompressed_size) for chunk in chunks if chunk.path_in_schema == column)
+
+
+def check_shards(name: str, files: Sequence[str]) -> None:
+    """Refuse a folder with the files of several splits, or of a split of which some files are missing."""
+    shards = [match for match in map(_SHARD.fullmatch, files) if match]
+    splits = Counter(shard["split"] for shard in shards)
+    if len(splits) > 1:
+        raise InputError(
+            f"{name}: files of several splits ({', '.join(splits)}); expected those of one, such as "
+            f"{shards[0]['split']}-{{00000..{int(shards[0]['count']) - 1:05}}}-of-{shards[0]['count']}.parquet"
+        )
+    for shard in shards[:1]:
+        if len(files) == len(shards) != int(shard["count"]):
+            raise InputError(
+                f"{name}: {len(shards)} of {int(shard['count'])} files of {shard['split']}; some are missing"
+            )

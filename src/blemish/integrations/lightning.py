@@ -1,0 +1,129 @@
+"""A callback of Lightning that measures a network while it is trained."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.files import load_benchmark
+from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
+from blemish.data.open import open_source
+from blemish.evaluation.run import evaluate
+from blemish.evaluation.runs import Run
+from blemish.metrics.baselines import Baseline
+from blemish.metrics.scores import Scores, score
+from blemish.models.own_preprocessing import Preprocessed
+from blemish.models.torch_module import from_module
+
+__all__ = ["RobustnessCallback"]
+
+_package = "lightning.pytorch"
+if importlib.util.find_spec("lightning") is None and importlib.util.find_spec("pytorch_lightning") is not None:
+    _package = "pytorch_lightning"
+_Callback: Any = optional_import(_package).Callback
+_log = logging.getLogger(__name__)
+
+FOLDER = "robustness"
+
+
+class RobustnessCallback(_Callback):
+    """Measure the module on a benchmark after every ``every_n_epochs`` epochs, and log its numbers.
+
+    What is logged through ``trainer.logger``, with ``prefix`` before it: the benchmark's own metric (``mce`` for
+    ImageNet-C, in percent) where it can be computed, the mean error over all conditions and the clean error.
+
+    ``data`` are images with labels as `blemish.open_source` takes them, not normalised: ``preprocessing`` is what the
+    module expects, as `blemish.from_module` takes it. The records of each epoch are kept below ``out``, by default the
+    folder ``robustness`` beside the logger's files; ``runs`` and ``scores`` hold them by epoch, counted from 0 as
+    Lightning does. With several processes the first measures and the others wait; strategies that spread a module's
+    weights over processes (FSDP, DeepSpeed stage 3) cannot be measured in this way.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark | str | os.PathLike[str],
+        every_n_epochs: int = 1,
+        *,
+        data: Any,
+        preprocessing: Preprocessed | None = None,
+        out: str | os.PathLike[str] | None = None,
+        baseline: Baseline | Run | str | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        prefix: str = "robustness/",
+    ) -> None:
+        """Check what can be checked before a network is trained."""
+        super().__init__()
+        if not isinstance(every_n_epochs, int) or isinstance(every_n_epochs, bool) or every_n_epochs < 1:
+            raise InputError(f"every_n_epochs {every_n_epochs!r}; expected a whole number from 1")
+        self.benchmark = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
+        for condition in self.benchmark.conditions:
+            condition.check_files()
+        self.source = open_source(data)
+        self.every_n_epochs, self.prefix = every_n_epochs, prefix
+        self.preprocessing, self.baseline = preprocessing, baseline
+        self.limit, self.batch_size = limit, batch_size
+        self.out = None if out is None else Path(out)
+        self.runs: dict[int, Run] = {}
+        self.scores: dict[int, Scores] = {}
+
+    def on_fit_start(self, trainer: Any, pl_module: nn.Module) -> None:  # noqa: ARG002
+        """Find the folder, and refuse one with results of epochs that are still to come: they are of other weights."""
+        if self.out is None:
+            self.out = Path(trainer.log_dir or trainer.default_root_dir) / FOLDER
+        names = [path.name for path in self.out.glob("epoch-*")] if self.out.is_dir() else []
+        numbers = [int(match[1]) for name in names if (match := re.fullmatch(r"epoch-(\d+)", name))]
+        if later := [number for number in numbers if number >= trainer.current_epoch]:
+            raise InputError(
+                f"{self.out}: holds results of epoch {min(later)} already, and this training begins with epoch "
+                f"{trainer.current_epoch}; name another folder (out=…) or remove it"
+            )
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: nn.Module) -> None:
+        """Measure and log, where it is time to."""
+        epoch = int(trainer.current_epoch)
+        if (epoch + 1) % self.every_n_epochs:
+            return
+        if trainer.is_global_zero:
+            self._measure(trainer, pl_module, epoch)
+        trainer.strategy.barrier()
+
+    def _measure(self, trainer: Any, module: nn.Module, epoch: int) -> None:
+        assert self.out is not None
+        modes = {part: part.training for part in module.modules()}
+        try:
+            classifier = from_module(module, preprocessing=self.preprocessing)
+            run = evaluate(
+                classifier,
+                self.source,
+                self.benchmark,
+                out=self.out / f"epoch-{epoch:03d}",
+                limit=self.limit,
+                batch_size=self.batch_size,
+                allow_chance=True,  # as a network is in its first epochs
+            )
+        finally:
+            for part, training in modes.items():
+                part.training = training
+        self.runs[epoch] = run
+        scores = self.scores[epoch] = score(run, baseline=self.baseline)
+        if scores.headline is None:
+            why = "; ".join(item.why for item in scores.missing if scores.metric in item.names)
+            _log.warning("epoch %d: %s of %s is not logged: %s", epoch, scores.metric, scores.benchmark, why)
+        numbers = {f"{self.prefix}{name}": value for name, value in _logged(scores).items()}
+        for logger in trainer.loggers:
+            logger.log_metrics(numbers, step=trainer.global_step)
+
+
+def _logged(scores: Scores) -> dict[str, float]:
+    """The numbers of the whole benchmark by their names, and the clean error."""
+    found = {row.name: row.estimate.value for row in scores.select(scope="benchmark")}
+    return found | {"clean_error": scores.find("error", "clean").estimate.value}
