@@ -27,17 +27,20 @@ _LANES = 512
 @triton.jit
 def _within(place, size, border: tl.constexpr):
     if border == 0:
-        return tl.minimum(tl.maximum(place, 0), size - 1)
-    edge: tl.constexpr = 1 if border == 1 else 0
-    place = tl.where(place < 0, -edge - place, place)
-    return tl.where(place >= size, 2 * size - 2 + edge - place, place)
+        place = tl.minimum(tl.maximum(place, 0), size - 1)
+    else:
+        edge: tl.constexpr = 1 if border == 1 else 0
+        place = tl.where(place < 0, -edge - place, place)
+        place = tl.where(place >= size, 2 * size - 2 + edge - place, place)
+    return place
 
 
 @triton.jit
 def _value(at, inside, levels: tl.constexpr):
+    value = tl.load(at, inside, other=0)
     if levels:
-        return unit(tl.load(at, inside, other=0))
-    return tl.load(at, inside, other=0.0)
+        value = unit(value)
+    return value
 
 
 @triton.jit

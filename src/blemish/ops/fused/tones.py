@@ -101,9 +101,12 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
 
 @triton.jit
 def _ramp(sixths, peak, sign: tl.constexpr):
+    away = absolute(sixths - peak)
     if sign > 0:
-        return _clipped(absolute(sixths - peak) - 1.0)
-    return _clipped(-absolute(sixths - peak) + 2.0)
+        place = away - 1.0
+    else:
+        place = -away + 2.0
+    return _clipped(place)
 
 
 @triton.jit

@@ -38,7 +38,7 @@ def _sampled(source, offset, beside, below, first, second, third, fourth, inside
     c = tl.load(source + offset + below, inside, other=0)
     d = tl.load(source + offset + below + beside, inside, other=0)
     if levels:
-        return tl.fma(unit(d), fourth, tl.fma(unit(c), third, tl.fma(unit(b), second, unit(a) * first)))
+        a, b, c, d = unit(a), unit(b), unit(c), unit(d)
     return tl.fma(d, fourth, tl.fma(c, third, tl.fma(b, second, a * first)))
 
 
