@@ -18,7 +18,7 @@ _LANES = 1024
 def _quantise_kernel(values, out, slack, count, lanes: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = place < count
-    level = tl.load(values + place, inside, other=0.0) * 255.0 + slack
+    level = tl.fma(tl.load(values + place, inside, other=0.0), 255.0, slack)
     # Written so that a value that is not a number becomes 0, as it does in the plain operations.
     level = tl.where(level > 0.0, tl.minimum(level, 255.0), 0.0)
     tl.store(out + place, level.to(tl.int32).to(tl.uint8), inside)

@@ -102,11 +102,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
 @triton.jit
 def _ramp(sixths, peak, sign: tl.constexpr):
     away = absolute(sixths - peak)
-    if sign > 0:
-        place = away - 1.0
-    else:
-        place = -away + 2.0
-    return _clipped(place)
+    return _clipped(away - 1.0 if sign > 0 else -away + 2.0)
 
 
 @triton.jit
