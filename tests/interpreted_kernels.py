@@ -185,6 +185,10 @@ COLOUR = (
     "syn2nat:translate",
     "syn2nat:color_jitter",
     "lp:l0",
+    "noc:obstruction",
+    "noc:border",
+    "syn2nat:border",
+    "syn2nat:cutout",
 )
 GRAY = (
     "snow",

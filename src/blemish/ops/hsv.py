@@ -11,7 +11,7 @@ from torch import Tensor
 
 from blemish.ops.fused import fused
 
-__all__ = ["hue", "hue_ramps", "lightness", "lightness_room", "shift_hsv", "with_lightness"]
+__all__ = ["hue", "hue_ramps", "lightness", "lightness_room", "relit", "shift_hsv", "with_lightness"]
 
 _SEXTANTS = 6
 
@@ -72,3 +72,18 @@ def with_lightness(images: Tensor, old: Tensor, new: Tensor) -> Tensor:
     room = lightness_room(old)
     ratio = lightness_room(new).div_(room.masked_fill_(room <= 0, 1))
     return (images - old).mul_(ratio).add_(new)
+
+
+def relit(images: Tensor, factor: Tensor) -> Tensor:
+    """The lightness of images on grey levels times a factor, but at most 1.
+
+    The reference rounds the lightness to a level before and down to one after. Float noise decides which way it rounds
+    halfway between two levels; for images on levels that noise is the same everywhere.
+    """
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        made: Tensor = kernels.relit(images, factor)
+        return made
+    light = lightness(images)
+    new = (light * 255).round_().mul_(factor).add_(2.0**-12).floor_().mul_(1 / 255).clamp_(max=1)
+    return with_lightness(images, light, new)

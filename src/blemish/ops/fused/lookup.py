@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import here
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["looked_up"]
+__all__ = ["looked_up", "rectangles"]
 
 _LANES = 2048
 
@@ -31,3 +34,26 @@ def looked_up(levels: Tensor, tables: Tensor) -> Tensor:
     parts = triton.cdiv(size, _LANES)
     _lookup_kernel[(levels.numel() // size * parts,)](levels, out, tables.contiguous(), size, parts, lanes=_LANES)
     return out
+
+
+@triton.jit
+def _rectangle_kernel(levels, out, bounds, fills, channels, size, width, parts, inner, lanes: tl.constexpr):
+    plane, pixel, inside = here(size, parts, lanes)
+    own = bounds + plane // channels * 4
+    y = pixel // width
+    x = pixel - y * width
+    within = (y >= tl.load(own)) & (y < tl.load(own + 1)) & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))
+    place = plane.to(tl.int64) * size + pixel
+    value = tl.load(levels + place, inside, other=0).to(tl.int32)
+    value = tl.where(within == (inner != 0), tl.load(fills + plane // channels), value)
+    tl.store(out + place, value.to(tl.uint8), inside)
+
+
+@on_its_device
+def rectangles(levels: Tensor, out: Tensor, bounds: NDArray[Any], fills: NDArray[Any], inner: bool) -> None:
+    """One level for all pixels in a rectangle, or around it; bounds (B, 4): top, bottom, left and right, fills (B,)."""
+    batch, channels, height, width = levels.shape
+    parts = triton.cdiv(height * width, _LANES)
+    shape = (channels, height * width, width, parts, int(inner))
+    grid = (batch * channels * parts,)
+    _rectangle_kernel[grid](levels, out, *sent(levels, bounds, fills), *shape, lanes=_LANES)
