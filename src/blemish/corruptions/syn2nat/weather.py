@@ -21,7 +21,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
-from blemish.ops.hsv import relit
+from blemish.ops.hsv import lightness, relit
 from blemish.ops.transfer import to_device
 
 __all__ = ["WEATHER"]
