@@ -44,8 +44,6 @@ __all__ = [
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
 
-_LEVELS = 256
-
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
@@ -112,10 +110,8 @@ class Corruption:
     ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
     ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
     ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
-    corruption's. ``at_once`` makes the same pixels faster. Where a value's result depends on nothing but the value and
-    what is given for its channel and image, ``each_level`` says so: a GPU then changes the 256 levels and looks up
-    the rest. ``files`` are needed for any pixel; ``variant_of`` names the corruption that it imitates, beside which
-    it is left out of what is meant by default.
+    corruption's. ``at_once`` makes the same pixels faster. ``files`` are needed for any pixel; ``variant_of`` names
+    the corruption that it imitates, beside which it is left out of what is meant by default.
     """
 
     name: str
@@ -130,7 +126,6 @@ class Corruption:
     shared: tuple[str, ...] = ()
     only_severity: float | None = None
     uint8_io: bool = False
-    each_level: bool = False
     version: int = 1
     stream: str | None = None
     files: Files | None = None
@@ -252,12 +247,6 @@ class Corruption:
     def render(self, images: Tensor, params: Params, draw: Any) -> Tensor:
         """The uint8 result for a given draw: this library's, or one recorded from a reference."""
         levels = as_levels(images)
-        kernels = kernels_for(levels.device) if self.each_level and levels[0, 0].numel() > _LEVELS else None
-        if kernels is not None:
-            ramp = torch.arange(_LEVELS, dtype=torch.uint8, device=levels.device).view(1, 1, 16, 16)
-            tables = self.render(ramp.expand(*levels.shape[:2], 16, 16), params, draw)
-            result: Tensor = kernels.looked_up(levels, tables)
-            return result
         if self.uint8_io:
             return self.apply(levels, params, draw)
         return quantise(self.apply(unit_range(levels), params, draw))

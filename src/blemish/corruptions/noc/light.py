@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.draws import Field, signs
+from blemish.corruptions.draws import Field, by_level, signs
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE, luminance
@@ -126,7 +126,7 @@ LIGHT: tuple[Corruption, ...] = (
         apply=_brightness,
         severities="1-5",
         source=FIGURE_6,
-        each_level=True,
+        at_once=by_level(_brightness, _draw_sign),
     ),
     Corruption(
         name="noc:contrast",
@@ -146,7 +146,7 @@ LIGHT: tuple[Corruption, ...] = (
         apply=_color_distortion,
         severities="1-5",
         source=FIGURE_6,
-        each_level=True,
+        at_once=by_level(_color_distortion, _draw_channel),
     ),
     Corruption(
         name="noc:gray_scale",

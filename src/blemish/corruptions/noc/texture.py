@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, side_scale
-from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel_uniforms, make_noise
+from blemish.corruptions.draws import Field, add_noise, by_level, draw_normals, draw_pixel_uniforms, make_noise
 from blemish.corruptions.noc.published import FIGURE_5
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
@@ -134,7 +134,7 @@ TEXTURE: tuple[Corruption, ...] = (
         severities="1-5",
         source=FIGURE_5,
         version=2,
-        each_level=True,
+        at_once=by_level(_quantization),
     ),
     Corruption(
         name="noc:gaussian_noise",

@@ -18,6 +18,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.draws import by_level
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks
 from blemish.ops.colour import luminance
@@ -160,7 +161,7 @@ COLOURS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
-        each_level=True,
+        at_once=by_level(_invert, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:posterize",
@@ -171,7 +172,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
-        each_level=True,
+        at_once=by_level(_posterize, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:random_brightness",
@@ -182,7 +183,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_brightness,
         severities=(5,),
         source=SOURCE,
-        each_level=True,
+        at_once=by_level(_brightness, draw_ranks),
     ),
     Corruption(
         name="syn2nat:random_contrast",
@@ -193,7 +194,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_contrast,
         severities=(5,),
         source=SOURCE,
-        each_level=True,
+        at_once=by_level(_contrast, draw_ranks),
     ),
     Corruption(
         name="syn2nat:random_gamma",
@@ -204,7 +205,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_gamma,
         severities=(5,),
         source=SOURCE,
-        each_level=True,
+        at_once=by_level(_gamma, draw_ranks),
     ),
     Corruption(
         name="syn2nat:rgb_shift",
@@ -215,7 +216,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_rgb_shift,
         severities=(5,),
         source=SOURCE,
-        each_level=True,
+        at_once=by_level(_rgb_shift, draw_ranks),
     ),
     Corruption(
         name="syn2nat:solarize",
@@ -226,7 +227,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
-        each_level=True,
+        at_once=by_level(_solarize, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:to_sepia",

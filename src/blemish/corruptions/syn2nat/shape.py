@@ -14,6 +14,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, side_scale
+from blemish.corruptions.draws import by_level
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import SOURCE
 from blemish.ops.colour import LUMINANCE
@@ -219,7 +220,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
-        each_level=True,
+        at_once=by_level(_drop_channel, _draw_channel, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:flip",

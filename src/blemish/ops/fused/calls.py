@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from blemish.ops.fused.lookup import looked_up
 from blemish.ops.fused.medians import LARGEST_MEDIAN, medians
 from blemish.ops.fused.neighbours import line_sums, zoom_mean
 from blemish.ops.fused.pixels import normalised, poisson_counts, quantised
@@ -14,7 +13,6 @@ __all__ = [
     "connected",
     "glass_sources",
     "line_sums",
-    "looked_up",
     "medians",
     "normalised",
     "poisson_counts",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 from numpy.typing import NDArray
@@ -27,13 +26,11 @@ def _lookup_kernel(levels, out, tables, size, parts, lanes: tl.constexpr):
 
 
 @on_its_device
-def looked_up(levels: Tensor, tables: Tensor) -> Tensor:
-    """What uint8 tables (B, C, 256) say of each level of images (B, C, H, W)."""
-    levels, out = levels.contiguous(), torch.empty(levels.shape, dtype=torch.uint8, device=levels.device)
+def looked_up(levels: Tensor, out: Tensor, tables: Tensor) -> None:
+    """What uint8 tables, 256 for each plane, say of each level of images (B, C, H, W)."""
     size = levels.shape[-1] * levels.shape[-2]
     parts = triton.cdiv(size, _LANES)
     _lookup_kernel[(levels.numel() // size * parts,)](levels, out, tables.contiguous(), size, parts, lanes=_LANES)
-    return out
 
 
 @triton.jit
