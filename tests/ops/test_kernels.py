@@ -13,8 +13,8 @@ from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.models.base import Preprocessing
 from blemish.ops.edges import _connected, canny
 from blemish.ops.filters import gaussian_blur, line_blur
-from blemish.ops.fused import kernels_for
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused import _say_plain, kernels_for
+from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile
@@ -66,6 +66,35 @@ def test_without_triton_the_plain_operations_remain(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("BLEMISH_FUSED", raising=False)
     if not torch.cuda.is_available():
         assert kernels_for(torch.device("cuda", 7)) is None
+
+
+def test_what_is_not_fused_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """On GPUs of other vendors, and without a word on a CPU, where nobody expects it."""
+    _say_plain.cache_clear()
+    with caplog.at_level("WARNING", logger="blemish.ops.fused"):
+        assert [kernels_for(torch.device(kind)) for kind in ("mps", "xpu", "mps", "cpu")] == [None] * 4
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert said[0].startswith("no fused kernels on mps")
+    assert said[1].startswith("no fused kernels on xpu")
+
+
+def test_arrays_are_sent_in_one_copy() -> None:
+    """Shapes and values stay, in four bytes each, and every array begins at a multiple of 16 bytes."""
+    arrays = [np.arange(6).reshape(2, 3).T, np.array([0.1, 2.5]), np.array([True, False]), np.zeros((0, 4))]
+    there = sent(torch.zeros(1), *arrays)
+    assert [tensor.dtype for tensor in there] == [torch.int32, torch.float32, torch.int32, torch.float32]
+    for tensor, array in zip(there, arrays, strict=True):
+        assert tensor.shape == array.shape
+        assert tensor.storage_offset() % 4 == 0
+        assert np.allclose(tensor.numpy(), array.astype(np.float32))
+
+
+def test_constants_stay_on_a_device() -> None:
+    table, like = np.arange(5.0), torch.zeros(1)
+    assert kept(like, table) is kept(like, table)
+    assert kept(like, table.copy()) is not kept(like, table)
+    assert kept(like, table).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("side", [(16, 16), (33, 47), (31, 18), (224, 224), (9, 8)])
