@@ -187,6 +187,7 @@ COLOUR = (
     "lp:l0",
     "noc:obstruction",
     "noc:border",
+    "noc:pixelate",
     "syn2nat:border",
     "syn2nat:cutout",
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -108,10 +109,14 @@ def _thumbnail_resize(images: Tensor, params: Params, draw: tuple[()]) -> Tensor
     return images
 
 
+def _blocks(count: int, size: Tensor) -> Tensor:
+    """For `count` pixels in blocks of size[b], the number of each one's block, (B, count)."""
+    return ((torch.arange(count, dtype=torch.float64) + 0.5) / size[:, None]).floor()
+
+
 def _block_means(count: int, size: Tensor, device: torch.device) -> Tensor:
-    """For `count` pixels in blocks of size[b], the matrices (B, 1, count, count) that average over the blocks."""
-    block = ((torch.arange(count, dtype=torch.float64) + 0.5) / size[:, None]).floor()
-    block = to_device(block, device, torch.float32)
+    """The matrices (B, 1, count, count) that average over the blocks."""
+    block = to_device(_blocks(count, size), device, torch.float32)
     same = (block[:, :, None] == block[:, None, :]).to(torch.float32)
     return (same / same.sum(-1, keepdim=True))[:, None]
 
@@ -119,9 +124,31 @@ def _block_means(count: int, size: Tensor, device: torch.device) -> Tensor:
 def _pixelate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Blocks of one pixel would be no corruption at any image size: it is the further ones that scale with it."""
     height, width = images.shape[-2:]
-    size = 1 + (params["size"] - 1) * side_scale(height, width)
+    size = _block_sizes(params["size"], height, width)
     down, across = (_block_means(count, size, images.device) for count in (height, width))
     return down @ images @ across
+
+
+def _block_sizes(published: Tensor, height: int, width: int) -> Tensor:
+    return 1 + (published - 1) * side_scale(height, width)
+
+
+def _extents(blocks: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each pixel of rows (B, n) the first pixel of its block, and the first behind it."""
+    count = blocks.shape[1]
+    new = np.ones((len(blocks), count + 1), bool)
+    new[:, 1:-1] = blocks[:, 1:] != blocks[:, :-1]
+    place = np.arange(count + 1)
+    first = np.maximum.accumulate(np.where(new, place, 0)[:, :-1], axis=1)
+    behind = np.minimum.accumulate(np.where(new, place, count)[:, :0:-1], axis=1)[:, ::-1]
+    return first, behind
+
+
+def _make_pixelate(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    """In whole numbers: a mean that is no whole level is far enough from one for its fraction not to matter."""
+    sides = levels.shape[-2:]
+    size = _block_sizes(torch.from_numpy(params["size"]), *sides)
+    kernels.block_means(levels, out, *(_extents(_blocks(count, size).numpy()) for count in sides))
 
 
 TEXTURE: tuple[Corruption, ...] = (
@@ -185,6 +212,7 @@ TEXTURE: tuple[Corruption, ...] = (
         description="Gives blocks of pixels their mean.",
         table=SeverityTable.between(size=(1, 2, 4)),
         apply=_pixelate,
+        at_once=AtOnce("blocks", _make_pixelate),
         severities="1-5",
         source=FIGURE_5,
     ),
