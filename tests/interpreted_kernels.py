@@ -32,8 +32,6 @@ from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_torch
 from blemish.ops.poisson import poisson_quantile
 from blemish.ops.rank import median_filter
-from blemish.ops.resample import mean_zoom
-from blemish.ops.shuffle import shuffle_sources
 from blemish.ops.textures import frost_textures
 
 Work = Callable[[], Tensor]
@@ -61,21 +59,10 @@ def words() -> Tensor:
     return CounterRng(3, torch.arange(3), "x").raw("y", 3, 40, 41)
 
 
-def glass() -> Tensor:
-    """Two passes of moves back and forth."""
-    moves = np.random.default_rng(0).integers(-2, 2, (2, 3, 2, 20, 17), dtype=np.int8)
-    return shuffle_sources(*torch.from_numpy(moves), torch.tensor([2, 2, 3]))
-
-
 def poisson() -> Tensor:
     """Means on both sides of where the way to count changes."""
     rng = CounterRng(0, torch.arange(2), "x")
     return poisson_quantile(rng.normals("rank", 3, 30, 31), rng.uniforms("mean", 3, 30, 31) * 20, limit=20.0)
-
-
-def zoom() -> Tensor:
-    """Three enlargements."""
-    return mean_zoom(floats(2, 3, 31, 24), [1.0, 1.05, 1.31])
 
 
 def lines() -> Tensor:
@@ -210,9 +197,7 @@ SMALL = ("glass_blur", "shot_noise", "elastic_transform")
 CASES: dict[str, tuple[Work, float]] = {
     "jpeg": (jpeg, 0),
     "words": (words, 0),
-    "glass": (glass, 0),
     "poisson": (poisson, 0),
-    "zoom": (zoom, 1e-6),
     "lines": (lines, 1e-6),
     "gaussian, edges repeated": (lambda: gaussian("replicate"), 0),
     "gaussian, mirrored": (lambda: gaussian("reflect"), 0),

@@ -19,8 +19,6 @@ from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile
 from blemish.ops.rank import median_filter
-from blemish.ops.resample import mean_zoom
-from blemish.ops.shuffle import shuffle_sources
 
 
 @pytest.fixture
@@ -119,14 +117,6 @@ def test_many_images_are_no_trouble(both, device: torch.device) -> None:
     assert torch.equal(fused, plain)
 
 
-def test_glass(both, device: torch.device) -> None:
-    moves = [torch.randint(-2, 2, (3, 2, 40, 31), dtype=torch.int8) for _ in range(2)]
-    delta = torch.tensor([2, 2, 3])
-    fused, plain = both(lambda: shuffle_sources(moves[0].to(device), moves[1].to(device), delta))
-    assert torch.equal(fused, plain)
-    assert torch.equal(fused.cpu(), shuffle_sources(moves[0], moves[1], delta))
-
-
 def test_poisson(both, device: torch.device) -> None:
     """The same counts but for ranks within rounding of where one becomes the next."""
     rank = CounterRng(0, torch.arange(2), "x").normals("rank", 3, 256, 256).to(device)
@@ -134,14 +124,6 @@ def test_poisson(both, device: torch.device) -> None:
     fused, plain = both(lambda: poisson_quantile(rank, mean, limit=20.0))
     assert (fused != plain).float().mean() < 1e-5
     assert (fused - plain).abs().max() <= 1
-
-
-def test_zoom(both, device: torch.device) -> None:
-    images = torch.rand(2, 3, 65, 50)
-    factors = np.arange(1, 1.31, 0.02).tolist()
-    fused, plain = both(lambda: mean_zoom(images.to(device), factors))
-    assert (fused - plain).abs().max() < 2e-5
-    assert (fused.cpu() - mean_zoom(images, factors)).abs().max() < 1e-6
 
 
 def test_lines(both, device: torch.device) -> None:

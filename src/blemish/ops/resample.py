@@ -19,7 +19,6 @@ from torch.nn import functional as F
 from blemish.core.types import Square
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
-from blemish.ops.fused import kernels_for
 from blemish.ops.levels import truncated
 
 
@@ -54,12 +53,6 @@ def enlarged(images: Tensor, height: int, width: int) -> Tensor:
 
 def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     """The mean of the images and of their enlargements by each factor."""
-    fused = kernels_for(images.device)
-    if fused is not None:
-        height, width = images.shape[-2:]
-        rows, columns = (_zoom_sources(size, tuple(factors), images.device) for size in (height, width))
-        mean: Tensor = fused.zoom_mean(images, rows, columns)
-        return mean
     kernels = compiled("lines") if images.device.type == "cpu" and images.dtype == torch.float32 else None
     if kernels is not None:
         places = zoom_places(images.shape[-2:], factors)

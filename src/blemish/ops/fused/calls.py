@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from blemish.ops.fused.medians import LARGEST_MEDIAN, medians
-from blemish.ops.fused.neighbours import line_sums, zoom_mean
+from blemish.ops.fused.neighbours import line_sums
 from blemish.ops.fused.pixels import normalised, poisson_counts, quantised
 from blemish.ops.fused.regions import connected
-from blemish.ops.fused.words import glass_sources
 
 __all__ = [
     "LARGEST_MEDIAN",
     "connected",
-    "glass_sources",
     "line_sums",
     "medians",
     "normalised",
     "poisson_counts",
     "quantised",
-    "zoom_mean",
 ]

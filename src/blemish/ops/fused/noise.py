@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, level, unit
+from blemish.ops.fused.pixels import few_photons, many_photons
 from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.fused.words import four_words, half_words, normal
 
@@ -158,17 +159,6 @@ def multiply_uniform(levels: Tensor, out: Tensor, keys: NDArray[Any], limit: NDA
 
 
 @triton.jit
-def _expansion(rank, mean):
-    """The normal expansion of the quantile."""
-    root = tl.sqrt_rn(mean)
-    square = rank * rank
-    even = tl.div_rn((square * (1.0 / 270) + 7.0 / 810) * square - 8.0 / 405, mean)
-    odd = tl.div_rn((square * -0.000316 - 0.006578) * square + 0.020312, mean)
-    odd = (tl.div_rn(tl.fma(square, -1.0 / 72, odd) - 1.0 / 36, root) + root) * rank
-    return tl.maximum(tl.floor(tl.fma(square, 1.0 / 6, even + odd) + mean + 1.0 / 3), 0.0)
-
-
-@triton.jit
 def _count_photons(
     levels, out, word, table, tails, growth, light, switch, first, count, end, last: tl.constexpr, lanes: tl.constexpr
 ):
@@ -178,20 +168,11 @@ def _count_photons(
     own = tl.load(levels + place, inside, other=255).to(tl.int32)
     mean = unit(own) * light
     dark = mean < switch
-    counts = _expansion(normal(table, index, inside), tl.maximum(mean, switch))
+    counts = many_photons(normal(table, index, inside), tl.maximum(mean, switch))
     if tl.max(dark.to(tl.int32), axis=0) > 0:
         here = inside & dark
         reached = tl.load(tails + index, here, other=0.0) * tl.load(growth + own, here, other=0.0) * 0.5
-        few = tl.zeros_like(mean)
-        total = few + 1.0
-        power = few + 1.0
-        factorial = 1.0
-        for k in tl.static_range(1, last + 1):
-            few += tl.where(reached > total, 1.0, 0.0)
-            power *= mean
-            factorial *= k
-            total = tl.fma(power, 1.0 / factorial, total)
-        counts = tl.where(dark, few, counts)
+        counts = tl.where(dark, few_photons(reached, mean, last), counts)
     tl.store(out + place, level(tl.div_rn(counts, light)), inside)
 
 

@@ -1,4 +1,4 @@
-"""Kernels on whole numbers: random words, values made of them, and the sources of glass blur."""
+"""Random words, and values made of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["coarse_uniforms", "expanded", "four_words", "glass_sources", "half_words", "normal", "normals", "one_rank"]
+__all__ = ["coarse_uniforms", "expanded", "four_words", "half_words", "normal", "normals", "one_rank"]
 
 _LANES = 1024
 _VALUE_LANES = 256
@@ -133,40 +133,3 @@ def normals(keys: Tensor, count: int, table: Tensor) -> Tensor:
 def coarse_uniforms(keys: Tensor, count: int, symmetric: bool) -> Tensor:
     """Values (B, count) strictly inside (0, 1), float32 of 16 random bits; inside (−1, 1) where ``symmetric``."""
     return _values(keys, count, keys, 2 if symmetric else 1)
-
-
-@triton.jit
-def _glass_kernel(dy, dx, delta, out, passes, height, width, parts, lanes: tl.constexpr):
-    image = tl.program_id(0) // parts
-    size = height * width
-    reach = tl.load(delta + image)
-    pixel = (tl.program_id(0) - image * parts) * lanes + tl.arange(0, lanes)
-    inside = pixel < size
-    at = tl.where(inside, pixel, 0)
-    # The last pass comes first: where a pixel's value stood before it, and before that.
-    for back in range(passes):
-        field = (image.to(tl.int64) * passes + passes - 1 - back) * size
-        going = inside
-        while tl.max(going.to(tl.int32), axis=0) > 0:
-            row = at // width
-            column = at - row * width
-            visited = (row > reach) & (row <= height - reach) & (column > reach) & (column <= width - reach)
-            asked = going & visited
-            down = tl.load(dy + field + at, asked, other=0).to(tl.int32)
-            right = tl.load(dx + field + at, asked, other=0).to(tl.int32)
-            moved = down * width + right
-            at += moved
-            # A source further on was visited before, so its own source counts.
-            going = asked & (moved > 0)
-    tl.store(out + image.to(tl.int64) * size + pixel, at, inside)
-
-
-@on_its_device
-def glass_sources(dy: Tensor, dx: Tensor, delta: Tensor) -> Tensor:
-    """What `blemish.ops.shuffle.shuffle_sources` gives, as int32; ``delta`` is int32 on the device."""
-    batch, passes, height, width = dy.shape
-    out = torch.empty(batch, height * width, dtype=torch.int32, device=dy.device)
-    parts = triton.cdiv(height * width, 256)
-    shape = (passes, height, width, parts)
-    _glass_kernel[(batch * parts,)](dy.contiguous(), dx.contiguous(), delta, out, *shape, lanes=256)
-    return out
