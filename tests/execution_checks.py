@@ -15,7 +15,6 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from blemish.core.typed import as_json
 from blemish.data.cache import load
 from blemish.data.open import open_source
 from blemish.data.source import Source
@@ -27,6 +26,7 @@ from blemish.studies.overlap.harness import Plan, train_all
 from blemish.studies.overlap.training import Schedule
 from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.images import from_source
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
 from blemish.studies.streams.webdataset import materialise
@@ -103,7 +103,7 @@ def check_calibration(executor: Executor, folder: Path) -> None:
         bench = Bench(model, images, batch_size=16, grid=grid)
         steps: list[int] = []
         surfaces = calibrate(
-            bench, names, folder=folder / name, model=as_json(model.describe()),
+            bench, names, folder=folder / name,
             executor=executor if name == "there" else None, source=source,
             progress=lambda done, _, steps=steps: steps.append(done),
         )  # fmt: skip
@@ -116,7 +116,7 @@ def check_calibration(executor: Executor, folder: Path) -> None:
 def check_materialised_stream(executor: Executor, folder: Path) -> None:
     """The same shards."""
     steps = (WalkStep("fog", 2.0, "contrast", 0.0, 30, 0.5, 0), WalkStep("fog", 1.0, "contrast", 2.0, 25, 0.5, 0))
-    stream = Stream(from_source(open_source("demo:digits")), Walk(steps, {"target": 0.5}, closed=False), batch=8)
+    stream = Stream(from_source(open_source("demo:digits")), Walk(steps, WalkInfo(target=0.5), closed=False), batch=8)
     for name in ("here", "there"):
         place = executor if name == "there" else None
         assert materialise(stream, folder / name, shard_images=15, executor=place).written == 55

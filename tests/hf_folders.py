@@ -11,6 +11,7 @@ import torch
 from blemish.models.base import Classifier
 from foreign import foreign, let_torchvision_be_imported
 
+_WORDS = ("a", "an", "the", "photo", "of", "red", "green", "blue", "big", "small", "animal")
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu")
 
 
@@ -54,3 +55,44 @@ def save_resnet(folder: Path, *, names: tuple[str, ...] = NAMES, seed: int = 0, 
     save_quietly(network, folder)
     save_quietly(processor("ConvNextImageProcessor", size={"shortest_edge": 32}), folder)
     return network
+
+
+def save_tokeniser(folder: Path, *, ends: bool) -> None:
+    """A tokeniser of whole words for a few sentences; with ``ends`` they begin and end with marks, as CLIP's do."""
+    transformers, tokenizers = foreign("transformers"), foreign("tokenizers")
+    words = ["[PAD]", "[UNK]", "[BOS]", *_WORDS, *NAMES, "[EOS]"]
+    numbers = {word: number for number, word in enumerate(words)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, unk_token="[UNK]"))
+    made.normalizer = tokenizers.normalizers.Lowercase()
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    if ends:
+        marks = [(mark, numbers[mark]) for mark in ("[BOS]", "[EOS]")]
+        made.post_processor = tokenizers.processors.TemplateProcessing(single="[BOS] $A [EOS]", special_tokens=marks)
+    kept = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", bos_token="[BOS]", eos_token="[EOS]"
+    )
+    kept.save_pretrained(folder)
+
+
+def save_clip(folder: Path, kind: str, *, seed: int = 0) -> Any:
+    """A CLIP or SigLIP for pictures of 32×32 and sentences of twelve words, with random weights."""
+    transformers = foreign("transformers")
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    text = {**sizes, "vocab_size": 25, "max_position_embeddings": 12, "pad_token_id": 0, "bos_token_id": 2}
+    text |= {"eos_token_id": 21, "projection_size": 16}
+    picture = {**sizes, "image_size": 32, "patch_size": 16}
+    if kind == "clip":
+        config = transformers.CLIPConfig(text_config=text, vision_config=picture, projection_dim=12)
+        network = transformers.CLIPModel(config)
+        square = {"height": 32, "width": 32}
+        save_quietly(processor("CLIPImageProcessor", size={"shortest_edge": 32}, crop_size=square), folder)
+    else:
+        network = transformers.SiglipModel(transformers.SiglipConfig(text_config=text, vision_config=picture))
+        with torch.no_grad():
+            network.logit_scale.fill_(4.7)  # about what SigLIP's training ends with: 110 and −13
+            network.logit_bias.fill_(-13.0)
+        save_quietly(processor("SiglipImageProcessor", size={"height": 32, "width": 32}), folder)
+    save_quietly(network.eval(), folder)
+    save_tokeniser(folder, ends=kind == "clip")
+    return network.eval()

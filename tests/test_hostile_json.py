@@ -18,6 +18,7 @@ from blemish.data.manifest import SetInfo
 from blemish.evaluation.runs import open_run
 from blemish.export.manifest import check_manifest
 from blemish.metrics.compare import compare
+from blemish.models.base import ModelInfo
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
 from blemish.reports.table_files import comparison_json, scores_csv, scores_json
@@ -126,7 +127,7 @@ def test_walks(tmp_path: Path) -> None:
     def read() -> None:
         walk = read_walk(path)
         str(walk.accuracy)
-        other_model_text(walk, model)
+        other_model_text(walk, read_typed(ModelInfo, model))
         stream = Stream(images, walk)
         stream.describe()
         protocol_differences(stream)

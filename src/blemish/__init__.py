@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from blemish.evaluation.run import evaluate
     from blemish.evaluation.runs import Run, find_runs, open_run
     from blemish.metrics.compare import compare
+    from blemish.metrics.results import load_results
+    from blemish.metrics.scored import Scores
     from blemish.metrics.scores import score
     from blemish.models.base import Classifier, Preprocessing, Training
     from blemish.models.open import open_model
+    from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
 
@@ -56,6 +59,7 @@ __all__ = [
     "Protocol",
     "Records",
     "Run",
+    "Scores",
     "SeverityTable",
     "Shape",
     "Source",
@@ -68,9 +72,11 @@ __all__ = [
     "corrupt",
     "evaluate",
     "find_runs",
+    "from_function",
     "from_module",
     "hash_id",
     "load_benchmark",
+    "load_results",
     "nearest_preset",
     "open_model",
     "open_run",
@@ -99,6 +105,7 @@ _MODULES = {
     "Protocol": "benchmarks.benchmark",
     "Records": "evaluation.records",
     "Run": "evaluation.runs",
+    "Scores": "metrics.scored",
     "PerturbationSequence": "corruptions.imagenet_p",
     "SeverityTable": "corruptions.severity",
     "Shape": "core.types",
@@ -113,9 +120,11 @@ _MODULES = {
     "corrupt": "corruptions.transform",
     "evaluate": "evaluation.run",
     "find_runs": "evaluation.runs",
+    "from_function": "models.python_function",
     "from_module": "models.torch_module",
     "hash_id": "core.rng",
     "load_benchmark": "benchmarks.files",
+    "load_results": "metrics.results",
     "nearest_preset": "corruptions.severity",
     "open_model": "models.open",
     "open_run": "evaluation.runs",

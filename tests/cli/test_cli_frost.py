@@ -15,6 +15,7 @@ from blemish.cli import show
 from blemish.data import frost_download as frost
 from blemish.data.demo import demo_picture
 from blemish.evaluation.runs import open_run
+from blemish.studies.streams.info import CalibrationInfo, WalkInfo
 from blemish.studies.streams.walks import Walk, WalkStep
 from command_line import command
 from frost_files import digest, draw_pictures
@@ -35,7 +36,8 @@ def files(tmp_path: Path) -> Path:
     demo_picture(48).save(tmp_path / "cat.png")
     (tmp_path / "frost.toml").write_text(FROST)
     walk = Walk(
-        (WalkStep("frost", 3.0, "fog", 0.0, 8, 0.5, 0),), {"target": 0.5, "calibration": {"frost": "reference"}}
+        (WalkStep("frost", 3.0, "fog", 0.0, 8, 0.5, 0),),
+        WalkInfo(target=0.5, calibration=CalibrationInfo(frost="reference")),
     )
     (tmp_path / "walk.json").write_text(walk.to_json())
     images = np.zeros((4, 32, 32, 3), np.uint8)

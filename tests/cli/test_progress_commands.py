@@ -13,8 +13,8 @@ from blemish.benchmarks.benchmark import only
 from blemish.benchmarks.files import load_benchmark
 from blemish.cli import demo
 from blemish.cli.main import app
+from blemish.core import live
 from blemish.data.digits import digits_source
-from blemish.terminal import progress
 
 NET = """
 from torch import nn
@@ -107,7 +107,7 @@ def test_lines(name: str, place: Path, tmp_path: Path, monkeypatch: pytest.Monke
     (place / "pictures" / "a").mkdir(parents=True, exist_ok=True)
     digits_source().read(0).save(place / "pictures" / "a" / "1.png")
     now = iter(range(0, 10**9, 31))
-    monkeypatch.setattr(progress, "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(live, "_clock", lambda: float(next(now)))
     output, lines = invoke(*(item.replace("OUT", str(tmp_path / "out")) for item in arguments))
     title = name.partition(",")[0]
     assert output.count("\n") > 0
@@ -120,14 +120,14 @@ def test_lines(name: str, place: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_run_tells_how_many_images_are_read(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 10**9, 31))
-    monkeypatch.setattr(progress, "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(live, "_clock", lambda: float(next(now)))
     _, lines = invoke(*RUN, "-m", "demo:plain", "-d", place / "digits.npz", "-o", tmp_path)
     assert any(line.startswith("run: reading images, 30 of 30 (100 %)") for line in lines)
 
 
 def test_streams(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 10**9, 31))
-    monkeypatch.setattr(progress, "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(live, "_clock", lambda: float(next(now)))
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
     net = ["-m", "python:progress_net:build", "-d", "digits.npz"]
@@ -149,7 +149,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "digits_source", lambda: source)
     monkeypatch.setattr(demo, "load_benchmark", lambda _: few)
     now = iter(range(0, 10**9, 31))
-    monkeypatch.setattr(progress, "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(live, "_clock", lambda: float(next(now)))
     _, lines = invoke("demo", "--out", tmp_path / "demo")
     for title, what in (("plain", "fog@3"), ("noisy", "fog@3"), ("report", "making pictures")):
         assert any(line.startswith(f"{title}: {what}, ") for line in lines), title

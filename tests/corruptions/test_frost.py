@@ -24,6 +24,7 @@ from blemish.studies.equivalence.compare_sets import equivalence
 from blemish.studies.overlap.harness import Plan, train_all
 from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.images import from_source
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
 from frost_files import Frosted, digest, draw_pictures
@@ -35,7 +36,7 @@ REMEDY = r"fetch them, 2 MB, with: blemish fetch-frost"
 
 def walk(*names: str) -> Walk:
     steps = tuple(WalkStep(name, 3.0, name, 0.0, 8, 0.5, 0) for name in names)
-    return Walk(steps, {"target": 0.5})
+    return Walk(steps, WalkInfo(target=0.5))
 
 
 def benchmark(*texts: str, frost: Path | None = None) -> Benchmark:
@@ -122,7 +123,9 @@ class TestOthersNeedNone:
 
     def test_severity_0_and_streams_without_frost(self) -> None:
         assert walk("fog", "snow").corruptions == ("fog", "snow")
-        Stream(from_source(nothing_is_read()), Walk((WalkStep("fog", 3.0, "frost", 0.0, 8, 0.5, 0),), {"target": 0.5}))
+        Stream(
+            from_source(nothing_is_read()), Walk((WalkStep("fog", 3.0, "frost", 0.0, 8, 0.5, 0),), WalkInfo(target=0.5))
+        )
 
     def test_protocols_are_known_without_them(self) -> None:
         assert blemish.catalog.frost_kind == "reference"

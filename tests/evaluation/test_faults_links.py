@@ -56,6 +56,7 @@ LINKS = {
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Everything that the commands start from, and a thesis."""
     from blemish.data.demo import demo_picture
+    from blemish.studies.streams.info import WalkInfo
     from blemish.studies.streams.walks import Walk, WalkStep
 
     monkeypatch.chdir(tmp_path)
@@ -66,7 +67,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tree" / "a").mkdir(parents=True)
     demo_picture(32).save("tree/a/x.png")
     steps = [WalkStep("contrast", 1.0, "pixelate", 0.5, 8, 0.5, 0)]
-    (tmp_path / "walk.json").write_text(Walk(tuple(steps), {}).to_json())
+    (tmp_path / "walk.json").write_text(Walk(tuple(steps), WalkInfo()).to_json())
     (tmp_path / "thesis" / "deep.0").mkdir(parents=True)
     for name in ("one.tex", "deep.0/two.tex", "lock", f"{16 * '0'}.part", "1.parquet"):
         (tmp_path / "thesis" / name).write_text("years of work")

@@ -167,7 +167,7 @@ class TestSettings:
             open_model(tmp_path / "m.toml", device="cpu")
 
     def test_other_texts(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, hf:ORG/NAME, python:"):
+        with pytest.raises(InputError, match="expected timm:NAME, torchvision:NAME, hf:ORG/NAME, open_clip:"):
             open_model("resnet50")
         with pytest.raises(
             InputError, match="no such file; a model of the Hugging Face hub is given as hf:microsoft/res"

@@ -24,11 +24,11 @@ from rich.text import Text
 import blemish.cli
 import command_line
 from blemish.core.errors import InputError
+from blemish.core.live import bar
 from blemish.core.printable import as_text, printable, printable_lines
 from blemish.data.demo import demo_picture
 from blemish.terminal import printing as terminal
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.progress import _bar
 from synthetic_runs import write_run
 
 ESCAPES = {
@@ -160,7 +160,7 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     console = terminal.console(file=stream, width=200)
     console._force_terminal = True
-    with _bar(console, f"[/]{HOSTILE}", "images") as report:
+    with bar(console, f"[/]{HOSTILE}", "images") as report:
         report(3, 3, "[/red]\nx")
     shown = stream.getvalue()
     assert "[/red]\\nx" in shown

@@ -132,7 +132,9 @@ def run_command(
         source = only_classes(source, chosen_classes(source, classes), renumber=source.in_order)
     if source.note:
         say(f"{source.name}: {source.note}", style="dim")
-    classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
+    classifier = speed.apply(
+        model.open(catalog=catalog, device=own_device(model.device, ray), class_names=images.class_names)
+    )
     stop_when = None if until is None else lambda run, look: precise_enough(run, width=until, look=look)[0]
 
     def work(report: ProgressReport) -> Run:

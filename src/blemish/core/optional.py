@@ -10,9 +10,12 @@ from blemish.core.errors import InputError
 _DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
 _EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
 _OWN = (
+    "polars",
+    "pandas",
     "ai_edge_litert",
     "albumentations",
     "datasets",
+    "fiftyone",
     "huggingface_hub",
     "keras",
     "lightning",

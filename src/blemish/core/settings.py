@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.reading import read_json
-from blemish.core.typed import as_json
+from blemish.core.typed import as_json, read_typed
+
+Settings = TypeVar("Settings")
 
 _SHOWN = 80
 _LISTED = 3
@@ -48,27 +50,31 @@ def listed(lines: Sequence[str]) -> str:
     return "; ".join(lines[:_LISTED]) + more
 
 
-def keep_settings(
-    path: Path, settings: Mapping[str, Any], *, holds: str, growing: Collection[str] = ()
-) -> dict[str, Any]:
-    """Write down what a folder is made with, or raise if it was made with other settings.
+def keep_settings(path: Path, settings: Settings, *, holds: str, growing: Collection[str] = ()) -> Settings:
+    """Write down what a folder is made with, a dataclass, or raise if it was made with other settings.
 
-    ``holds`` says what there would be then. Entries in ``growing`` may differ, and are written anew. The settings are
+    ``holds`` says what there would be then. Fields in ``growing`` may differ, and are written anew. The settings are
     returned as they are in the file.
     """
-    wanted: dict[str, Any] = json.loads(json.dumps(settings))
+    text = json.dumps(as_json(settings), indent=1, sort_keys=True) + "\n"
+    wanted = read_typed(type(settings), json.loads(text))
     if path.exists():
         try:
-            present = dict(read_json(path))
-        except (ValueError, TypeError) as error:
+            present = read_typed(type(settings), read_json(path))
+        except InputError as error:
             raise InputError(f"{path}: not readable ({error}); choose another folder") from error
-        compared = [key for key in wanted if key not in growing]
-        lines = differences({key: present.get(key) for key in compared}, {key: wanted[key] for key in compared})
+        before, after = as_json(present, compared=True), as_json(wanted, compared=True)
+        lines = [
+            line
+            for name in {**before, **after}
+            if name not in growing
+            for line in differences(before.get(name), after.get(name), name)
+        ]
         if lines:
             raise InputError(f"{path.parent}: holds {holds} ({listed(lines)}); choose another folder")
-        if all(present.get(key) == wanted[key] for key in growing):
+        if present == wanted:
             return wanted
-    write_bytes(path, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode(), destination=path.parent)
+    write_bytes(path, text.encode(), destination=path.parent)
     return wanted
 
 

@@ -49,7 +49,15 @@ def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: i
                 f"model {model.name}: {len(names)} class names for {outputs} outputs; expected one for each"
             )
         source = fit_class_names(source, names, model=model.name)
-    return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+    try:
+        return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+    except InputError as error:
+        if model.prompts is None:
+            raise
+        raise InputError(
+            f"{error}. A zero-shot model is asked for the {outputs:,} class names it was given, ImageNet's by default; "
+            "name the classes of the data (--class-names FILE)"
+        ) from None
 
 
 def check_outputs_unchanged(

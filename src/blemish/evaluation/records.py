@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, about, refused
+from blemish.core.frames import Columns, Tabular
 from blemish.core.reading import parse_json, read_bytes
 from blemish.core.typed import as_json, read_typed
 from blemish.evaluation.info import RecordsHeader
@@ -49,7 +50,7 @@ _REQUIRED = tuple(_COLUMNS)[:5]
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(Tabular):
     """Predictions of one model under one condition, a row per image, or per image and frame for sequences.
 
     ``top5`` holds the five most probable classes, best first; ``confidence`` is the probability of the first and
@@ -92,6 +93,16 @@ class Records:
         """The columns that there are, by the names of their fields."""
         fields = {field: getattr(self, field) for field, _ in _COLUMNS.values()}
         return {field: values for field, values in fields.items() if values is not None}
+
+    def caption(self) -> str:
+        """The condition and the number of rows."""
+        return f"{self.condition}: {len(self)} predictions"
+
+    def table(self) -> Columns:
+        """A row for each prediction: its columns as in the file, and whether the first class is the label."""
+        fields, top = self.columns(), self.top5.tolist()
+        plain = {name: fields[field].tolist() for name, (field, _) in _COLUMNS.items() if field in fields}
+        return {**plain, "top5": top, "prediction": [row[0] for row in top], "correct": self.correct.tolist()}
 
     def take(self, rows: NDArray[Any]) -> Records:
         """Some of the rows, by position or mask."""

@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
-
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
-from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.folders import check_no_link, held_folder
+from blemish.core.live import shown_progress
 from blemish.core.printable import first_few
-from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.progress import READING, ProgressReport
 from blemish.core.typed import as_json, read_typed
 from blemish.core.types import Square
 from blemish.data.cache import load
@@ -27,6 +25,7 @@ from blemish.data.labels import fit_labels, labels_entry
 from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
+from blemish.evaluation.asked import AskedBenchmark, AskedModel, as_benchmark, as_classifier, results_folder
 from blemish.evaluation.chance import check_above_chance
 from blemish.evaluation.executors.base import Executor, Failed
 from blemish.evaluation.executors.failures import raise_failures
@@ -53,19 +52,18 @@ from blemish.evaluation.stages import check_growth, data_entries, stage_rows
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.evaluation.warming import warming
 from blemish.models.base import Classifier
-from blemish.models.open import open_model
 from blemish.models.portable import portable
-from blemish.models.torch_module import from_module
 
 StopWhen = Callable[[Run, int], bool]
 
 
 def evaluate(
-    model: Classifier | nn.Module | str,
+    model: AskedModel,
     data: Data,
-    benchmark: Benchmark | str | os.PathLike[str],
+    benchmark: AskedBenchmark,
     *,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    name: str | None = None,
     limit: int | None = None,
     stop_when: StopWhen | None = None,
     natural: Mapping[str, Source] | None = None,
@@ -73,16 +71,18 @@ def evaluate(
     batch_size: int | None = None,
     zipf: bool = False,
     cache: str | os.PathLike[str] | None = None,
-    report: ProgressReport = tell_nobody,
+    report: ProgressReport | None = None,
     executor: Executor | None = None,
     allow_chance: bool = False,
 ) -> Run:
     """Measure a model on all conditions of a benchmark and leave one file of records for each below ``out``.
 
-    A benchmark may be named, a model given as a torch module (as `from_module` takes it) or as a text that `open_model`
-    takes, and the data as a path or torch dataset that `open_source` takes. What had to be assumed, of labels or of the
-    model's input, is told by a `Notice`, a warning. A model that is not better than chance on the clean images is not
-    measured further (`NearChanceError`) unless ``allow_chance`` is set.
+    The benchmark is a name, a file, or a list such as ``["fog", "snow@3"]``; the model a torch module (as `from_module`
+    takes it), a function of uint8 batches, or a text that `open_model` takes, called ``name``; the data a path or torch
+    dataset that `open_source` takes. Without ``out``, results are kept in the user's cache, and the same call finds
+    them again. What had to be assumed, of labels or of the model's input, is told by a `Notice`, a warning. A model
+    that is not better than chance on the clean images is not measured further (`NearChanceError`) unless
+    ``allow_chance`` is set.
 
     Finished files are kept and skipped, so that the same call continues a run that was stopped. A run grows: with
     further conditions of the same benchmark, or a larger ``limit``, the same folder gets what is missing; anything else
@@ -92,35 +92,32 @@ def evaluate(
 
     ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is a folder for decoded
     images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default suits the device.
-    ``report`` is told how many images are decoded or classified, of how many, and under which condition; nothing is
-    printed. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
+    Progress is shown: a bar on a terminal or in a notebook, elsewhere a line every half minute; a ``report`` is told
+    instead. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
     """
-    chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
-    classifier = from_module(model) if isinstance(model, nn.Module) else model
-    classifier = open_model(classifier) if isinstance(classifier, str) else classifier
-    if not isinstance(classifier, Classifier):
-        kind = type(model).__name__
-        raise InputError(f"a model of type {kind}; expected a torch module, a Classifier, or a text for open_model")
-    folder = model_folder(Path(out), classifier.name)
-    evaluation = _Evaluation(
-        chosen,
-        classifier,
-        open_source(data),
-        folder,
-        natural=natural or {},
-        stored=stored,
-        zipf=zipf,
-        cache=cache,
-        batch_size=batch_size,
-        report=report,
-        executor=executor or InProcess(),
-        allow_chance=allow_chance,
-    )
-    evaluation.check_conditions(chosen.conditions, grows=stop_when is not None)
-    check_no_link(folder, Path(out))
-    evaluation.fit()
-    with held_folder(folder), evaluation.executor:
-        return evaluation.run(limit, stop_when)
+    chosen, classifier, source = as_benchmark(benchmark), as_classifier(model, name), open_source(data)
+    root = results_folder(chosen, classifier, source) if out is None else Path(out)
+    folder = model_folder(root, classifier.name)
+    with shown_progress("evaluate", first=READING) if report is None else contextlib.nullcontext(report) as told:
+        evaluation = _Evaluation(
+            chosen,
+            classifier,
+            source,
+            folder,
+            natural=natural or {},
+            stored=stored,
+            zipf=zipf,
+            cache=cache,
+            batch_size=batch_size,
+            report=told,
+            executor=executor or InProcess(),
+            allow_chance=allow_chance,
+        )
+        evaluation.check_conditions(chosen.conditions, grows=stop_when is not None)
+        check_no_link(folder, root)
+        evaluation.fit()
+        with held_folder(folder), evaluation.executor:
+            return evaluation.run(limit, stop_when)
 
 
 @dataclass
@@ -240,16 +237,18 @@ class _Evaluation:
         conditions = self.benchmark.conditions
         finished = [condition for condition in conditions if self._is_finished(run, condition, stage)]
         waiting = tuple(condition for condition in conditions if condition not in finished)
-        if not waiting:
-            remove_parts(run.folder, stage)
-            return
-        self.check_conditions(waiting, grows=stage > 0)
+        if waiting:
+            self.check_conditions(waiting, grows=stage > 0)
         if CLEAN in finished:
-            self._check_chance(run, stage)
+            if waiting:
+                self._check_chance(run, stage)
             protocol, crop = self.benchmark.protocol, self._late_crop
             check_outputs_unchanged(
                 self.model, images, run, stage, protocol=protocol, batch_size=self.batch_size, crop=crop
             )
+        if not waiting:
+            remove_parts(run.folder, stage)
+            return
         sets = {"": images}
         for condition in waiting:
             if condition.other is not None and condition.other not in sets:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.benchmarks.condition import Condition, read_condition
+from blemish.benchmarks.condition import CLEAN, Condition, read_condition
 from blemish.core.errors import InputError
+from blemish.core.frames import Columns, Curve, Plotted
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.core.typed import read_typed
+from blemish.corruptions.catalog import hint
 from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
@@ -49,8 +51,11 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
 
 
 @dataclass(frozen=True)
-class Run:
-    """The results of one model on one benchmark. ``info`` is the content of its run file."""
+class Run(Plotted):
+    """The results of one model on one benchmark. ``info`` is the content of its run file.
+
+    ``run["fog@3"]`` are the records of a condition, ``run.to_pandas()`` has a row for each condition.
+    """
 
     folder: Path
     info: RunInfo
@@ -105,6 +110,38 @@ class Run:
             parts.append(correct)
         return np.concatenate(parts)
 
+    def __getitem__(self, text: str) -> Records:
+        names = {str(condition): condition for condition in self.conditions}
+        if text not in names:
+            raise InputError(f"{self.folder}: no condition {text!r}; {hint(text, [*names])}")
+        return self.records(names[text])
+
+    def caption(self) -> str:
+        """The model, the benchmark and the number of images."""
+        return f"{self.name} on {self.info.benchmark.name}: {self.info.data.images} images"
+
+    def table(self) -> Columns:
+        """A row for every condition that is finished: how many images (or frames), and the share of right answers."""
+        finished = [condition for condition in self.conditions if self.finished(condition)]
+        correct = [self.correct(condition) for condition in finished]
+        accuracies = [float(values.mean()) for values in correct]
+        return {
+            "condition": [str(condition) for condition in finished],
+            "corruption": [condition.group for condition in finished],
+            "severity": [condition.severity for condition in finished],
+            "images": [len(values) for values in correct],
+            "accuracy": accuracies,
+            "error": [1 - value for value in accuracies],
+        }
+
+    def curves(self) -> dict[str, Curve]:
+        """Errors over severity, by corruption."""
+        return curves_of(self.table(), scale=100)
+
+    def axis(self) -> str:
+        """What the curves show."""
+        return "error [%]"
+
     def _path(self, condition: Condition, stage: int) -> Path:
         path = record_path(self.folder, condition, stage)
         if not is_file(path):
@@ -120,6 +157,44 @@ class Run:
             raise InputError(f"{path}: records of {header.condition or 'no condition'}; expected {condition}")
         if unlike := self.info.unlike(header, stage, condition):
             raise InputError(f"{path}: its {unlike} is not that of {self.folder / RUN_FILE}; was it copied here?")
+
+
+def curves_of(columns: Columns, *, scale: float = 1) -> dict[str, Curve]:
+    """The errors of a table over severity, by corruption, from the clean images on; with intervals where it has any."""
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    clean = [{**row, "severity": 0.0} for row in rows if row["condition"] == str(CLEAN)]
+    curves = {}
+    for name in dict.fromkeys(row["corruption"] for row in rows if row["severity"] is not None):
+        own = sorted((row for row in rows if row["corruption"] == name), key=lambda row: float(row["severity"]))
+        columns_of = {key: [row[key] for row in [*clean, *own]] for key in columns}
+        values, *ends = (
+            [scale * value for value in columns_of[key]] for key in ("error", "low", "high") if key in columns
+        )
+        curves[name] = Curve(columns_of["severity"], values, *ends)
+    return curves
+
+
+RunLike = Run | str | os.PathLike[str]
+"""A run, or the folder that holds it."""
+
+
+def as_run(run: RunLike) -> Run:
+    """The run, or the only one in a folder."""
+    if isinstance(run, Run):
+        return run
+    runs = find_runs([run])
+    if len(runs) > 1:
+        names = ", ".join(one.folder.name for one in runs)
+        raise InputError(
+            f"{os.fspath(run)}: holds {len(runs)} runs ({names}); expected one, or a list to take them all"
+        )
+    return runs[0]
+
+
+def as_runs(runs: RunLike | Sequence[RunLike]) -> list[Run]:
+    """The runs of a list of runs and folders, in its order, or of one of them; a folder may hold several."""
+    each = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
+    return [run for one in each for run in ([one] if isinstance(one, Run) else find_runs([one]))]
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

@@ -19,7 +19,8 @@ from blemish.data.open import open_source
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.scores import Scores, score
+from blemish.metrics.scored import Scores
+from blemish.metrics.scores import score
 from blemish.models.own_preprocessing import Preprocessed
 from blemish.models.torch_module import from_module
 

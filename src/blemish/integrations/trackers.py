@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from blemish.core.optional import optional_import
-from blemish.metrics.scores import Scores
+from blemish.metrics.scored import Scores
 
 __all__ = ["log_to_mlflow", "log_to_tensorboard", "log_to_wandb", "tracked"]
 

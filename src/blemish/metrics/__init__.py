@@ -17,7 +17,8 @@ from blemish.metrics.formulas import (
 )
 from blemish.metrics.looks import look_levels
 from blemish.metrics.plan import Missing
-from blemish.metrics.scores import Score, Scores, score
+from blemish.metrics.scored import Score, Scores
+from blemish.metrics.scores import score
 from blemish.metrics.sequential import precise_enough
 from blemish.metrics.titles import TITLES, Title
 

@@ -14,7 +14,7 @@ from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.settings import differing
 from blemish.core.statistics import Estimate
-from blemish.evaluation.runs import Run
+from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
 from blemish.metrics.formulas import Array
@@ -107,8 +107,8 @@ class Comparison:
 
 
 def compare(
-    first: Run,
-    second: Run,
+    first: RunLike,
+    second: RunLike,
     *,
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
@@ -117,12 +117,13 @@ def compare(
     allow_mismatch: bool = False,
     report: ProgressReport = tell_nobody,
 ) -> Comparison:
-    """Every metric of two runs, second less first, with a paired interval and test.
+    """Every metric of two runs, or of the runs in two folders, second less first, with a paired interval and test.
 
     Runs whose protocols differ in a way that changes the numbers are refused, unless ``allow_mismatch`` is set: then
     conditions and images that both have are compared, and the result lists the differences. ``report`` is told how far
     it has come.
     """
+    first, second = as_run(first), as_run(second)
     used, replicates = level_and_replicates(level, replicates, first, second)
     differences = protocol_differences(first, second)
     if differences and not allow_mismatch:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,8 +15,7 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.resampling import Bootstrap, stream_of
 from blemish.core.statistics import Estimate, percentile_interval, unanimous_interval
 from blemish.corruptions.catalog import catalog
-from blemish.evaluation.chance import Chance
-from blemish.evaluation.runs import Run
+from blemish.evaluation.runs import Run, RunLike, as_run, as_runs
 from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
 from blemish.metrics.calibration import Reliability, reliability
 from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
@@ -23,107 +23,31 @@ from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.scored import Score, Scores
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
-from blemish.metrics.titles import TITLES, Part, Scope, whole_title
+from blemish.metrics.titles import TITLES
 
 
-@dataclass(frozen=True)
-class Score:
-    """A number, in the units it is shown in.
+@overload
+def score(run: RunLike, **settings: Any) -> Scores: ...
 
-    ``of`` names the family, corruption, condition, sequence or set, as ``scope`` says; it is empty for the whole
-    benchmark. ``trained_on`` marks numbers in which the model met a corruption that it was trained on.
+
+@overload
+def score(run: Sequence[RunLike], **settings: Any) -> list[Scores]: ...
+
+
+def score(run: RunLike | Sequence[RunLike], **settings: Any) -> Scores | list[Scores]:
+    """All metrics that apply to a run, with percentile bootstrap intervals over its images; of a list, all of them.
+
+    A run may be named by its folder. ``settings`` are those of `score_run`: ``baseline``, ``level``, ``replicates``,
+    ``seed`` and ``report``.
     """
-
-    name: str
-    scope: Scope
-    of: str
-    estimate: Estimate
-    trained_on: bool = False
-
-    @property
-    def unit(self) -> str:
-        """The unit: percent as a rule."""
-        return TITLES[self.name].unit
+    if isinstance(run, (Run, str, os.PathLike)):
+        return score_run(as_run(run), **settings)
+    return [score_run(one, **settings) for one in as_runs(run)]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on.
-
-    ``part`` is set where only a part of a benchmark was measured: its means have other names then. ``chance`` compares
-    the clean accuracy with chance, where clean images were measured.
-    """
-
-    model: str
-    benchmark: str
-    metric: str
-    rows: tuple[Score, ...]
-    missing: tuple[Missing, ...]
-    reliability: Mapping[str, Reliability]
-    baseline: str | None
-    remarks: tuple[str, ...]
-    images: int
-    level: float
-    replicates: int
-    seed: int
-    part: Part | None = None
-    chance: Chance | None = None
-
-    @property
-    def near_chance(self) -> bool:
-        """Whether the model is not better than chance on clean images, so that its numbers mean nothing."""
-        return self.chance is not None and self.chance.near
-
-    @property
-    def headline(self) -> Score | None:
-        """The benchmark's own metric, where it could be computed; `find` says why not."""
-        rows = self.select(scope="benchmark", name=self.metric)
-        return rows[0] if rows else None
-
-    def select(self, *, scope: Scope | None = None, name: str | None = None) -> tuple[Score, ...]:
-        """The rows of a scope, of a metric, or both."""
-        return tuple(row for row in self.rows if scope in (None, row.scope) and name in (None, row.name))
-
-    def find(self, name: str, of: str = "") -> Score:
-        """One score; an error that says why where there is none."""
-        for row in self.rows:
-            if (row.name, row.of) == (name, of):
-                return row
-        metric = f"{name} of {of}" if of else name
-        for item in self.missing:
-            if name in item.names and item.of == of:
-                raise InputError(f"{self.model}: {metric} cannot be computed: {item.why}")
-        raise InputError(f"{self.model}: {metric} does not apply to {self.benchmark}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything in plain lists, dictionaries, texts and numbers."""
-        rows = [
-            {"name": r.name, "scope": r.scope, "of": r.of, **asdict(r.estimate)}
-            | {"unit": r.unit, "trained_on": r.trained_on}
-            for r in self.rows
-        ]
-        whole = [row for row in rows if (row["scope"], row["name"]) == ("benchmark", self.metric)]
-        headline = {**whole[0], "title": whole_title(self.metric, self.part)} if whole else None
-        bins = {
-            name: {k: v.tolist() for k, v in vars(reliability).items()}
-            for name, reliability in self.reliability.items()
-        }
-        plain = ("model", "benchmark", "metric", "baseline", "images", "level", "replicates", "seed")
-        return {
-            **{name: getattr(self, name) for name in plain},
-            "headline": headline,
-            "part": None if self.part is None else asdict(self.part),
-            "near_chance": self.near_chance,
-            "chance": None if self.chance is None else asdict(self.chance),
-            "rows": rows,
-            "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
-            "remarks": list(self.remarks),
-            "reliability": bins,
-        }
-
-
-def score(
+def score_run(
     run: Run,
     *,
     baseline: Baseline | Run | str | None = None,

@@ -17,6 +17,7 @@ from blemish.core.typed import optional_field
 from blemish.core.types import check_dense, odd_kind
 from blemish.models.card import ModelCard
 from blemish.models.code import ending_refused
+from blemish.models.prompts import PromptsInfo
 from blemish.models.resizing import Resizing
 from blemish.ops.fused import kernels_for
 
@@ -132,8 +133,8 @@ class Training:
 class ModelInfo:
     """What files say of a model: where it comes from, a digest of its weights, its preprocessing, and its training.
 
-    ``outputs`` is how many classes it was seen to have, ``card`` what its source says of it. `blemish.core.typed` tells
-    how to say more.
+    ``outputs`` is how many classes it was seen to have, ``card`` what its source says of it, ``prompts`` what a
+    zero-shot model was asked. `blemish.core.typed` tells how to say more.
     """
 
     name: str
@@ -145,6 +146,7 @@ class ModelInfo:
     training: Training | None = None
     outputs: int | None = optional_field()
     card: ModelCard | None = optional_field(compare=False)
+    prompts: PromptsInfo | None = optional_field()
 
 
 def logits_of(output: Any) -> Any:
@@ -177,7 +179,8 @@ class Classifier:
     background classes in front, ``skip_classes`` are dropped. ``weights`` is a hash of everything that was learnt.
     ``module`` is the torch module behind it, where there is one that can be trained on. ``reopen`` makes it anew on a
     device, in another process as well. ``assumed`` says what was assumed of its input, where it was not stated.
-    ``classes`` are the names of its outputs, and ``card`` what its source says of it, where they are known.
+    ``classes`` are the names of its outputs, ``card`` what its source says of it, where they are known, and ``prompts``
+    what a zero-shot model is asked.
     """
 
     name: str
@@ -196,6 +199,7 @@ class Classifier:
     assumed: str | None = field(default=None, repr=False, compare=False)
     classes: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
     card: ModelCard | None = field(default=None, repr=False, compare=False)
+    prompts: PromptsInfo | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that no model means; escape what result files cannot hold in the name."""
@@ -267,4 +271,5 @@ class Classifier:
             self.training,
             outputs,
             self.card,
+            self.prompts,
         )

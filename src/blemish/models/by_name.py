@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def load_timm(name: str, *, weights: Path | None, device: torch.device, allow_co
     if not elsewhere and not timm.is_model(name):
         raise InputError(f"timm knows no model {name!r}; {_near(name.split('.')[0], timm.list_models())}")
     if weights is None:
-        module = _fetched(f"timm:{name}", lambda: timm.create_model(name, pretrained=True))
+        module = fetched(f"timm:{name}", lambda: timm.create_model(name, pretrained=True))
     else:
         module = load_weights(timm.create_model(name, pretrained=False), weights)
     preprocessing = from_settings(data.resolve_model_data_config(module))
@@ -57,7 +57,7 @@ def load_torchvision(name: str, *, weights: Path | None, device: torch.device, a
         names = ", ".join(member.name for member in versions)
         raise InputError(f"torchvision:{base} has no weights {version!r}; expected {names}") from None
     if weights is None:
-        module = _fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
+        module = fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
     else:
         module = load_weights(models.get_model(base, weights=None), weights)
     preprocessing = as_preprocessing(chosen)
@@ -90,13 +90,17 @@ def import_library(module: str) -> Any:
         ) from error
 
 
-def _fetched(model: str, create: Any) -> Any:
+_INSTEAD = "give a file of weights (--weights FILE)"
+
+
+def fetched(model: str, create: Callable[[], Any], *, what: str = "pretrained weights", instead: str = _INSTEAD) -> Any:
+    """What a library downloads; an error says what could not be had, and what to do without a network."""
     try:
         return create()
     except Exception as error:  # no network, no such file, no weights: each library has its own errors
         raise StorageError(
-            f"{model}: its pretrained weights could not be had ({type(error).__name__}: {first_line(error)}). "
-            "They are downloaded once; without a network, give a file of weights (--weights FILE)"
+            f"{model}: its {what} could not be had ({type(error).__name__}: {first_line(error)}). "
+            f"Such files are downloaded once; without a network, {instead}"
         ) from error
 
 

@@ -1,10 +1,9 @@
-"""``hf:ORG/NAME`` and folders that transformers has saved: classifiers with their own image processors."""
+"""``hf:ORG/NAME`` and folders that transformers has saved: classifiers, and zero-shot models (CLIP, SigLIP)."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,38 +11,60 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import InputError
 from blemish.core.printable import first_few
-from blemish.models.base import Classifier
+from blemish.models.base import Classifier, Preprocessing
 from blemish.models.by_name import import_library
-from blemish.models.card import count_parameters, training_card
+from blemish.models.card import ModelCard, count_parameters, training_card
+from blemish.models.hf_files import explained, read_config, read_network, read_processor
 from blemish.models.hf_processor import processor_preprocessing
 from blemish.models.hub import Snapshot, snapshot
-from blemish.models.torch_module import from_module, load_weights
+from blemish.models.prompts import Prompts
+from blemish.models.torch_module import from_module
+from blemish.models.zero_shot import Towers, learnt_number, zero_shot_classifier
 
 _SHOWN = 3
 
+KIND = "transformers"
 
-def load_hf(name: str, *, weights: Path | None, device: torch.device, allow_code: bool = False) -> Classifier:
+
+def load_hf(
+    name: str, *, weights: Path | None, device: torch.device, prompts: Prompts, allow_code: bool = False
+) -> Classifier:
     """``hf:NAME``, a folder or a model of the hub, with its own weights or those of a file; code in it is never run."""
     import_library("transformers")
     saved = snapshot(name, weights=weights is None, allow_code=allow_code)
-    config = _config(saved)
-    if not any(kind.endswith("ForImageClassification") for kind in config.architectures or ()):
-        found = first_few(config.architectures or [config.model_type], _SHOWN)
-        raise InputError(f"hf:{name}: a {found}, which tells no classes apart; expected a …ForImageClassification")
-    network = _network(saved, config, weights)
-    preprocessing = processor_preprocessing(f"hf:{name}", _processor(saved))
+    config = read_config(saved)
+    kinds = list(config.architectures or ())
+    classifies = any(kind.endswith("ForImageClassification") for kind in kinds)
+    if not classifies and not hasattr(config, "text_config"):
+        found = first_few(kinds or [config.model_type], _SHOWN)
+        raise InputError(
+            f"hf:{name}: a {found}, which tells no classes apart; expected a …ForImageClassification, or a model of "
+            "pictures and texts such as CLIP"
+        )
+    network = read_network(saved, config, "AutoModelForImageClassification" if classifies else "AutoModel", weights)
+    preprocessing = processor_preprocessing(f"hf:{name}", read_processor(saved))
+    card = _card(saved, network, preprocessing)
+    if not classifies:
+        towers = _towers(saved, config, network)
+        return zero_shot_classifier(
+            towers, prompts, name=saved.name, kind=KIND, preprocessing=preprocessing, card=card, device=device
+        )
     model = from_module(Scores(network), name=saved.name, preprocessing=preprocessing, device=device)
-    card = training_card(
-        saved.datasets(),
-        "its README",
-        parameters=count_parameters(network),
-        input_size=preprocessing.size,
-        source=f"hf:{saved.name}",
-        revision=saved.revision,
-    )
-    return replace(model, kind="transformers", classes=_class_names(config), card=card)
+    return replace(model, kind=KIND, classes=_class_names(config), card=card)
+
+
+def _card(saved: Snapshot, network: nn.Module, preprocessing: Preprocessing) -> ModelCard:
+    """What the README says; else the name, which many zero-shot models have their training set in."""
+    known = {
+        "parameters": count_parameters(network),
+        "input_size": preprocessing.size,
+        "source": f"hf:{saved.name}",
+        "revision": saved.revision,
+    }
+    said = training_card(saved.datasets(), "its README", **known)
+    return said if said.training_data else training_card([saved.name], "its name", **known)
 
 
 class Scores(nn.Module):
@@ -58,47 +79,67 @@ class Scores(nn.Module):
         return self.network(pixel_values=values).logits  # type: ignore[no-any-return]
 
 
-def _config(saved: Snapshot) -> Any:
-    transformers = import_library("transformers")
-    with _explained(saved, "its settings cannot be read"):
-        return transformers.AutoConfig.from_pretrained(saved.folder, trust_remote_code=False)
+class PictureFeatures(nn.Module):
+    """The features of pictures, by a network of transformers."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, features)."""
+        return _features(self.network.get_image_features(pixel_values=values))  # type: ignore[operator]
 
 
-def _processor(saved: Snapshot) -> Any:
-    """The processor that works with Pillow, which needs no torchvision; its resizing is the one we repeat exactly."""
-    transformers = import_library("transformers")
-    kind = {"backend": "pil"} if int(transformers.__version__.split(".")[0]) >= 5 else {"use_fast": False}
-    with _explained(saved, "its image processor cannot be read"):
-        return transformers.AutoImageProcessor.from_pretrained(saved.folder, trust_remote_code=False, **kind)
+def _features(given: Any) -> Tensor:
+    """Features, which newer versions of transformers give among other things."""
+    return given if isinstance(given, Tensor) else given.pooler_output
 
 
-def _network(saved: Snapshot, config: Any, weights: Path | None) -> nn.Module:
-    transformers = import_library("transformers")
-    auto = transformers.AutoModelForImageClassification
-    if weights is not None:
-        with _explained(saved, "it cannot be made"):
-            empty: nn.Module = auto.from_config(config, trust_remote_code=False).float()
-        return load_weights(empty, weights)
-    with _explained(saved, "its weights cannot be read"), _without_progress(transformers):
-        network, loaded = auto.from_pretrained(
-            saved.folder,
-            config=config,
-            trust_remote_code=False,
-            use_safetensors=not saved.pickled,
-            output_loading_info=True,
-        )
-    check_complete(f"hf:{saved.name}", loaded)
-    return network.float()  # type: ignore[no-any-return]
-
-
-def check_complete(model: str, loaded: Any) -> None:
-    """Refuse weights that transformers made up at random, because the files have none or others."""
-    made_up = [str(key) for name in ("missing_keys", "mismatched_keys") for key in loaded.get(name) or ()]
-    if made_up:
+def _towers(saved: Snapshot, config: Any, network: Any) -> Towers:
+    wanted = ("get_text_features", "get_image_features", "logit_scale")
+    if missing := [name for name in wanted if not hasattr(network, name)]:
         raise InputError(
-            f"{model}: no weights for {len(made_up)} of its parameters ({first_few(sorted(made_up), _SHOWN)}), which "
-            "would be random; expected a model that was trained to tell classes apart"
+            f"hf:{saved.name}: a {type(network).__name__}, which has no {missing[0]}; expected a zero-shot model such "
+            "as CLIP or SigLIP"
         )
+    # SigLIP was trained with sentences that are filled up to full length, and looks at all of it.
+    whole = str(config.model_type).startswith("siglip")
+
+    def encode_text(tokens: Tensor) -> Tensor:
+        numbers, mask = tokens.unbind(1)
+        more = {} if whole else {"attention_mask": mask}
+        return _features(network.get_text_features(input_ids=numbers, **more))
+
+    return Towers(
+        network=network,
+        tokens=_tokeniser(saved, config, whole=whole),
+        encode_text=encode_text,
+        pictures=PictureFeatures(network),
+        scale=learnt_number(network, "logit_scale", logarithm=True),
+        bias=learnt_number(network, "logit_bias"),
+    )
+
+
+def _tokeniser(saved: Snapshot, config: Any, *, whole: bool) -> Callable[[Sequence[str]], Tensor]:
+    """From sentences to (B, 2, length): numbers of words, and which of them count; ``whole`` fills up the length."""
+    transformers = import_library("transformers")
+    with explained(saved, "its tokeniser cannot be read"):
+        tokeniser = transformers.AutoTokenizer.from_pretrained(saved.folder, trust_remote_code=False)
+    longest = int(config.text_config.max_position_embeddings)
+
+    def tokens(texts: Sequence[str]) -> Tensor:
+        made = tokeniser(
+            list(texts),
+            padding="max_length" if whole else True,
+            truncation=True,
+            max_length=min(longest, int(tokeniser.model_max_length)),
+            return_attention_mask=True,
+            return_tensors="pt",
+        )
+        return torch.stack([made["input_ids"], made["attention_mask"]], dim=1)
+
+    return tokens
 
 
 def _class_names(config: Any) -> tuple[str, ...] | None:
@@ -108,34 +149,3 @@ def _class_names(config: Any) -> tuple[str, ...] | None:
     if not listed or any(not isinstance(name, str) or re.fullmatch(r"LABEL_\d+", name) for name in listed):
         return None
     return tuple(str(name) for name in listed)
-
-
-@contextlib.contextmanager
-def _explained(saved: Snapshot, what: str) -> Iterator[None]:
-    """Errors of transformers as ours; one that asks for code from the model says what that is."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # of any kind: files of others, and many versions of the library
-        if "trust_remote_code" in str(error):
-            raise InputError(
-                f"hf:{saved.name}: it needs code of its own, which is never run; give a function that makes the model "
-                "(python:package.module:function)"
-            ) from error
-        if isinstance(error, ModuleNotFoundError) and error.__cause__ is not None:  # torchvision for another torch, say
-            raise InputError(f"hf:{saved.name}: {what} ({first_line(error)} {first_line(error.__cause__)})") from error
-        raise InputError(f"hf:{saved.name}: {what} ({type(error).__name__}: {first_line(error)})") from error
-
-
-@contextlib.contextmanager
-def _without_progress(transformers: Any) -> Iterator[None]:
-    """Reading a file is no step that a user waits for; their own setting comes back."""
-    logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from blemish.core.errors import InputError, about
-from blemish.core.reading import check_regular, is_file, is_folder, is_there, read_toml
+from blemish.core.reading import check_regular, is_file, is_folder, is_there
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.imagenet_p import sequences
 from blemish.models.base import Channels, Classifier, Layout, Output, Training
@@ -23,18 +23,19 @@ from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.models.hub import REPOSITORY
 from blemish.models.huggingface import load_hf
 from blemish.models.onnx_file import load_onnx
+from blemish.models.open_clip_model import load_open_clip
+from blemish.models.prompts import Names, Prompts, read_prompts
 from blemish.models.python_function import load_python
+from blemish.models.settings import MODEL_SUFFIXES, READERS, TORCH_SUFFIXES, is_model_file, read_settings, read_words
 from blemish.models.sklearn_estimator import load_estimator
 from blemish.models.tflite_file import load_tflite
-from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES, load_torch_file
+from blemish.models.torch_files import load_torch_file
 from blemish.models.torch_module import SAFETENSORS, device_named
 
 _log = logging.getLogger(__name__)
 
 _PYTHON = "python:"
-_TORCH = (".pt", ".pth", ".th", ".ckpt", *TORCHSCRIPT_SUFFIXES, EXPORTED_SUFFIX)
-_SUFFIXES = (*_TORCH, ".onnx", ".tflite", ".joblib", ".pkl", ".pickle")
-_NAMED = {**LIBRARIES, "hf": load_hf}
+_ZERO_SHOT = {"hf": load_hf, "open_clip": load_open_clip}
 
 
 def open_model(
@@ -49,6 +50,8 @@ def open_model(
     layout: Layout | None = None,
     outputs_are: Output | None = None,
     skip_classes: int | None = None,
+    templates: Names | None = None,
+    class_names: Names | None = None,
     device: str | torch.device | None = None,
     trained_on: Iterable[str] = (),
     augmentations: Iterable[str] = (),
@@ -57,9 +60,11 @@ def open_model(
 ) -> Classifier:
     """The classifier that a text names.
 
-    ``timm:NAME``, ``torchvision:NAME``, ``hf:ORG/NAME``, ``python:package.module:function``, ``demo:plain``,
-    ``demo:noisy``, a model file, a folder of transformers, or a TOML file with these settings. What is given here goes
-    before what the file or the model itself says.
+    ``timm:NAME``, ``torchvision:NAME``, ``hf:ORG/NAME``, ``open_clip:MODEL/WEIGHTS``,
+    ``python:package.module:function``, ``demo:plain``, ``demo:noisy``, a model file, a folder of
+    transformers, or a TOML file with these settings. What is given here goes before what the file or the model itself
+    says. ``templates`` and ``class_names`` are what zero-shot models are asked, as `read_prompts` takes them; the
+    names are of no concern to others.
     ``trained_on`` names the corruptions seen in training; a family (``noise``, ``noc``) stands for its members.
     Files that can run code, and settings that name a Python function, are refused without ``allow_code``.
     """
@@ -73,11 +78,13 @@ def open_model(
         "layout": layout,
         "outputs_are": outputs_are,
         "skip_classes": skip_classes,
-        "trained_on": _words("trained_on", trained_on) or None,
-        "augmentations": _words("augmentations", augmentations) or None,
+        "templates": templates,
+        "class_names": class_names,
+        "trained_on": read_words("trained_on", trained_on) or None,
+        "augmentations": read_words("augmentations", augmentations) or None,
     }
     described = str(spec).lower().endswith(".toml")
-    settings: dict[str, Any] = _read_settings(Path(spec)) if described else {"model": str(spec)}
+    settings: dict[str, Any] = read_settings(Path(spec)) if described else {"model": str(spec)}
     if described and not allow_code and settings["model"].startswith(_PYTHON):
         raise needs_permission(
             f"{spec}",
@@ -86,9 +93,10 @@ def open_model(
         )
     for key, value in given.items():
         if value is not None:
-            settings[key] = value if isinstance(value, Path) else _READERS[key](key, value)
+            settings[key] = value if isinstance(value, Path) else READERS[key](key, value)
     settings["trained_on"] = trained_corruptions(settings.get("trained_on", ()), catalog=catalog)
-    load = partial(_load, settings["model"], settings.get("weights"), allow_code)
+    prompts = read_prompts(settings.get("templates"), settings.get("class_names"))
+    load = partial(_load, settings["model"], settings.get("weights"), prompts, allow_code)
     return replace(_adjusted(load(device), settings), reopen=load)
 
 
@@ -111,44 +119,46 @@ def trained_corruptions(names: Iterable[str], *, catalog: Catalog = catalog) -> 
     return tuple(dict.fromkeys(corruptions))
 
 
-def _load(spec: str, weights: str | Path | None, allow_code: bool, device: str | torch.device | None) -> Classifier:
+def _load(
+    spec: str, weights: str | Path | None, prompts: Prompts, allow_code: bool, device: str | torch.device | None
+) -> Classifier:
     target = device_named(device)
     _log.info("opening model %s on %s", spec, target)
     start = time.perf_counter()
     with ending_refused(f"model {spec!r}"):
-        model = _loaded(spec, weights, allow_code, target)
+        model = _loaded(spec, weights, prompts, allow_code, target)
     _log.debug("model %s was opened in %.2f s", spec, time.perf_counter() - start)
     return model
 
 
-def _loaded(spec: str, weights: str | Path | None, allow_code: bool, device: torch.device) -> Classifier:
+def _loaded(
+    spec: str, weights: str | Path | None, prompts: Prompts, allow_code: bool, device: torch.device
+) -> Classifier:
     file = None if weights is None else Path(weights)
     kind, _, rest = spec.partition(":")
-    if kind in _NAMED and rest:
-        return _NAMED[kind](rest, weights=file, device=device, allow_code=allow_code)
-    if is_folder(spec):
-        return load_hf(spec, weights=file, device=device, allow_code=allow_code)
+    if kind in LIBRARIES and rest:
+        return LIBRARIES[kind](rest, weights=file, device=device, allow_code=allow_code)
+    if (kind in _ZERO_SHOT and rest) or is_folder(spec):
+        kind, rest = (kind, rest) if kind in _ZERO_SHOT else ("hf", spec)
+        return _ZERO_SHOT[kind](rest, weights=file, device=device, prompts=prompts, allow_code=allow_code)
     if spec.startswith(_PYTHON):
         return load_python(rest, weights=file, device=device)
     if file is not None:
         raise InputError(
             f"weights {weights} for model {spec!r}; expected a model that can take them: "
-            "timm:NAME, torchvision:NAME, hf:NAME or python:package.module:function"
+            "timm:NAME, torchvision:NAME, hf:NAME, open_clip:MODEL or python:package.module:function"
         )
     if kind == "demo":
         return demo_model(rest or "plain", device=device)
-    if _is_model_file(spec) or is_there(spec):
+    if is_model_file(spec) or is_there(spec):
         return _load_file(Path(spec), device, allow_code)
     if REPOSITORY.match(spec):
         raise InputError(f"model {spec!r}: no such file; a model of the Hugging Face hub is given as hf:{spec}")
     raise InputError(
-        f"model {spec!r}; expected timm:NAME, torchvision:NAME, hf:ORG/NAME, python:package.module:function, "
-        f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(_SUFFIXES)}, .toml)"
+        f"model {spec!r}; expected timm:NAME, torchvision:NAME, hf:ORG/NAME, open_clip:MODEL/WEIGHTS, "
+        f"python:package.module:function, "
+        f"{', '.join(f'demo:{net}' for net in DEMO_NETS)}, or a file ({', '.join(MODEL_SUFFIXES)}, .toml)"
     )
-
-
-def _is_model_file(name: str) -> bool:
-    return Path(name).suffix.lower() in (*_SUFFIXES, SAFETENSORS)
 
 
 def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier:
@@ -160,10 +170,12 @@ def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier
             f"{path}: weights alone, which say nothing of the model; name the model, and give the file as its weights "
             f"(timm:NAME, torchvision:NAME, hf:NAME or python:… with --weights FILE){folder}"
         )
-    if suffix not in _SUFFIXES:
-        raise InputError(f"{path}: a model file with the ending {suffix!r}; expected {', '.join(_SUFFIXES)} or .toml")
+    if suffix not in MODEL_SUFFIXES:
+        raise InputError(
+            f"{path}: a model file with the ending {suffix!r}; expected {', '.join(MODEL_SUFFIXES)} or .toml"
+        )
     check_regular(path)
-    if suffix in _TORCH:
+    if suffix in TORCH_SUFFIXES:
         return load_torch_file(path, device=device, allow_code=allow_code)
     if suffix == ".onnx":
         return load_onnx(path, device=device)
@@ -172,6 +184,10 @@ def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier
 
 def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
     """The model with the settings that were given, in place of its own."""
+    if "templates" in settings and model.prompts is None:
+        raise InputError(
+            f"templates for model {settings['model']!r}, which is asked nothing; expected a zero-shot model"
+        )
     changes: dict[str, Any] = {
         key: settings[key] for key in ("channels", "layout", "size", "mean", "std") if key in settings
     }
@@ -191,73 +207,3 @@ def _adjusted(model: Classifier, settings: dict[str, Any]) -> Classifier:
                 augmentations=tuple(dict.fromkeys((*own.augmentations, *settings.get("augmentations", ())))),
             ),
         )
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    settings = {key: _read_setting(path, key, value) for key, value in read_toml(path).items()}
-    if "model" not in settings:
-        raise InputError(f'{path}: no model in it; expected a line such as model = "timm:resnet50"')
-    # Files are named from where the settings lie.
-    if "weights" in settings:
-        settings["weights"] = str(path.parent / settings["weights"])
-    if ":" not in settings["model"] and (
-        _is_model_file(settings["model"]) or is_folder(path.parent / settings["model"])
-    ):
-        settings["model"] = str(path.parent / settings["model"])
-    return settings
-
-
-def _read_setting(path: Path, key: str, value: Any) -> Any:
-    if key.replace("-", "_") == "allow_code":
-        raise InputError(f"{path}: a file cannot allow itself to run code; say so when you open it (--allow-code)")
-    if key not in _READERS:
-        raise InputError(f"{path}: unknown setting {key!r}; {hint(key, list(_READERS))}")
-    return _READERS[key](f"{path}: {key}", value)
-
-
-def _text(setting: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{setting} = {value!r}; expected a text")
-    return value
-
-
-def _words(setting: str, values: Any) -> tuple[str, ...]:
-    words = (values,) if isinstance(values, str) else values
-    if isinstance(words, Iterable) and not isinstance(words, dict):
-        words = tuple(words)
-        if all(isinstance(word, str) for word in words):
-            return words
-    raise InputError(f"{setting} {values!r}; expected a list of texts")
-
-
-def _size(setting: str, value: Any) -> tuple[int, int]:
-    sides = tuple(value) if isinstance(value, list | tuple) else (value, value)
-    if len(sides) != 2 or not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
-        raise InputError(f"{setting} {value!r}; expected a whole number, or height and width")
-    return sides[0], sides[1]
-
-
-def _floats(setting: str, value: Any) -> tuple[float, ...]:
-    numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
-    if not numbers or not all(isinstance(item, int | float) and not isinstance(item, bool) for item in numbers):
-        raise InputError(f"{setting} {value!r}; expected a number, or one for each channel")
-    try:
-        return tuple(float(item) for item in numbers)
-    except OverflowError:
-        raise InputError(f"{setting}: a number that no float can hold; expected a smaller one") from None
-
-
-def _whole(setting: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"{setting} {value!r}; expected a whole number")
-    return value
-
-
-# The settings of a model, each with the function that checks its value.
-_READERS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("model", "weights", "name", "channels", "layout", "outputs_are"), _text),
-    "size": _size,
-    **dict.fromkeys(("mean", "std"), _floats),
-    "skip_classes": _whole,
-    **dict.fromkeys(("trained_on", "augmentations"), _words),
-}

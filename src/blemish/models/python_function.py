@@ -7,18 +7,22 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.models.base import Classifier, Preprocessing
+from blemish.models.base import Classifier, Output, Preprocessing
 from blemish.models.code import where_raised
 from blemish.models.hashing import DIGEST_SIZE
 from blemish.models.sklearn_estimator import from_estimator, is_estimator
-from blemish.models.torch_module import from_module, load_weights
+from blemish.models.torch_module import device_named, from_module, load_weights
+
+FUNCTION = "function"
+"""The kind of a classifier that is a bare function."""
 
 
 def load_python(target: str, *, weights: Path | None, device: torch.device) -> Classifier:
@@ -40,21 +44,47 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
         raise InputError(f"{spec} raised {type(error).__name__}: {error}{where_raised(error)}") from error
     if weights is not None and not isinstance(model, nn.Module):
         raise InputError(f"{spec} returns a {type(model).__name__}; expected a torch module, to load {weights} into")
+    if isinstance(model, nn.Module) and weights is not None:
+        model = load_weights(model, weights)
+    try:
+        return from_python(model, name=function_name, device=device, code=_code_hash(spec, function))
+    except InputError as error:
+        raise InputError(f"{spec} returns {error}") from error
+
+
+def from_python(model: Any, *, name: str, device: torch.device | None, code: str = "") -> Classifier:
+    """A torch module, a scikit-learn classifier, a ``Classifier`` or a function of uint8 batches, as a classifier.
+
+    ``code`` stands for what a bare function does. A module without a ``device`` stays where it is.
+    """
     if isinstance(model, Classifier):
         return model
     if isinstance(model, nn.Module):
-        return from_module(load_weights(model, weights) if weights else model, name=function_name, device=device)
+        return from_module(model, name=name, device=device)
     if is_estimator(model):
-        return from_estimator(model, name=function_name)
+        return from_estimator(model, name=name)
     if callable(model) and not isinstance(model, type):
-        code = _code_hash(spec, function)
-        return Classifier(
-            function_name, "function", model, code, preprocessing=Preprocessing(levels=True), device=device
-        )
+        return replace(from_function(model, name=name, device=device), weights=code)
     raise InputError(
-        f"{spec} returns a {type(model).__name__}; expected a torch module, a scikit-learn classifier, "
-        "a Classifier or a function of uint8 batches"
+        f"a {type(model).__name__}; expected a torch module, a scikit-learn classifier, a Classifier or a function "
+        "of uint8 batches"
     )
+
+
+def from_function(
+    function: Callable[[Tensor], Any],
+    *,
+    name: str | None = None,
+    output: Output = "logits",
+    device: str | torch.device | None = None,
+) -> Classifier:
+    """A function from a uint8 batch (B, C, H, W), on the device, to class scores, as a classifier.
+
+    ``output`` says whether the scores are logits or probabilities. By default the device is a GPU where there is one.
+    """
+    called = name or getattr(function, "__name__", None) or type(function).__name__
+    levels, target = Preprocessing(levels=True), device_named(device)
+    return Classifier(called, FUNCTION, function, "", preprocessing=levels, output=output, device=target)
 
 
 def _find(spec: str, module_name: str, function_name: str) -> Callable[[], Any]:

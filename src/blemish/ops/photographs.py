@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import stat
-import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.reading import read_bytes
+from blemish.core.user_folders import data_folder
 from blemish.ops.cache import cached
 
 __all__ = ["FILES", "REFERENCE", "REFERENCE_DIGEST", "MissingFrostError", "Photographs", "digest_of", "fetched_folder"]
@@ -105,16 +105,7 @@ def _find_reference() -> tuple[Path, Stamp]:
 
 def fetched_folder() -> Path:
     """Where ``blemish fetch-frost`` puts the photographs: the user's own folder for the data of programs."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Application Support"
-    else:
-        base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    try:
-        return Path(base).expanduser() / "blemish" / "frost"
-    except RuntimeError:  # a user without a home
-        return Path(sys.prefix) / "share" / "blemish" / "frost"
+    return data_folder() / "frost"
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.evaluation.info import DataInfo
-from blemish.evaluation.runs import Run
+from blemish.evaluation.runs import Run, RunLike, as_runs
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.published import PublishedModel
 from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
@@ -58,7 +58,7 @@ def _try(target: Path, folder: Path) -> None:
 
 
 def write_report(
-    runs: Sequence[Run],
+    runs: RunLike | Sequence[RunLike],
     path: str | os.PathLike[str],
     *,
     extra: Sequence[ExtraSections] = (),
@@ -69,7 +69,7 @@ def write_report(
     catalog: Catalog = catalog,
     report: ProgressReport = tell_nobody,
 ) -> Path:
-    """Write the report of some runs; the file is complete or not there.
+    """Write the report of some runs, or of those in some folders; the file is complete or not there.
 
     ``extra`` are sections of studies, such as `blemish.studies.separation.section.separation_sections` finds them.
     ``published`` are models that stand beside those of the runs, such as `blemish.metrics.published.published_models`.
@@ -77,7 +77,7 @@ def write_report(
     """
     target = check_report_path(path)
     content = report_page(
-        runs,
+        as_runs(runs),
         extra=extra,
         published=published,
         baseline=baseline,

@@ -14,7 +14,8 @@ from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.compare import protocol_differences
-from blemish.metrics.scores import Score, Scores, score
+from blemish.metrics.scored import Score, Scores
+from blemish.metrics.scores import score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
 _UNNORMALISED = ("error", "flips")

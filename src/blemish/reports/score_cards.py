@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blemish.metrics.scores import Score
+from blemish.metrics.scored import Score
 from blemish.metrics.titles import SUMMARY, TITLES, both_names
 from blemish.reports.reading import Reading, benchmark_title, column_of, title_of
 from blemish.reports.score_tables import cell, with_interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.metrics.plan import Missing
-from blemish.metrics.scores import Score
+from blemish.metrics.scored import Score
 from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
 from blemish.reports.tables import Cell, Table, number

@@ -12,7 +12,7 @@ from blemish.core.errors import InputError
 from blemish.metrics.baselines import published_baseline
 from blemish.metrics.effective import EFFECTIVE, Position, position, why_no_line
 from blemish.metrics.published import PublishedModel
-from blemish.metrics.scores import Score
+from blemish.metrics.scored import Score
 from blemish.metrics.testbed import published_lines
 from blemish.reports.reading import Reading, marked
 from blemish.reports.score_tables import cell

@@ -43,8 +43,9 @@ ClassNames = Annotated[
     typer.Option(
         "--class-names",
         rich_help_panel=_PANEL,
-        help="What classes are called in reports: a text with a name per line in class order, a .json, or imagenet. "
-        "Default: the names that the data brings; of ImageNet's WordNet ids, their English names.",
+        help="What classes are called in reports, and what zero-shot models are asked for: a text with a name per line "
+        "in class order, a .json, or imagenet. Default: the names that the data brings; of ImageNet's WordNet ids, "
+        "their English names; of zero-shot models, imagenet.",
     ),
 ]
 Classes = Annotated[

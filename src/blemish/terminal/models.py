@@ -17,8 +17,9 @@ from blemish.terminal.lists import listed, numbers
 
 _PANEL = "Model"
 _NAMES = (
-    "timm:NAME, torchvision:NAME, hf:ORG/NAME or a folder (Hugging Face), python:PACKAGE.MODULE:FUNCTION, demo:plain, "
-    "a file (.onnx, .pt, .pt2, .tflite, .joblib), or a .toml file that describes one."
+    "timm:NAME, torchvision:NAME, hf:ORG/NAME or a folder (Hugging Face), open_clip:MODEL/WEIGHTS, "
+    "python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, .joblib), or a .toml file that "
+    "describes one."
 )
 
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto.")]
@@ -59,6 +60,14 @@ class ModelSettings:
         int | None,
         typer.Option(min=0, rich_help_panel=_PANEL, help="Leading outputs to drop: 1 for 1001-class models."),
     ] = None
+    templates: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_PANEL,
+            help="What zero-shot models are asked: a file with a sentence per line, {} for the name of a class; openai "
+            "(80 sentences, the default) or simple (7). The names are those of --class-names.",
+        ),
+    ] = None
     trained_on: Annotated[
         str | None,
         typer.Option(rich_help_panel=_PANEL, help="Corruptions or families it saw in training; marked everywhere."),
@@ -76,12 +85,18 @@ class ModelSettings:
     ] = False
     device: Annotated[str, typer.Option(rich_help_panel=_PANEL, help="cpu, cuda, cuda:1 … or auto.")] = "auto"
 
-    def open_named(self, model: str, *, catalog: Catalog, device: str | None = None) -> Classifier:
-        """The model of this name with these settings; on ``device``, where one is given, instead of the option's."""
+    def open_named(
+        self, model: str, *, catalog: Catalog, device: str | None = None, class_names: str | None = None
+    ) -> Classifier:
+        """The model of this name with these settings; on ``device``, where one is given, instead of the option's.
+
+        ``class_names`` are those of the images, which zero-shot models are asked for.
+        """
         settings: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(ModelSettings)}
         settings |= {"mean": _floats(self.mean, "--mean"), "std": _floats(self.std, "--std")}
         settings |= {name: listed(settings[name]) for name in ("trained_on", "augmentations")}
-        return open_model(model, **settings | {"device": device or self.device}, catalog=catalog)
+        settings |= {"device": device or self.device, "class_names": class_names}
+        return open_model(model, **settings, catalog=catalog)
 
 
 def _floats(text: str | None, option: str) -> list[float] | None:
@@ -94,9 +109,9 @@ class ModelOptions(ModelSettings):
 
     model: Annotated[str, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=_NAMES)]
 
-    def open(self, *, catalog: Catalog, device: str | None = None) -> Classifier:
+    def open(self, *, catalog: Catalog, device: str | None = None, class_names: str | None = None) -> Classifier:
         """The model that was named."""
-        return self.open_named(self.model, catalog=catalog, device=device)
+        return self.open_named(self.model, catalog=catalog, device=device, class_names=class_names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +120,10 @@ class OptionalModelOptions(ModelSettings):
 
     model: Annotated[str | None, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=_NAMES)] = None
 
-    def open(self, *, catalog: Catalog) -> Classifier | None:
+    def open(self, *, catalog: Catalog, class_names: str | None = None) -> Classifier | None:
         """The model that was named, if any; settings without a model are refused."""
         if self.model is not None:
-            return self.open_named(self.model, catalog=catalog)
+            return self.open_named(self.model, catalog=catalog, class_names=class_names)
         names = [field.name for field in fields(ModelSettings) if getattr(self, field.name) != field.default]
         unused = [name for name in names if name != "device"]
         if unused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,19 +140,20 @@ class TestFiles:
         found, protocol = read_calibration(tmp_path / "stopped")
         assert found.keys() == whole.keys()
         assert all(np.array_equal(found[pair].accuracy, whole[pair].accuracy) for pair in whole)
-        assert protocol["images"] == 10
+        assert protocol.images == 10
 
     def test_another_protocol_is_refused(self, tmp_path: Path) -> None:
-        calibrate(bench(), NAMES[:2], folder=tmp_path, model={"name": "quarter"})
-        with pytest.raises(InputError, match=r'made otherwise \(model\.name was "quarter", now "half"\); choose'):
-            calibrate(bench(), NAMES[:2], folder=tmp_path, model={"name": "half"})
+        calibrate(bench(), NAMES[:2], folder=tmp_path)
+        half = replace(bench(), model=replace(quarters(), name="half"))
+        with pytest.raises(InputError, match=r'made otherwise \(model\.name was "quarters", now "half"\); choose'):
+            calibrate(half, NAMES[:2], folder=tmp_path)
         with pytest.raises(
             InputError,
             match=r"\(images was 10, now 8; data_fingerprint was",
         ):
-            calibrate(bench(count=8), NAMES[:2], folder=tmp_path, model={"name": "quarter"})
+            calibrate(bench(count=8), NAMES[:2], folder=tmp_path)
         # Further corruptions may be added.
-        assert len(calibrate(bench(), NAMES, folder=tmp_path, model={"name": "quarter"})) == 6
+        assert len(calibrate(bench(), NAMES, folder=tmp_path)) == 6
 
     def test_refusals(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"no calibration\.json"):

@@ -16,6 +16,7 @@ from blemish.core.statistics import wilson_interval
 from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.records import Records, parquet_bytes, read_header_as, records_bytes
 from blemish.studies.streams.certainty import cell_interval, certain_rises, mean_interval
+from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import Surface, repaired
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
 
@@ -41,20 +42,20 @@ class TestFiles:
         measured = np.random.default_rng(1).random((3, 3)) < 0.5 if partly else None
         surface = made(random_right(images), measured)
         path = tmp_path / "fog+snow.parquet"
-        path.write_bytes(surface_bytes(surface, {"seed": 3}))
-        found, protocol = read_surface(path)
-        assert protocol == {"seed": 3}
+        path.write_bytes(surface_bytes(surface, CalibrationInfo(seed=3)))
+        found, info = read_surface(path)
+        assert info == CalibrationInfo(seed=3)
         for field in ("first", "second", "images", "grid"):
             assert getattr(found, field) == getattr(surface, field)
         for field in ("accuracy", "measured", "hits"):
             assert np.array_equal(getattr(found, field), getattr(surface, field))
-        assert surface_bytes(found, protocol) == path.read_bytes()
+        assert surface_bytes(found, info) == path.read_bytes()
 
     def test_columns(self, tmp_path: Path) -> None:
         measured = np.eye(3, dtype=bool)
         right = random_right()
         path = tmp_path / "file.parquet"
-        path.write_bytes(surface_bytes(made(right, measured), {}))
+        path.write_bytes(surface_bytes(made(right, measured), CalibrationInfo()))
         rows = pq.read_table(path).to_pylist()
         assert [(row["first_severity"], row["second_severity"]) for row in rows[:4]] == [(0, 0), (0, 2), (0, 5), (2, 0)]
         assert rows[1] | {"accuracy": 0.3, "images": None, "correct": None, "hits": None} == rows[1]
@@ -65,7 +66,7 @@ class TestFiles:
 
     def test_damage_and_strangers_are_named(self, tmp_path: Path) -> None:
         path = tmp_path / "file.parquet"
-        path.write_bytes(surface_bytes(made(random_right()), {}))
+        path.write_bytes(surface_bytes(made(random_right()), CalibrationInfo()))
         whole, header = pq.read_table(path), read_header_as(dict[str, Any], path)
         sealed = whole.schema.metadata[b"blemish"]
 
@@ -94,7 +95,7 @@ class TestFiles:
             with pytest.raises(InputError, match=message) as caught:
                 read_surface(path)
             assert str(caught.value).startswith(str(path))
-        content = bytearray(surface_bytes(made(random_right()), {}))
+        content = bytearray(surface_bytes(made(random_right()), CalibrationInfo()))
         content[200] ^= 16
         path.write_bytes(content)
         with pytest.raises(InputError, match="does not fit the digest"):
@@ -110,7 +111,7 @@ class TestFiles:
     def test_a_repaired_surface_is_not_a_measurement(self) -> None:
         surface = repaired(made(random_right()))
         with pytest.raises(InputError, match="expected one that knows its images"):
-            surface_bytes(surface, {})
+            surface_bytes(surface, CalibrationInfo())
         with pytest.raises(InputError, match="nothing is known of the images"):
             surface.right((0, 0))
 

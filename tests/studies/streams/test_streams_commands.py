@@ -61,7 +61,7 @@ def test_from_calibration_to_shards(place: Path) -> None:
     )
     assert f", {seams.closing:g} from its end to its beginning" in output
     assert " at 95 %), target 60 %" in output
-    assert walk.protocol["calibration"]["model"]["name"] == "net"
+    assert walk.protocol.calibration.model.name == "net"
     assert (place / "walk.png").stat().st_size > 5000
     assert b"<svg" in (place / "surface.svg").read_bytes()
     arguments = (

@@ -10,6 +10,7 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.studies.streams.figures import run_figure, surface_figure, walk_figure
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.paths import find_path
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -17,7 +18,7 @@ from blemish.studies.streams.walks import Walk, WalkStep
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 STEPS = tuple(WalkStep("fog", 2 - i / 4, "snow", i / 4, 20, 0.4, 0) for i in range(9))
-WALK = Walk(STEPS, {"target": 0.4})
+WALK = Walk(STEPS, WalkInfo(target=0.4))
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:

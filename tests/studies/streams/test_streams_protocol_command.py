@@ -77,7 +77,7 @@ def test_all_runs_their_means_and_a_page(place: Path) -> None:
             kept = json.loads((place / "nine" / name / folders[0] / "summary.json").read_text())
             assert kept["methods"][method]["accuracy"] == each[0]
     walk = read_walk(place / "nine" / "hard-smooth" / folders[0] / "walk.json")
-    assert (walk.protocol["objective"], walk.protocol["ends"], walk.protocol["set"]) == (
+    assert (walk.protocol.objective, walk.protocol.ends, walk.protocol.set) == (
         "pointwise",
         "joint",
         "hard-smooth",

@@ -26,6 +26,7 @@ from blemish.studies.streams.images import (
     prepared_source,
     randomly_cropped,
 )
+from blemish.studies.streams.info import CalibrationInfo, WalkInfo
 from blemish.studies.streams.protocols import protocol_differences
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -90,9 +91,9 @@ def test_a_calibration_with_random_crops_and_jpeg(pictures: Source) -> None:
             right = columns(jpeg(made)).argmax(1).numpy() == pictures.labels
             assert found.right((a, b)).tolist() == right.tolist(), (a, b)
     said = bench.describe()
-    assert said["preparation"] == CROPPED
-    assert said["jpeg"] is True
-    assert said["image_list"] == image_list(pictures.names)
+    assert said.preparation == CROPPED
+    assert said.jpeg is True
+    assert said.image_list == image_list(pictures.names)
 
 
 def test_crops_are_the_same_in_other_processes(pictures: Source) -> None:
@@ -113,13 +114,13 @@ def test_the_list_of_images_is_known_whatever_their_order() -> None:
 
 
 class TestDifferences:
-    def stream(self, source: Source, calibration: dict[str, Any] | None, **changes: Any) -> Stream:
+    def stream(self, source: Source, calibration: CalibrationInfo | None, **changes: Any) -> Stream:
         settings = {"random": SIDE, "jpeg": True, "preset": None, "subset": None, **changes}
-        walk = Walk(STEPS, {"calibration": calibration, "subset": settings["subset"]})
+        walk = Walk(STEPS, WalkInfo(calibration=calibration, subset=settings["subset"]))
         images = from_source(source, random=settings["random"], resize=changes.get("resize"))
         return Stream(images, walk, jpeg=settings["jpeg"], preset=settings["preset"])
 
-    def calibration(self, source: Source) -> dict[str, Any]:
+    def calibration(self, source: Source) -> CalibrationInfo:
         bench = Bench(
             MODEL, load(prepared_source(source, SIDE, seed=0)), jpeg=True, preparation=preparation(None, None, SIDE)
         )
@@ -168,7 +169,7 @@ class TestDifferences:
         assert protocol_differences(stream, jpeg=True) == []
 
     def test_a_calibration_from_before_that_says_nothing(self, pictures: Source) -> None:
-        lines = protocol_differences(self.stream(pictures, {"images": 10, "preset": None}))
+        lines = protocol_differences(self.stream(pictures, CalibrationInfo(images=10)))
         assert [line.partition(" now ")[0] for line in lines] == [
             f"{name} was not set," for name in ("preparation", "shape", "jpeg", "preset")
         ]

@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from blemish.core.errors import InputError, StorageError
 from blemish.core.states import read_state, state_bytes
+from blemish.core.typed import as_json
 from blemish.studies.adaptation.methods import METHODS, make_method
 from blemish.studies.streams.images import from_tensor
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.run import StreamResult, read_result, run_stream
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, WalkStep
@@ -29,7 +31,7 @@ WALK = Walk(
         WalkStep("contrast", 2.0, "gaussian_noise", 0.5, 30, 0.5, 0),
         WalkStep("contrast", 0.0, "gaussian_noise", 1.0, 30, 0.5, 0),
     ),
-    {"target": 0.5},
+    WalkInfo(target=0.5),
 )
 
 
@@ -88,7 +90,7 @@ def test_parts_are_tables_that_anything_can_read(tmp_path: Path) -> None:
     assert parts[1]["position"].to_pylist() == list(range(32, 60))
     assert parts[1]["bn"].to_pylist() == result.predictions["bn"][32:].tolist()
     header = json.loads(parts[1].schema.metadata[b"blemish"])
-    assert (header["kind"], header["begin"], header["run"]) == ("ccc run", 32, result.info)
+    assert (header["kind"], header["begin"], header["run"]) == ("ccc run", 32, as_json(result.info))
 
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 6])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blemish.core.errors import InputError
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.scores import (
     default_window,
     find_collapse,
@@ -25,7 +26,7 @@ WALK = Walk(
         WalkStep("fog", 0.0, "snow", 1.0, 2, 0.6, 0),
         WalkStep("snow", 1.0, "fog", 0.0, 2, 0.7, 1),
     ),
-    {},
+    WalkInfo(),
     closed=True,
 )
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from blemish.core.errors import InputError
-from blemish.studies.streams.paths import end_costs, find_path
+from blemish.studies.streams.adaptive import Refinement
+from blemish.studies.streams.info import CalibrationInfo, WalkInfo
+from blemish.studies.streams.paths import Objective, end_costs, find_path
 from blemish.studies.streams.planning import PathRule, calibrated_for, make_walk
 from blemish.studies.streams.seams import Chain
 from blemish.studies.streams.surface import Surface
@@ -186,14 +188,14 @@ class TestWalks:
             make_walk(nothing, rule, images=500, speed=5)
 
     def test_which_calibrations_have_measured_paths(self) -> None:
-        def made(objective: str) -> dict[str, Any]:
-            return {"refinement": {"targets": [0.4, 0.2], "objective": objective}}
+        def made(objective: Objective) -> CalibrationInfo:
+            return CalibrationInfo(refinement=Refinement((0.4, 0.2), objective=objective))
 
         assert calibrated_for(made("pointwise"), 0.4)
         assert calibrated_for(made("mean"), 0.2)
         assert not calibrated_for(made("mean"), 0.3)
         assert not calibrated_for(made("reference"), 0.4)
-        assert not calibrated_for({"refinement": None}, 0.4)
+        assert not calibrated_for(CalibrationInfo(), 0.4)
 
 
 class TestSeams:
@@ -210,13 +212,13 @@ class TestSeams:
 
     def test_worked_by_hand(self) -> None:
         """Snow from 1 to 1.5, contrast from nothing to 2; closed, fog from 3 to 2."""
-        opened, closed = Walk(self.steps(), {}).seams, Walk(self.steps(), {}, closed=True).seams
+        opened, closed = Walk(self.steps(), WalkInfo()).seams, Walk(self.steps(), WalkInfo(), closed=True).seams
         assert vars(opened) == {"count": 2, "jumping": 2, "mean": 1.25, "largest": 2.0, "closing": None}
         assert vars(closed) == {"count": 3, "jumping": 3, "mean": 3.5 / 3, "largest": 2.0, "closing": 1.0}
-        assert Walk(self.steps()[:2], {}).seams.count == 0
+        assert Walk(self.steps()[:2], WalkInfo()).seams.count == 0
 
     def test_they_stand_in_the_file(self) -> None:
-        walk = Walk(self.steps(), {}, closed=True)
+        walk = Walk(self.steps(), WalkInfo(), closed=True)
         text = walk.to_json()
         assert '"seams": {"closing": 1.0, "count": 3, "jumping": 3, "largest": 2.0, "mean": ' in text
         assert Walk.from_json(text) == walk

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.levels import SETS
 from blemish.studies.streams.set_page import Setting, set_page
 from blemish.studies.streams.set_runs import FinishedRun, SetRun
@@ -38,7 +39,7 @@ def finished(
     running = {"at": [100, 600, 1000], **{method: [value, value, value] for method, value in accuracies.items()}}
     held = {"target": target, "mean": 0.41, "bias": 0.01, "deviation": 0.03, "steps": 10}
     scores = {"images": 1000, "window": 100, "methods": methods, "running": running, "held": held, "seams": SEAMS}
-    walk = Walk((STEP,), {})
+    walk = Walk((STEP,), WalkInfo())
     return FinishedRun(SetRun(SETS[name], target, seed, speed, walk), {**scores, **changes})
 
 

@@ -107,8 +107,8 @@ class TestCommands:
             code, said = invoke(*walk, "--set", name)
             assert code == 0, said
             made = read_walk(calibrated / "walk.json").protocol
-            assert (made["objective"], made["ends"], made["set"], made["subset"]) == (*expected, name, None)
-            assert made["changed"] == ["images 40 instead of 7500000", "speed 10 instead of 1000, 2000, 5000"]
+            assert (made.objective, made.ends, made.set, made.subset) == (*expected, name, None)
+            assert made.changed == ("images 40 instead of 7500000", "speed 10 instead of 1000, 2000, 5000")
             assert f"not {name} as it is defined: images 40 instead" in said
 
     @pytest.mark.parametrize(

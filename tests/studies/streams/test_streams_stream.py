@@ -23,6 +23,7 @@ from blemish.core.errors import InputError, StorageError
 from blemish.data.source import Source
 from blemish.evaluation.executors import Processes
 from blemish.studies.streams.images import ImageSet, crop_box, from_source, from_tensor, randomly_cropped
+from blemish.studies.streams.info import WalkInfo
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.studies.streams.walks import Walk, WalkStep
 from blemish.studies.streams.webdataset import MANIFEST, materialise
@@ -40,7 +41,7 @@ STEPS = (
     WalkStep("contrast", 0.0, "gaussian_noise", 1.0, 20, 0.5, 0),
     WalkStep("gaussian_noise", 1.0, "contrast", 0.0, 20, 0.5, 1),
 )
-WALK = Walk(STEPS, {"target": 0.5}, closed=True)
+WALK = Walk(STEPS, WalkInfo(target=0.5), closed=True)
 IMAGES = tensor_set()
 
 
@@ -109,7 +110,7 @@ def test_jpeg_at_the_end() -> None:
 
 
 def test_refusals() -> None:
-    open_walk = Walk(STEPS, {})
+    open_walk = Walk(STEPS, WalkInfo())
     with pytest.raises(InputError, match="open walk of 80"):
         Stream(IMAGES, open_walk, length=81)
     with pytest.raises(InputError, match="starts at image 90"):

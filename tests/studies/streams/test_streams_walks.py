@@ -89,10 +89,10 @@ def test_seeds_and_speeds() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    walk = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, closed=True, protocol={"level": "hard"})
+    walk = make_walk(SURFACES, RULE, images=500, speed=10, seed=1, closed=True, repair=True)
     (tmp_path / "walk.json").write_text(walk.to_json(), encoding="utf-8")
     assert read_walk(tmp_path / "walk.json") == walk
-    assert walk.protocol["level"] == "hard"
+    assert walk.protocol.repair
     data = json.loads(walk.to_json())
     data["steps"][0][0] = "fogg"
     with pytest.raises(InputError, match="did you mean fog"):

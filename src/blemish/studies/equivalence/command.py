@@ -110,7 +110,7 @@ def equivalence_command(
         cell.check_files()
     names = {name for cell in cells for name in cell.names()}
     fair = storage or fair_storage(other, cells[0])
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     if classifier is not None:
         classifier = speed.apply(classifier)
         whole = fit(classifier, whole, resize=resize, crop=crop).source

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -94,22 +94,51 @@ def _groups(work: _Work, workers: int, size_of: Callable[[Sequence[str]], int]) 
     return [*begun, *(tuple(rest[first : first + size]) for first in range(0, len(rest), size))]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _PlanInfo:
+    """What networks depend on: the plan, but for what they are measured under, and the images."""
+
+    corruptions: tuple[str, ...]
+    architecture: str
+    classes: int
+    schedule: Schedule
+    fine_tune: Schedule | None
+    with_all: bool
+    seed: int
+    preset: str | None
+    images: tuple[int, ...]
+    data_fingerprint: str
+
+
+@dataclass(frozen=True)
+class _CodeInfo:
+    """A digest of the code of a user's own corruption."""
+
+    code: str
+
+
 def _check_plan(folder: Path, plan: Plan, images: Tensor, labels: Tensor) -> None:
     path = folder / PLAN_FILE
     digest = hashlib.blake2b(images.cpu().contiguous().numpy().data, digest_size=12)
     digest.update(labels.cpu().contiguous().numpy().data)
-    data = {"images": list(images.shape), "data_fingerprint": digest.hexdigest()}
-    settings = {
-        key: asdict(value) if isinstance(value, Schedule) else value
-        for key, value in vars(plan).items()
-        if key not in ("catalog", "under")  # what networks are measured under does not touch them
-    }
+    settings = _PlanInfo(
+        corruptions=plan.corruptions,
+        architecture=plan.architecture,
+        classes=plan.classes,
+        schedule=plan.schedule,
+        fine_tune=plan.fine_tune,
+        with_all=plan.with_all,
+        seed=plan.seed,
+        preset=plan.preset,
+        images=tuple(images.shape),
+        data_fingerprint=digest.hexdigest(),
+    )
     # Further corruptions do not touch the networks that are there; one trained on all of them would.
     growing = () if plan.with_all else ("corruptions",)
-    keep_settings(path, {**settings, **data}, holds="networks trained otherwise", growing=growing)
+    keep_settings(path, settings, holds="networks trained otherwise", growing=growing)
     for name, code in own_code(plan.catalog[name] for name in plan.corruptions).items():
         file = folder / f"code-of-{name.replace(':', '_')}.json"
-        keep_settings(file, {"code": code}, holds=f"networks trained with other code of {name}")
+        keep_settings(file, _CodeInfo(code), holds=f"networks trained with other code of {name}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Algorithm 1 of Siedel et al. 2022. A run splits the data anew, trains one model 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import math
@@ -142,7 +141,7 @@ def experiment(
         tables = measured(range(runs))
     else:
         with held_folder(target):
-            keep_settings(target / PROTOCOL, dataclasses.asdict(protocol), holds="runs with other settings")
+            keep_settings(target / PROTOCOL, protocol, holds="runs with other settings")
             measured([run for run in range(runs) if not _file(target, run).is_file()])
             tables = {run: _read(_file(target, run), protocol) for run in range(runs)}
     return Matrix(protocol, np.stack([tables[run] for run in range(runs)]))

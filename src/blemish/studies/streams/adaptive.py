@@ -8,6 +8,7 @@ through are measured too, until none is left: a path never relies on a value tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ Cells = Sequence[tuple[int, int]]
 Count = Callable[[Cells], NDArray[np.float64]]
 
 
-class Refinement(NamedTuple):
+@dataclass(frozen=True)
+class Refinement:
     """Which accuracies paths will hold, how far from them cells are measured, and the spacing to begin with."""
 
     targets: tuple[float, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,9 @@ from blemish.evaluation.plan import Plan, plan_for
 from blemish.models.base import Classifier
 from blemish.studies.streams.adaptive import Cells, Refinement, refined
 from blemish.studies.streams.images import image_list
+from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import GRID, Surface, check_grid
+from blemish.version import VERSION
 
 __all__ = ["Bench", "Pair", "SurfaceMeasurement"]
 
@@ -65,19 +66,23 @@ class Bench:
         measurement = SurfaceMeasurement(self.grid, self.catalog, refinement)
         return measurement(Measurer(self.plan), (first, second))
 
-    def describe(self) -> dict[str, Any]:
-        """What the numbers depend on, but for the model."""
-        return {
-            "images": len(self.images),
-            "shape": self.images.shapes[0].tolist(),
-            "data_fingerprint": self.images.fingerprint,
-            "image_list": image_list(self.images.names),
-            "preparation": self.preparation,
-            "jpeg": self.jpeg,
-            "seed": self.seed,
-            "preset": self.preset,
-            "grid": list(self.grid),
-        }
+    def describe(self, refinement: Refinement | None = None) -> CalibrationInfo:
+        """What the numbers depend on."""
+        return CalibrationInfo(
+            images=len(self.images),
+            shape=tuple(self.images.shapes[0].tolist()),
+            data_fingerprint=self.images.fingerprint,
+            image_list=image_list(self.images.names),
+            preparation=self.preparation,
+            jpeg=self.jpeg,
+            seed=self.seed,
+            preset=self.preset,
+            grid=self.grid,
+            model=self.model.describe(),
+            refinement=refinement,
+            frost=self.catalog.frost_kind,
+            blemish=VERSION,
+        )
 
 
 @dataclass

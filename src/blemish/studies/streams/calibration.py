@@ -7,16 +7,16 @@ on where it was.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder, temporary_folder
 from blemish.core.reading import is_there, read_json
 from blemish.core.settings import keep_settings
+from blemish.core.typed import read_typed
 from blemish.corruptions.plugins import own_code
 from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor, Reach
@@ -27,14 +27,13 @@ from blemish.evaluation.travel import mapped_sets, reopened_set
 from blemish.models.portable import portable
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.bench import Bench, Pair, SurfaceMeasurement
+from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.surface_files import read_surface, surface_bytes
-from blemish.version import VERSION
 
 __all__ = ["PROTOCOL_FILE", "Bench", "calibrate", "pair_file", "read_calibration"]
 
 PROTOCOL_FILE = "calibration.json"
-_CODE = "code"
 
 
 def calibrate(
@@ -43,7 +42,6 @@ def calibrate(
     *,
     folder: Path | None = None,
     refinement: Refinement | None = None,
-    model: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
     source: Source | None = None,
@@ -52,9 +50,8 @@ def calibrate(
 ) -> dict[Pair, Surface]:
     """The surfaces of all ordered pairs of corruptions; with a ``refinement``, only the cells that its paths may use.
 
-    ``folder`` keeps them, and what is there already is not measured again. ``model`` describes the model in the
-    protocol. The workers of an ``executor`` measure a pair each; on other machines they read the images
-    of the ``source`` anew and bring them to size.
+    ``folder`` keeps them, and what is there already is not measured again. The workers of an ``executor`` measure a
+    pair each; on other machines they read the images of the ``source`` anew and bring them to size.
     """
     if len(set(names)) != len(names) or len(names) < 2:
         raise InputError(f"corruptions {', '.join(names)}; expected at least two, each once")
@@ -63,16 +60,15 @@ def calibrate(
             raise InputError(f"{name} exists at one severity only; it cannot fade in and out")
         bench.catalog[name].check_files()
     with held_folder(folder) if folder is not None else contextlib.nullcontext():
-        protocol = {}
+        info = bench.describe(refinement)
         if folder is not None:
-            settings = _protocol(bench, refinement, model)
-            protocol = keep_settings(folder / PROTOCOL_FILE, settings, holds="a calibration made otherwise")
+            info = keep_settings(folder / PROTOCOL_FILE, info, holds="a calibration made otherwise")
         pairs = [(first, second) for first in names for second in names if first != second]
         surfaces: dict[Pair, Surface] = {}
         paths = {pair: folder / pair_file(*pair) for pair in pairs} if folder is not None else {}
         for pair, path in paths.items():
             if is_there(path):
-                surfaces[pair] = _read(path, _pair_protocol(protocol, bench, pair), pair)
+                surfaces[pair] = _read(path, _pair_info(info, bench, pair), pair)
         todo = [pair for pair in pairs if pair not in surfaces]
         workers = executor or InProcess()
         with _job(bench, refinement, workers.reach, source, resize, crop) as job:
@@ -84,7 +80,7 @@ def calibrate(
                     if pair in paths:
                         write_bytes(
                             paths[pair],
-                            surface_bytes(surface, _pair_protocol(protocol, bench, pair)),
+                            surface_bytes(surface, _pair_info(info, bench, pair)),
                             destination=folder,
                         )
                     if progress is not None:
@@ -117,20 +113,9 @@ def _job(
         yield PlanJob(plan, SurfaceMeasurement(bench.grid, bench.catalog, refinement))
 
 
-def _protocol(bench: Bench, refinement: Refinement | None, model: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
-        **bench.describe(),
-        "model": dict(model or {}),
-        "refinement": None if refinement is None else refinement._asdict(),
-        "frost": bench.catalog.frost_kind,
-        "blemish": VERSION,
-    }
-
-
-def _pair_protocol(protocol: dict[str, Any], bench: Bench, pair: Pair) -> dict[str, Any]:
-    """What the surface of a pair depends on: the protocol, and the code of users' own corruptions in the pair."""
-    code = own_code(bench.catalog[name] for name in pair)
-    return {**protocol, _CODE: code} if code else protocol
+def _pair_info(info: CalibrationInfo, bench: Bench, pair: Pair) -> CalibrationInfo:
+    """What the surface of a pair depends on: also the code of users' own corruptions in the pair."""
+    return replace(info, code=own_code(bench.catalog[name] for name in pair) or None)
 
 
 def pair_file(first: str, second: str) -> str:
@@ -142,28 +127,29 @@ def pair_file(first: str, second: str) -> str:
     return f"{first}+{second}.parquet".replace(":", "_")
 
 
-def _read(path: Path, protocol: Any, pair: Pair | None = None) -> Surface:
+def _read(path: Path, info: CalibrationInfo, pair: Pair | None = None) -> Surface:
     surface, stored = read_surface(path)
     if pair is not None and (surface.first, surface.second) != pair:
         raise InputError(
             f"{path}: the surface of {surface.first} and {surface.second}; expected {pair[0]} and {pair[1]}"
         )
     if pair is None:  # whoever only reads surfaces need not have the code
-        stored.pop(_CODE, None)
-    if stored != protocol:
+        stored = replace(stored, code=None)
+    if stored != info:
         raise InputError(f"{path}: measured otherwise than {PROTOCOL_FILE} says; remove it to measure it again")
     return surface
 
 
-def read_calibration(folder: Path) -> tuple[dict[Pair, Surface], dict[str, Any]]:
-    """All surfaces in a folder, and the protocol."""
+def read_calibration(folder: Path) -> tuple[dict[Pair, Surface], CalibrationInfo]:
+    """All surfaces in a folder, and how they were measured."""
     path = folder / PROTOCOL_FILE
     if not is_there(path):
         raise InputError(f"{folder}: no {PROTOCOL_FILE} in it; expected a folder that blemish ccc calibrate made")
-    protocol = read_json(path)
-    if not isinstance(protocol, dict):
-        raise InputError(f"{path}: not an object; expected what blemish ccc calibrate writes")
-    surfaces = [_read(file, protocol) for file in sorted(folder.glob("*+*.parquet"))]
+    try:
+        info = read_typed(CalibrationInfo, read_json(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}; expected what blemish ccc calibrate writes") from error
+    surfaces = [_read(file, info) for file in sorted(folder.glob("*+*.parquet"))]
     if not surfaces:
         raise InputError(f"{folder}: no surfaces in it yet; run blemish ccc calibrate again to finish")
-    return {(surface.first, surface.second): surface for surface in surfaces}, protocol
+    return {(surface.first, surface.second): surface for surface in surfaces}, info

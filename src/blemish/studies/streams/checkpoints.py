@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 from blemish.core.errors import BlemishError, InputError
 from blemish.core.files import digest_of, file_digest, write_bytes
 from blemish.core.states import DamagedFileError, read_state, state_bytes
-from blemish.studies.streams.tables import read_table, table_bytes
+from blemish.core.typed import as_json
+from blemish.evaluation.records import parquet_bytes
+from blemish.studies.streams.info import StreamRunInfo
+from blemish.studies.streams.tables import TableHeader, read_table
 
 __all__ = ["IMAGE_COLUMNS", "Checkpoint", "Checkpoints", "Columns", "run_mark"]
 
@@ -30,8 +33,16 @@ IMAGE_COLUMNS = ("position", "image", "label", "step")
 """The columns of a part beside the predictions."""
 
 _KEPT = 2
-_KIND = "ccc run"
 _NAME = re.compile(r"checkpoint-(\d{10})\.pt")
+
+
+@dataclass(frozen=True)
+class PartHeader(TableHeader):
+    """The run that a part belongs to, and the position of its first image."""
+
+    kind: str = "ccc run"
+    run: StreamRunInfo | None = None
+    begin: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Checkpoint:
 class Checkpoints:
     """Those in a folder, of the run that ``info`` describes."""
 
-    def __init__(self, folder: Path, info: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, info: StreamRunInfo) -> None:
         self.folder, self.info = folder, info
         self._kept: list[Path] = []
         self._digests: dict[int, str] = {}
@@ -89,7 +100,7 @@ class Checkpoints:
 
         wide = ("position", "image")
         columns = {name: pa.array(values, pa.int64() if name in wide else pa.int32()) for name, values in part.items()}
-        content = table_bytes(_KIND, {"run": self.info, "begin": begin}, columns)
+        content = parquet_bytes(pa.table(columns), PartHeader(run=self.info, begin=begin))
         write_bytes(self.folder / _part_name(begin), content, destination=self.folder)
         self._digests[begin] = digest_of(content).hash
         done = begin + len(part["label"])
@@ -109,12 +120,12 @@ class Checkpoints:
     def _read(self, path: Path) -> Checkpoint:
         """A checkpoint whose numbers agree with its name, with the run, and with the parts beside it."""
         state = read_state(path, ("done", "run", "parts", "methods"))
-        done, images, batch = state["done"], self.info["images"], self.info["batch"]
+        done, images, batch = state["done"], self.info.images, self.info.batch
         if type(done) is not int or path != self._path(done) or not 0 < done <= images:
             raise DamagedFileError(f"{path}: damaged ({done} images done, of {images})")
         if done % batch and done != images:
             raise DamagedFileError(f"{path}: damaged ({done} images done, in batches of {batch})")
-        if state["run"] != run_mark(self.info) or {*state["methods"]} != {*self.info["methods"]}:
+        if state["run"] != run_mark(self.info) or {*state["methods"]} != {*self.info.methods}:
             raise DamagedFileError(f"{path}: the checkpoint of another run than this folder's")
         return Checkpoint(done, self._parts(path, done, state["parts"]), state["methods"], state["parts"])
 
@@ -134,9 +145,9 @@ class Checkpoints:
         return parts
 
     def _part(self, path: Path, begin: int) -> Columns:
-        names = (*IMAGE_COLUMNS, *self.info["methods"])
-        header, table = read_table(path, _KIND, names)
-        if header.get("run") != self.info:
+        names = (*IMAGE_COLUMNS, *self.info.methods)
+        header, table = read_table(path, PartHeader, names)
+        if header.run != self.info:
             raise InputError(f"{path}: part of another run than this folder's")
         part = {name: table[name].to_numpy().astype(np.int64) for name in names}
         if len(table) == 0 or not np.array_equal(part["position"], np.arange(begin, begin + len(table))):
@@ -148,6 +159,6 @@ def _part_name(begin: int) -> str:
     return f"part-{begin:010d}.parquet"
 
 
-def run_mark(info: Mapping[str, Any]) -> str:
+def run_mark(info: StreamRunInfo) -> str:
     """A digest of what a run is, by which its files know it."""
-    return hashlib.blake2b(json.dumps(info, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps(as_json(info), sort_keys=True).encode(), digest_size=16).hexdigest()

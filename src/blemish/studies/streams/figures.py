@@ -101,7 +101,7 @@ def walk_figure(walk: Walk, path: Path, *, images: int | None = None, correct: N
         _, counts, values, _ = zip(*step_accuracies(correct[:shown], walk), strict=True)
         middle = np.cumsum(counts) - np.array(counts) / 2
         bottom.plot(middle, 100 * np.array(values), ".", markersize=3, color=_INK, label="unadapted, on the stream")
-    target = walk.protocol.get("target")
+    target = walk.protocol.target
     if target is not None:
         bottom.axhline(100 * target, color="#c8102e", linewidth=1, linestyle="--", label=f"target {100 * target:g} %")
     bottom.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False)

@@ -54,28 +54,28 @@ class WalkSet:
         """In what a walk is not one of this set, each in a few words, such as "speed 500 instead of 1000, 2000"."""
         made = walk.protocol
         compared: dict[str, tuple[Any, Sequence[Any]]] = {
-            "objective": (made["objective"], [self.objective]),
-            "ends": (made["ends"], [self.ends]),
-            "seam weight": (made.get("seam_weight", SEAM_WEIGHT), [SEAM_WEIGHT]),
-            "target": (made["target"], self.targets),
-            "images": (made["images"], [self.images]),
-            "speed": (made["speed"], self.speeds),
+            "objective": (made.objective, [self.objective]),
+            "ends": (made.ends, [self.ends]),
+            "seam weight": (SEAM_WEIGHT if made.seam_weight is None else made.seam_weight, [SEAM_WEIGHT]),
+            "target": (made.target, self.targets),
+            "images": (made.images, [self.images]),
+            "speed": (made.speed, self.speeds),
             "closed": (walk.closed, [self.closed]),
-            "seed": (made["seed"], self.seeds or [made["seed"]]),
+            "seed": (made.seed, self.seeds or [made.seed]),
         }
         changed = [
             f"{name} {value} instead of {', '.join(map(str, accepted))}"
             for name, (value, accepted) in compared.items()
             if value not in accepted
         ]
-        if set(made["corruptions"]) != set(self.corruptions):
-            changed.append(f"{len(made['corruptions'])} corruptions instead of its {len(self.corruptions)}")
+        if set(made.corruptions) != set(self.corruptions):
+            changed.append(f"{len(made.corruptions)} corruptions instead of its {len(self.corruptions)}")
         return changed
 
     def marked(self, walk: Walk, *, others: Sequence[str] = ()) -> Walk:
         """The walk with its set in its protocol, and in what it differs from it, ``others`` too."""
-        said = {"set": self.name, "subset": self.subset, "changed": [*self.changes(walk), *others]}
-        return replace(walk, protocol={**walk.protocol, **said})
+        changed = (*self.changes(walk), *others)
+        return replace(walk, protocol=replace(walk.protocol, set=self.name, subset=self.subset, changed=changed))
 
 
 def _level(name: str, target: float, corruptions: Iterable[str]) -> WalkSet:

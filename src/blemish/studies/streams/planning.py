@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from blemish.core.errors import InputError, UnknownNameError
 from blemish.core.printable import first_few
 from blemish.core.rng import check_seed
 from blemish.studies.streams.end_costs import Cell, EndCosts
+from blemish.studies.streams.info import CalibrationInfo, WalkInfo
 from blemish.studies.streams.paths import Objective, SeverityPath, check_rule, end_costs, find_path, path_over
 from blemish.studies.streams.seams import SEAM_WEIGHT, Chain, check_weight
 from blemish.studies.streams.surface import Surface
@@ -62,23 +63,26 @@ class PathRule:
         if self.objective == "reference" and self.ends == "joint":
             raise InputError("joint ends with the release's rule, which chooses each path's ends; expected independent")
 
-    def describe(self) -> dict[str, Any]:
-        """For the protocol of a walk."""
+    def describe(self) -> WalkInfo:
+        """What a walk says of it."""
         joint = self.ends == "joint"
-        said = {"target": self.target, "objective": self.objective, "ends": self.ends}
-        return {**said, **({"seam_weight": self.seam_weight, "measured_only": self.measured_only} if joint else {})}
+        return WalkInfo(
+            target=self.target,
+            objective=self.objective,
+            ends=self.ends,
+            seam_weight=self.seam_weight if joint else None,
+            measured_only=self.measured_only if joint else None,
+        )
 
 
-def calibrated_for(protocol: Mapping[str, Any], target: float) -> bool:
+def calibrated_for(calibration: CalibrationInfo, target: float) -> bool:
     """Whether a calibration measured only some cells, and among them a whole path at this target for every pair.
 
     Then walks need not rely on the others. Paths of the release's rule do not count, as they may end where no
     corruption is left.
     """
-    refinement = protocol.get("refinement")
-    if not isinstance(refinement, dict) or refinement.get("objective") == "reference":
-        return False
-    return target in refinement.get("targets", ())
+    refinement = calibration.refinement
+    return refinement is not None and refinement.objective != "reference" and target in refinement.targets
 
 
 def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -120,7 +124,8 @@ def make_walk(
     start: str | None = None,
     end: str | None = None,
     closed: bool = False,
-    protocol: Mapping[str, Any] | None = None,
+    repair: bool | None = None,
+    calibration: CalibrationInfo | None = None,
 ) -> Walk:
     """Paths one after the other until at least ``images`` images are shown, ``speed`` of them at each step.
 
@@ -128,7 +133,7 @@ def make_walk(
     corruption that has vanished is replaced by a random other one. The walk begins with corruption ``start`` and goes
     on until it has reached corruption ``end``, where they are given. A ``closed`` walk ends on the corruption it began
     with, so that a stream can repeat it; whether severities jump there is in its `Walk.seams`. Seeds 43, 44 and 45
-    visit the release's corruptions in the release's order.
+    visit the release's corruptions in the release's order. ``repair`` and ``calibration`` are said of the surfaces.
     """
     chosen = _checked_surfaces(surfaces, names)
     names = tuple(dict.fromkeys(first for first, _ in chosen))
@@ -153,16 +158,18 @@ def make_walk(
         for segment, path in enumerate(route.paths())
         for (a, b), accuracy in zip(path.severities, path.accuracies, strict=True)
     ]
-    settings = {
-        **rule.describe(),
-        "corruptions": list(names),
-        "images": images,
-        "speed": speed,
-        "seed": seed,
-        "start": first,
-        "end": goal,
-    }
-    return Walk(tuple(steps), settings | dict(protocol or {}), closed)
+    info = replace(
+        rule.describe(),
+        corruptions=tuple(names),
+        images=images,
+        speed=speed,
+        seed=seed,
+        start=first,
+        end=goal,
+        repair=repair,
+        calibration=calibration,
+    )
+    return Walk(tuple(steps), info, closed)
 
 
 def walk_cells(surfaces: Mapping[Pair, Surface], walk: Walk) -> list[WalkCell]:

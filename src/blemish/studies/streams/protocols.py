@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from blemish.core.settings import differences
@@ -18,8 +19,8 @@ def protocol_differences(stream: Stream, *, jpeg: bool | None = None) -> list[st
     ``jpeg`` says whether images are stored as JPEG at the end, where the stream itself does not say it: in shards they
     always are. Nothing differs from a walk that does not know its calibration.
     """
-    before = stream.walk.protocol.get("calibration")
-    if not before:
+    before = stream.walk.protocol.calibration
+    if before is None:
         return []
     shape = stream.images.shape
     after: dict[str, Any] = {
@@ -30,15 +31,9 @@ def protocol_differences(stream: Stream, *, jpeg: bool | None = None) -> list[st
     }
     if "frost" in stream.walk.corruptions:
         after["frost"] = stream.catalog.frost_kind
-    if stream.walk.protocol.get("subset") is not None:
+    if stream.walk.protocol.subset is not None:
         # These sets show the images of the calibration, and no others.
         after["image_list"] = image_list(stream.images.names)
-    known = {**before, "preset": before.get("preset") or _nearest(before.get("shape"))}
-    return differences({name: known.get(name) for name in after}, after)
-
-
-def _nearest(shape: Any) -> str | None:
-    """The preset that images of a shape got, where the calibration says the shape."""
-    if isinstance(shape, list) and len(shape) == 3 and all(isinstance(side, int) for side in shape):
-        return nearest_preset(*shape[1:])
-    return None
+    nearest = None if before.shape is None or len(before.shape) != 3 else nearest_preset(*before.shape[1:])
+    known = replace(before, preset=before.preset or nearest)
+    return differences({name: getattr(known, name) for name in after}, after)

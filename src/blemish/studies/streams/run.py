@@ -10,23 +10,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.folders import held_folder
 from blemish.core.reading import read_json
 from blemish.core.settings import keep_settings
+from blemish.core.typed import read_typed
 from blemish.data.labels import check_below
+from blemish.models.base import ModelInfo
 from blemish.studies.adaptation.base import Adapts
 from blemish.studies.streams.checkpoints import IMAGE_COLUMNS, Checkpoint, Checkpoints, Columns
+from blemish.studies.streams.info import MethodSettings, StreamRunInfo
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.version import VERSION
 
@@ -46,7 +47,7 @@ class StreamResult:
 
     labels: NDArray[np.int64]
     predictions: dict[str, NDArray[np.int64]]
-    info: dict[str, Any]
+    info: StreamRunInfo
     images: NDArray[np.int64]
     steps: NDArray[np.int64]
 
@@ -64,8 +65,8 @@ def run_stream(
     folder: Path | None = None,
     every: int = 500,
     workers: int = 0,
-    model: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    model: ModelInfo | None = None,
+    settings: MethodSettings | None = None,
     progress: Progress | None = None,
 ) -> StreamResult:
     """Show a bounded stream to all methods at once, batch by batch; each sees every image once, in order.
@@ -122,7 +123,7 @@ def _joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _result(parts: list[Columns], info: dict[str, Any]) -> StreamResult:
+def _result(parts: list[Columns], info: StreamRunInfo) -> StreamResult:
     whole = _joined(parts)
     _, images, labels, steps = (whole.pop(name) for name in IMAGE_COLUMNS)
     return StreamResult(labels, whole, info, images, steps)
@@ -132,26 +133,23 @@ def run_info(
     stream: Stream,
     methods: Iterable[str],
     *,
-    model: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    model: ModelInfo | None = None,
+    settings: MethodSettings | None = None,
+) -> StreamRunInfo:
     """What a run says of itself: all that its predictions depend on."""
-    methods = list(methods)
-    described = {
-        "stream": stream.describe(),
-        "images": int(stream.length),
-        "batch": stream.batch,
-        "methods": methods,
-        "model": dict(model or {}),
-        "settings": dict(settings or {}),
-        "target": stream.walk.protocol.get("target"),
-        "blemish": VERSION,
-    }
-    taken = [name for name in methods if name in IMAGE_COLUMNS]
-    if taken:
+    names = tuple(methods)
+    if taken := [name for name in names if name in IMAGE_COLUMNS]:
         raise InputError(f"a method named {taken[0]!r}; that name is taken by a column of the results")
-    plain: dict[str, Any] = json.loads(json.dumps(described))
-    return plain
+    return StreamRunInfo(
+        stream=stream.describe(),
+        images=int(stream.length),
+        batch=stream.batch,
+        methods=names,
+        model=model,
+        settings=settings,
+        target=stream.walk.protocol.target,
+        blemish=VERSION,
+    )
 
 
 def _resume(checkpoints: Checkpoints, methods: Mapping[str, Adapts]) -> Checkpoint | None:
@@ -168,11 +166,11 @@ def read_result(folder: Path) -> StreamResult:
     """The result of a run, as far as it has come."""
     path = folder / RUN_FILE
     try:
-        info = read_json(path)
+        content = read_json(path)
+        with about(f"{path}: not a run"):
+            info = read_typed(StreamRunInfo, content)
     except InputError as error:
         raise InputError(f"{error}; expected a folder that blemish ccc run made") from error
-    if not isinstance(info, dict) or not isinstance(info.get("methods"), list):
-        raise InputError(f"{path}: not a run; expected a folder that blemish ccc run made")
     checkpoint = Checkpoints(folder, info).newest()
     if checkpoint is None:
         raise InputError(f"{folder}: nothing finished yet; run the same command again to go on")

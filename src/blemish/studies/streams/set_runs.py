@@ -17,7 +17,9 @@ from typing import Any
 
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.models.base import ModelInfo
 from blemish.studies.adaptation.base import Adapts
+from blemish.studies.streams.info import CalibrationInfo, MethodSettings
 from blemish.studies.streams.levels import SEEDS, WalkSet
 from blemish.studies.streams.planning import Pair, calibrated_for, make_walk
 from blemish.studies.streams.run import run_info, run_stream
@@ -62,7 +64,7 @@ class SetRun:
 
 def planned_runs(
     surfaces: Mapping[Pair, Surface],
-    calibration: Mapping[str, Any],
+    calibration: CalibrationInfo,
     sets: Iterable[WalkSet],
     *,
     seeds: Sequence[int] = SEEDS,
@@ -90,7 +92,8 @@ def planned_runs(
                         names=chosen.corruptions,
                         seed=seed,
                         closed=chosen.closed,
-                        protocol={"repair": False, "calibration": dict(calibration)},
+                        repair=False,
+                        calibration=calibration,
                     )
                     runs.append(SetRun(chosen, target, seed, speed, chosen.marked(walk)))
     return runs
@@ -109,8 +112,8 @@ class RunSettings:
     """What all runs share. ``methods`` names them; ``model`` and ``settings`` describe what is run."""
 
     methods: Sequence[str]
-    model: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    model: ModelInfo
+    settings: MethodSettings
     window: int | None = None
     every: int = 500
     workers: int = 0

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import own_code
 from blemish.ops.jpeg import jpeg_round_trip
 from blemish.studies.streams.images import ImageSet, image_list
+from blemish.studies.streams.info import StreamInfo
 from blemish.studies.streams.walks import Walk, WalkStep
 
 __all__ = ["JPEG_QUALITY", "Batch", "Stream", "corrupt_step"]
@@ -136,23 +137,23 @@ class Stream(IterableDataset[Batch]):
         columns = [torch.cat(column) if len(parts) > 1 else column[0] for column in zip(*parts, strict=True)]
         return Batch(*columns)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> StreamInfo:
         """What decides the pixels, but for the code of our corruptions."""
         code = own_code(self.catalog[name] for name in self.walk.corruptions)
         text = self.walk.to_json().encode("utf-8", "surrogatepass")  # what a walk says of its model may be anything
-        return {
-            "data": self.images.name,
-            "data_fingerprint": self.images.fingerprint,
-            "image_list": image_list(self.images.names),
-            "image_count": len(self.images),
-            "preparation": self.images.preparation,
-            "walk": hashlib.blake2b(text, digest_size=12).hexdigest(),
-            "seed": self.seed,
-            "jpeg": self.jpeg,
-            "preset": self.preset,
-            "frost": self.catalog.frost_kind if "frost" in self.walk.corruptions else None,
-            **({"code": code} if code else {}),
-        }
+        return StreamInfo(
+            data=self.images.name,
+            data_fingerprint=self.images.fingerprint,
+            image_list=image_list(self.images.names),
+            image_count=len(self.images),
+            preparation=self.images.preparation,
+            walk=hashlib.blake2b(text, digest_size=12).hexdigest(),
+            seed=self.seed,
+            jpeg=self.jpeg,
+            preset=self.preset,
+            frost=self.catalog.frost_kind if "frost" in self.walk.corruptions else None,
+            code=code or None,
+        )
 
     def _part(self, turn: int, start: int, end: int) -> tuple[Tensor, ...]:
         """The images of a step, whose number also counts the laps, from one position to another."""

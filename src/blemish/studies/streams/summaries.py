@@ -13,6 +13,7 @@ from blemish.core.errors import InputError
 from blemish.core.files import digest_of, write_bytes
 from blemish.core.reading import is_there, read_json
 from blemish.studies.streams.checkpoints import run_mark
+from blemish.studies.streams.info import StreamRunInfo
 from blemish.studies.streams.run import StreamResult
 from blemish.studies.streams.scores import (
     default_window,
@@ -50,7 +51,7 @@ def run_summary(result: StreamResult, walk: Walk, window: int | None = None) -> 
         "running": {"at": (places + size).tolist()},
         "methods": {},
     }
-    target = walk.protocol.get("target")
+    target = walk.protocol.target
     base = result.correct("none") if "none" in result.predictions else None
     if base is not None and target is not None:
         scores["held"] = {"target": target, **held_accuracy(base, walk, float(target))._asdict()}
@@ -73,7 +74,7 @@ def save_summary(folder: Path, scores: Mapping[str, Any]) -> None:
     write_bytes(folder / SUMMARY, (json.dumps(sealed, indent=1) + "\n").encode())
 
 
-def read_summary(folder: Path, info: Mapping[str, Any], window: int | None = None) -> dict[str, Any] | None:
+def read_summary(folder: Path, info: StreamRunInfo, window: int | None = None) -> dict[str, Any] | None:
     """The scores of the run that ``info`` describes, with this window; None where it is not over yet.
 
     A folder that holds another run is refused when that run is continued, and a summary of it is none of this one.
@@ -84,7 +85,7 @@ def read_summary(folder: Path, info: Mapping[str, Any], window: int | None = Non
     scores = read_json(path)
     if not isinstance(scores, dict) or scores.pop(_DIGEST, None) != _digest(scores):
         raise InputError(f"{path}: damaged, or not what blemish ccc wrote; remove it, and it is made again")
-    size = min(window or default_window(int(info["images"])), int(info["images"]))
+    size = min(window or default_window(info.images), info.images)
     complete = scores.get("run") == run_mark(info) and scores.get("window") == size
     return scores if complete else None
 

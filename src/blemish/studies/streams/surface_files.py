@@ -7,23 +7,35 @@ the ``grid``, the number of ``images`` and the ``protocol``, which describes the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from blemish.core.errors import InputError
+from blemish.evaluation.records import parquet_bytes
+from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import Surface
-from blemish.studies.streams.tables import read_table, table_bytes
+from blemish.studies.streams.tables import TableHeader, read_table
 
 __all__ = ["read_surface", "surface_bytes"]
 
-_KIND = "ccc calibration"
 _COLUMNS = ("first_severity", "second_severity", "accuracy", "images", "correct", "hits")
 
 
-def surface_bytes(surface: Surface, protocol: Mapping[str, Any]) -> bytes:
+@dataclass(frozen=True)
+class SurfaceHeader(TableHeader):
+    """Which surface a file holds, and how it was measured."""
+
+    kind: str = "ccc calibration"
+    pair: tuple[str, str] = ("", "")
+    grid: tuple[float, ...] = ()
+    images: int = 0
+    protocol: CalibrationInfo = field(default_factory=CalibrationInfo)
+
+
+def surface_bytes(surface: Surface, info: CalibrationInfo) -> bytes:
     """The content of a surface's file."""
     import pyarrow as pa
 
@@ -41,29 +53,25 @@ def surface_bytes(surface: Surface, protocol: Mapping[str, Any]) -> bytes:
         "correct": pa.array(correct, pa.int32(), mask=~known),
         "hits": pa.array([row.tobytes() if measured else None for row, measured in zip(hits, known, strict=True)]),
     }
-    header = {
-        "pair": [surface.first, surface.second],
-        "grid": list(surface.grid),
-        "images": surface.images,
-        "protocol": dict(protocol),
-    }
-    return table_bytes(_KIND, header, columns)
+    header = SurfaceHeader(
+        pair=(surface.first, surface.second), grid=surface.grid, images=surface.images, protocol=info
+    )
+    return parquet_bytes(pa.table(columns), header)
 
 
-def read_surface(path: Path) -> tuple[Surface, dict[str, Any]]:
-    """A surface and the protocol it was measured by; a file that contradicts itself is refused with its name."""
-    header, table = read_table(path, _KIND, _COLUMNS)
+def read_surface(path: Path) -> tuple[Surface, CalibrationInfo]:
+    """A surface and how it was measured; a file that contradicts itself is refused with its name."""
+    header, table = read_table(path, SurfaceHeader, _COLUMNS)
     try:
-        return _surface(header, {name: table[name].to_pylist() for name in _COLUMNS}), dict(header["protocol"])
+        return _surface(header, {name: table[name].to_pylist() for name in _COLUMNS}), header.protocol
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a calibration surface ({error!r})") from error
 
 
-def _surface(header: dict[str, Any], columns: dict[str, list[Any]]) -> Surface:
-    first, second = (str(name) for name in header["pair"])
-    grid, images = tuple(float(level) for level in header["grid"]), int(header["images"])
+def _surface(header: SurfaceHeader, columns: dict[str, list[Any]]) -> Surface:
+    (first, second), grid, images = header.pair, header.grid, header.images
     side, width = len(grid), -(-images // 8)
     cells = [(a, b) for a in grid for b in grid]
     if list(zip(columns["first_severity"], columns["second_severity"], strict=True)) != cells:

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.reading import read_bytes
-from blemish.evaluation.records import parquet_bytes, read_header_as
+from blemish.core.typed import read_typed
+from blemish.evaluation.records import read_header_as
 
-__all__ = ["read_table", "table_bytes"]
-
-
-def table_bytes(kind: str, header: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
-    """The content of a Parquet file of this kind; equal columns (arrow arrays) give equal bytes."""
-    import pyarrow as pa
-
-    return parquet_bytes(pa.table(dict(columns)), {"kind": kind, **header})
+__all__ = ["TableHeader", "read_table"]
 
 
-def read_table(path: Path, kind: str, columns: Sequence[str]) -> tuple[dict[str, Any], Any]:
-    """Header and arrow table of a file of this kind with at least these columns; others are refused with their name."""
+@dataclass(frozen=True)
+class TableHeader:
+    """What every header of these files has: what is in the file."""
+
+    kind: str = ""
+
+
+Header = TypeVar("Header", bound=TableHeader)
+
+
+def read_table(path: Path, header: type[Header], columns: Sequence[str]) -> tuple[Header, Any]:
+    """Header and arrow table of a file with at least these columns; others are refused with their name.
+
+    The default of the header's field ``kind`` says what a file has to be.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    header = read_header_as(dict[str, Any], path)
-    if header.get("kind") != kind:
-        raise InputError(f"{path}: records of {header.get('kind', 'a model on a benchmark')}; expected {kind}")
+    entries = read_header_as(dict[str, Any], path)
+    if (kind := entries.get("kind", "a model on a benchmark")) != header.kind:
+        raise InputError(f"{path}: records of {kind}; expected {header.kind}")
+    with about(f"{path}: its header"):
+        said = read_typed(header, entries)
     try:
         table = pq.read_table(pa.BufferReader(read_bytes(path))).combine_chunks()
     except (OSError, pa.ArrowException, ValueError) as error:
@@ -35,4 +45,4 @@ def read_table(path: Path, kind: str, columns: Sequence[str]) -> tuple[dict[str,
     missing = [column for column in columns if column not in table.column_names]
     if missing:
         raise InputError(f"{path}: records without {', '.join(missing)}; expected {', '.join(columns)}")
-    return header, table
+    return said, table

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
 from blemish.core.reading import parse_json, read_text
+from blemish.core.typed import as_json, read_typed
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
+from blemish.studies.streams.info import WalkInfo
 
 __all__ = ["Seams", "Walk", "WalkStep", "read_walk"]
 
@@ -70,7 +72,7 @@ class Walk:
     """The steps of a stream. ``protocol`` says how they were chosen; ``closed`` walks end where they began."""
 
     steps: tuple[WalkStep, ...]
-    protocol: dict[str, Any]
+    protocol: WalkInfo
     closed: bool = False
 
     def __post_init__(self) -> None:
@@ -133,7 +135,7 @@ class Walk:
         head = {
             "format": FORMAT,
             "closed": self.closed,
-            "protocol": self.protocol,
+            "protocol": as_json(self.protocol),
             "seams": vars(self.seams),
             "columns": list(WalkStep._fields),
         }
@@ -151,9 +153,9 @@ class Walk:
                 WalkStep(str(a), float(s), str(b), float(t), int(n), float(p), int(k))
                 for a, s, b, t, n, p, k in data["steps"]
             )
-            walk = cls(steps, _checked_protocol(data["protocol"]), bool(data["closed"]))
-        except InputError:
-            raise
+            walk = cls(steps, read_typed(WalkInfo, data["protocol"], "protocol"), bool(data["closed"]))
+        except InputError as error:
+            raise InputError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from error
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{name}: not a walk ({error!r}); expected what blemish ccc walk writes") from error
         for step in walk.steps:
@@ -162,21 +164,6 @@ class Walk:
         if data.get("seams", vars(walk.seams)) != vars(walk.seams):
             raise InputError(f"{name}: says {data['seams']} of its seams, and its steps say {vars(walk.seams)}")
         return walk
-
-
-def _checked_protocol(stored: Any) -> dict[str, Any]:
-    """What a walk says of how it was chosen, as far as it is read again."""
-    protocol = dict(stored)
-    target, calibration, subset = (protocol.get(name) for name in ("target", "calibration", "subset"))
-    if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
-        raise TypeError(f"target {target!r}")
-    if calibration is not None and not isinstance(calibration, dict):
-        raise TypeError(f"calibration {calibration!r}")
-    if subset is not None and (isinstance(subset, bool) or not isinstance(subset, int) or subset < 1):
-        raise TypeError(f"subset {subset!r}")
-    if calibration and not isinstance(calibration.get("model", {}), dict | None):
-        raise TypeError(f"the model of the calibration {calibration['model']!r}")
-    return protocol
 
 
 def read_walk(path: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Walk:

@@ -8,7 +8,6 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from PIL import Image
@@ -23,6 +22,7 @@ from blemish.evaluation.executors.base import Executor, Tell
 from blemish.evaluation.executors.in_process import InProcess
 from blemish.export.outcome import Outcome
 from blemish.export.workers import run_tasks
+from blemish.studies.streams.info import ShardsInfo
 from blemish.studies.streams.levels import release_name
 from blemish.studies.streams.stream import JPEG_QUALITY, Stream
 from blemish.version import VERSION
@@ -72,9 +72,8 @@ def materialise(
         raise InputError(f"shards of {shard_images} images; expected at least 1")
     with held_folder(destination, f"{part}-of-{parts}"):
         length = int(stream.length)
-        _check_manifest(
-            destination, {**stream.describe(), "images": length, "shard_images": shard_images, "blemish": VERSION}
-        )
+        said = vars(stream.describe())
+        _check_manifest(destination, ShardsInfo(**said, images=length, shard_images=shard_images, blemish=VERSION))
         begins = range(part * shard_images, length, parts * shard_images)
         shards = [_Shard(shard_name(i // shard_images), i, min(length, i + shard_images)) for i in begins]
         todo = [shard for shard in shards if not _is_whole(destination / shard.name)]
@@ -149,7 +148,7 @@ class _ShardJob:
         return len(shard)
 
 
-def _check_manifest(destination: Path, settings: dict[str, Any]) -> None:
+def _check_manifest(destination: Path, settings: ShardsInfo) -> None:
     """Write down what the shards hold; refuse to add to those of another stream."""
     path = destination / MANIFEST
     if not path.exists() and any(destination.glob("serial_*.tar")):

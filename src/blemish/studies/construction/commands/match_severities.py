@@ -88,7 +88,7 @@ def match_severities_command(
         raise InputError(f"{', '.join(fixed[:5])} exist at one severity only; expected corruptions with a range")
     check_files(catalog[name] for name in names)
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
-    classifier = speed.apply(model.open(catalog=catalog))
+    classifier = speed.apply(model.open(catalog=catalog, class_names=images.class_names))
     source = fit(classifier, images.open(), resize=resize, crop=crop).source
     correct = _measuring(classifier, load(balanced_part(source, limit), resize=resize, crop=crop), protocol)
     clean = correct(CLEAN)

@@ -10,7 +10,6 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.core.statistics import wilson_interval
-from blemish.core.typed import as_json
 from blemish.data.cache import load
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate
@@ -91,7 +90,9 @@ def calibrate_command(
     check_files(catalog[name] for name in names)
     prepared = preparation(resize, crop, random_crop)
     executor = chosen_executor(jobs, gpus, ray, model.device)
-    classifier = speed.apply(model.open(catalog=catalog, device=own_device(model.device, ray)))
+    classifier = speed.apply(
+        model.open(catalog=catalog, device=own_device(model.device, ray), class_names=images.class_names)
+    )
     source = chosen_images(
         images, limit=limit, model=classifier, resize=random_crop or resize, crop=random_crop or crop
     )
@@ -110,7 +111,6 @@ def calibrate_command(
             names,
             folder=out,
             refinement=how,
-            model=as_json(classifier.describe()),
             progress=lambda done, total: report(done * each, total * each),
             executor=executor,
             source=source,

@@ -56,7 +56,7 @@ def materialise_command(
     executor = chosen_executor(jobs, ray=ray)
     catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
-    image_set = shown.image_set(images, subset=walk.protocol.get("subset"), named=str(walk.protocol.get("set")))
+    image_set = shown.image_set(images, subset=walk.protocol.subset, named=str(walk.protocol.set))
     stream = Stream(image_set, walk, seed=seed, length=length, preset=shown.preset, catalog=catalog)
     warn(protocol_text(stream, anyway=shown.anyway, jpeg=True))  # shards hold JPEG pictures
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from blemish.studies.adaptation.eata import MARGINS, named_margin
 from blemish.studies.adaptation.methods import METHODS, Settings, make_method
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.streams.images import ImageSet
+from blemish.studies.streams.info import MethodSettings
 from blemish.terminal.lists import listed
 
 __all__ = ["MethodOptions", "OnDevice"]
@@ -54,9 +55,10 @@ class MethodOptions:
         typer.Option(help=f"RDumb's margin, as a share of ln(classes): {', '.join(MARGINS)} (0.355) or a number."),
     ] = "release"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> MethodSettings:
         """For the header of a run."""
-        return {"methods": self.settings, "reset": self.reset, "rdumb_margin": named_margin(self.rdumb_margin)}
+        margin = named_margin(self.rdumb_margin)
+        return MethodSettings(methods=self.settings, reset=self.reset, rdumb_margin=margin)
 
     def make(self, network: Levels, images: ImageSet, model: Classifier) -> tuple[dict[str, Method], list[str]]:
         """Fresh methods for the model's network, and a word for those that are left out because it does not suit them.

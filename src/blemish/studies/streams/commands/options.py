@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
 from blemish.core.errors import InputError
+from blemish.core.settings import differing
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.data.source import Source, stratified_order
 from blemish.evaluation.fitting import fit
-from blemish.models.base import Classifier
+from blemish.models.base import Classifier, ModelInfo
 from blemish.reports.figure_files import check_figure_name
 from blemish.studies.streams.images import ImageSet, from_source, image_list
 from blemish.studies.streams.levels import SETS, WalkSet
@@ -150,7 +150,7 @@ def changes_text(walks: Sequence[Walk]) -> list[str]:
     """In what walks are not of their sets, a text for each set that has such ones."""
     changed: dict[str, dict[str, None]] = {}
     for walk in walks:
-        changed.setdefault(str(walk.protocol.get("set")), {}).update(dict.fromkeys(walk.protocol.get("changed", ())))
+        changed.setdefault(str(walk.protocol.set), {}).update(dict.fromkeys(walk.protocol.changed or ()))
     return [f"not {name} as it is defined: {'; '.join(texts)}" for name, texts in changed.items() if texts]
 
 
@@ -168,19 +168,21 @@ def guesses_text(cells: Sequence[WalkCell], what: str = "steps") -> str | None:
     )
 
 
-def other_model_text(walk: Walk, model: Mapping[str, Any]) -> str | None:
+def other_model_text(walk: Walk, model: ModelInfo) -> str | None:
     """That a walk was calibrated with another model, if it was.
 
     Other models may follow a walk, as published ones do; a forgotten option should not go unnoticed.
     """
-    now = json.loads(json.dumps(model))
-    before = (walk.protocol.get("calibration") or {}).get("model") or now
+    calibration = walk.protocol.calibration
+    if calibration is None or (before := calibration.model) is None:
+        return None
     # Its name and training do not decide what a model says.
-    different = [key for key in now if key not in ("name", "training") and before.get(key) != now[key]]
+    lines = differing(before, replace(model, name=before.name, training=before.training))
+    different = dict.fromkeys(name.partition(".")[0] for name, _, _ in lines)
     if not different:
         return None
     return (
-        f"the walk was calibrated with another model ({before.get('name')}; other {', '.join(different)}), so the "
+        f"the walk was calibrated with another model ({before.name}; other {', '.join(different)}), so the "
         "unadapted accuracy need not be the target"
     )
 

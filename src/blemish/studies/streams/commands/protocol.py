@@ -14,7 +14,6 @@ from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.folders import held_folder
 from blemish.core.marks import MADE_WITH
-from blemish.core.typed import as_json
 from blemish.reports.html import check_report_path
 from blemish.studies.adaptation.base import adaptable
 from blemish.studies.streams.calibration import read_calibration
@@ -114,7 +113,7 @@ def protocol_command(
     runs = planned_runs(
         surfaces, protocol, sets, seeds=_whole(seeds, "--seeds"), speeds=_whole(speeds, "--speeds"), images=length
     )
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
     image_sets = {
         subset: shown.image_set(images, subset=subset, named=name, model=classifier)
@@ -143,12 +142,12 @@ def protocol_command(
         *changes_text([run.walk for run in runs]),
         *_guesses(surfaces, runs),
         *(protocol_text(stream, anyway=shown.anyway) for stream in streams),
-        other_model_text(runs[0].walk, as_json(classifier.describe())),
+        other_model_text(runs[0].walk, classifier.describe()),
         *left_out,
     )
     shared = RunSettings(
         methods=list(first),
-        model=as_json(classifier.describe()),
+        model=classifier.describe(),
         settings=methods.describe(),
         window=window or default_window(min(len(run.walk) for run in runs)),
         every=checkpoint,
@@ -200,16 +199,17 @@ def _shown_images(streams: Sequence[Stream]) -> str:
 def _lines(streams: Sequence[Stream], shared: RunSettings) -> dict[str, str]:
     """What the page says of how images were shown and methods run."""
     stream = streams[0]  # all are shown alike, but for which images
-    said, calibration = stream.describe(), stream.walk.protocol["calibration"]
+    said, calibration = stream.describe(), stream.walk.protocol.calibration
     settings = shared.settings
+    assert calibration is not None
     return {
         "methods": ", ".join(shared.methods),
-        "settings": f"{settings['methods']}; batches of {stream.batch}; RDumb: margin {settings['rdumb_margin']:.3g} · "
-        f"ln(classes), afresh every {settings['reset']:,} batches",
-        "images": f"{said['preparation']}; {'JPEG of quality 85' if stream.jpeg else 'not stored as JPEG'}; severities "
-        f"{said['preset'] or 'by image size'}",
+        "settings": f"{settings.methods}; batches of {stream.batch}; RDumb: margin {settings.rdumb_margin:.3g} · "
+        f"ln(classes), afresh every {settings.reset:,} batches",
+        "images": f"{said.preparation}; {'JPEG of quality 85' if stream.jpeg else 'not stored as JPEG'}; severities "
+        f"{said.preset or 'by image size'}",
         "list of images": ", ".join(dict.fromkeys(image_list(stream.images.names) for stream in streams)),
-        "calibration": f"{calibration.get('images')} images, seed {calibration.get('seed')}, "
-        f"model {(calibration.get('model') or {}).get('name')}",
+        "calibration": f"{calibration.images} images, seed {calibration.seed}, "
+        f"model {None if calibration.model is None else calibration.model.name}",
         "window": f"{shared.window:,} images",
     }

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from blemish.core.typed import as_json
 from blemish.studies.adaptation.base import adaptable
 from blemish.studies.streams.commands.methods import MethodOptions, OnDevice
 from blemish.studies.streams.commands.options import (
@@ -74,10 +73,10 @@ def run_command(
     check_replaceable(figure, overwrite=overwrite)
     catalog = shown.catalog()
     walk = read_chosen_walk(file, catalog)
-    classifier = model.open(catalog=catalog)
+    classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
     of_set = walk.protocol
-    image_set = shown.image_set(images, subset=of_set.get("subset"), named=str(of_set.get("set")), model=classifier)
+    image_set = shown.image_set(images, subset=of_set.subset, named=str(of_set.set), model=classifier)
     stream = Stream(
         image_set,
         walk,
@@ -89,7 +88,7 @@ def run_command(
         device=None if jobs else classifier.device,
         catalog=catalog,
     )
-    warn(other_model_text(walk, as_json(classifier.describe())), protocol_text(stream, anyway=shown.anyway))
+    warn(other_model_text(walk, classifier.describe()), protocol_text(stream, anyway=shown.anyway))
     made, left_out = methods.make(network, image_set, classifier)
     warn(*left_out)
 
@@ -100,7 +99,7 @@ def run_command(
             folder=out,
             every=checkpoint,
             workers=jobs or 0,
-            model=as_json(classifier.describe()),
+            model=classifier.describe(),
             settings=methods.describe(),
             progress=report,
         )

@@ -102,7 +102,7 @@ def walk_command(
     rule = path_rule(objective, chosen)
     check_figures(figure, surface)
     check_replaceable(out, figure, surface, overwrite=overwrite)
-    known, protocol = read_calibration(calibration)
+    known, measured = read_calibration(calibration)
     if repair:
         known = {pair: repaired(plane) for pair, plane in known.items()}
     goal = target if target is not None else _only_target(chosen)
@@ -114,7 +114,7 @@ def walk_command(
         rule,
         _chosen_ends(ends, chosen, rule),
         seam_weight,
-        measured_only=not repair and calibrated_for(protocol, goal),
+        measured_only=not repair and calibrated_for(measured, goal),
     )
     walk = make_walk(
         known,
@@ -126,7 +126,8 @@ def walk_command(
         start=start,
         end=end,
         closed=(chosen.closed if chosen else False) if closed is None else closed,
-        protocol={"repair": repair, "calibration": protocol},
+        repair=repair,
+        calibration=measured,
     )
     if chosen is not None:
         others = {"--start": start, "--end": end, "--repair": repair}
@@ -173,10 +174,11 @@ def _describe(walk: Walk, out: Path, mean: Estimate | None) -> None:
     kind = "closed" if walk.closed else "open"
     made = walk.protocol
     say(
-        f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {made['objective']} paths, "
-        f"{made['ends']} ends"
+        f"wrote {out}: {len(walk):,} images in {len(walk.steps)} steps, {kind}, {made.objective} paths, "
+        f"{made.ends} ends"
     )
-    target = float(made["target"])
+    assert made.target is not None
+    target = made.target
     weights = [step.images for step in walk.steps]
     deviation = np.average([abs(step.accuracy - target) for step in walk.steps], weights=weights)
     within = "" if mean is None else f" ({100 * mean.low:.1f} … {100 * mean.high:.1f} at 95 %)"
