@@ -174,6 +174,8 @@ COLOUR = (
     "lp:l0",
     "noc:obstruction",
     "noc:border",
+    "syn2nat:random_fog",
+    "syn2nat:random_shadow",
     "noc:pixelate",
     "syn2nat:border",
     "syn2nat:cutout",
