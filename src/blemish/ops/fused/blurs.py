@@ -150,8 +150,8 @@ def _faint_kernel(levels, out, weights, radii, faint, room, channels, height, wi
     tl.store(out + first + pixel, tl.floor(total + 1e-9).to(tl.int32).to(tl.uint8), inside)
 
 
-@triton.jit
-def _shuffle_kernel(levels, out, keys, reaches, passes, most, batch, quarter, height, width, parts,
+@triton.jit(do_not_specialize=["batch"])
+def _shuffle_kernel(levels, out, keys, reaches, passes, batch, quarter, height, width, parts,
                     planes: tl.constexpr, lanes: tl.constexpr):  # fmt: skip
     """Follow each pixel back to where its value comes from: the moves are made on the way."""
     size = height * width
@@ -206,7 +206,7 @@ def glass(
         fine = to_device(torch.from_numpy(exact), levels.device)
         settings = (fine, spread, faintly, exact.shape[1], planes, height, width, parts)
         _faint_kernel[(batch * planes * parts,)](levels, blurred, *settings, lanes=256, **EXACT)
-    shape = (len(keys), batch, -(-height * width // 8), height, width, parts)
+    shape = (batch, -(-height * width // 8), height, width, parts)
     _shuffle_kernel[(batch * parts,)](blurred, moved, streams, reach, times, *shape, planes=planes, lanes=256)
     filtered(moved, out, 0, shares, spread)
 
