@@ -11,6 +11,7 @@ import argparse
 import torch
 
 import blemish
+from blemish.core.errors import InputError
 from gpu import synthetic_images
 
 
@@ -28,7 +29,11 @@ def main() -> None:
         if not name.startswith(tuple(options.only)):
             continue
         severities = (1.0, 3.0, 5.0) if corruption.only_severity is None else (corruption.only_severity,)
-        pairs = [(corruption(images, severity=s), corruption(there, severity=s).cpu()) for s in severities]
+        try:
+            pairs = [(corruption(images, severity=s), corruption(there, severity=s).cpu()) for s in severities]
+        except InputError as error:  # a codec or photographs that this machine does not have
+            print(f"{name} is left out: {error}")
+            continue
         apart = torch.stack([(one.int() - two.int()).abs() for one, two in pairs])
         if bool(apart.any()):
             rows.append((float((apart > 0).double().mean()), name, int(apart.max())))

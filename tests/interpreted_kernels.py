@@ -179,6 +179,7 @@ COLOUR = (
     "noc:pixelate",
     "syn2nat:border",
     "syn2nat:cutout",
+    "syn2nat:coarse_dropout",
 )
 GRAY = (
     "snow",

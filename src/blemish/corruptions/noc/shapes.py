@@ -183,7 +183,9 @@ def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
 def _make_obstruction(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
     draw = _draw_square(Shape(*levels.shape[1:]), {}, rng.on_cpu())
     bounds = _hidden(torch.from_numpy(params["size"]), draw.position, *levels.shape[-2:])
-    kernels.rectangles(levels, out, torch.stack(bounds, dim=1).to(torch.int32).numpy(), _levels(draw.gray), True)
+    kernels.rectangles(
+        levels, out, torch.stack(bounds, dim=1)[:, None].to(torch.int32).numpy(), _levels(draw.gray), True
+    )
 
 
 def _levels(gray: Tensor) -> NDArray[np.uint8]:
@@ -208,7 +210,7 @@ def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: Coun
     (gray,) = _draw_gray(Shape(*levels.shape[1:]), {}, rng.on_cpu())
     height, width = levels.shape[-2:]
     thickness = _whole_pixels(torch.from_numpy(params["thickness"]), side_scale(height, width))
-    bounds = torch.stack([thickness, height - thickness, thickness, width - thickness], dim=1)
+    bounds = torch.stack([thickness, height - thickness, thickness, width - thickness], dim=1)[:, None]
     kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), _levels(gray), False)
 
 

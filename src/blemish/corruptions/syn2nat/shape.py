@@ -5,6 +5,8 @@ Pixels are those of images of 224 × 224 and grow with the shorter side.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,14 +52,8 @@ def _bounds(share: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
     kept = torch.from_numpy(params["kept"])
-    bounds = torch.stack([bound for size in levels.shape[-2:] for bound in _bounds(kept, size)], dim=1)
+    bounds = torch.stack([bound for size in levels.shape[-2:] for bound in _bounds(kept, size)], dim=1)[:, None]
     kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), False)
-
-
-def _make_cutout(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
-    known = {name: torch.from_numpy(values) for name, values in params.items()}
-    bounds = torch.cat(_draw_cutout(Shape(*levels.shape[1:]), known, rng), dim=1)
-    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), True)
 
 
 class Holes(NamedTuple):
@@ -67,6 +63,20 @@ class Holes(NamedTuple):
     bottom: Tensor
     left: Tensor
     right: Tensor
+
+
+def _make_holes(
+    kernels: Any,
+    levels: Any,
+    out: Any,
+    params: Numbers,
+    rng: CounterRng,
+    *,
+    draw: Callable[[Shape, Params, CounterRng], Holes],
+) -> None:
+    known = {name: torch.from_numpy(values) for name, values in params.items()}
+    bounds = torch.stack(draw(Shape(*levels.shape[1:]), known, rng), dim=2)
+    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), True)
 
 
 def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
@@ -193,6 +203,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(share=(0, 1)),
         draw=_draw_coarse_dropout,
         apply=_cut,
+        at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_coarse_dropout)),
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
@@ -204,7 +215,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
         draw=_draw_cutout,
         apply=_cut,
-        at_once=AtOnce("lookup", _make_cutout),
+        at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_cutout)),
         severities=(5,),
         source=SOURCE,
         uint8_io=True,

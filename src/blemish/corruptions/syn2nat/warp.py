@@ -19,6 +19,7 @@ from blemish.ops.warp import affine_from_points, sample, sample_map, snapped, wa
 __all__ = ["WARPS"]
 
 _GRID_CELLS = 5
+_ROUND_SIZE = 16
 
 
 def _between(params: Params, rng: CounterRng, name: str) -> Tensor:
@@ -165,7 +166,8 @@ def _perspective(images: Tensor, params: Params, draw: Corners) -> Tensor:
     quadrilateral = _widened(_widened(_in_order(points), 0), 1)
     own = torch.stack([_sides(quadrilateral, axis).amax(1) for axis in (0, 1)], dim=1)
     backward = quadrilateral_map(quadrilateral) / torch.nn.functional.pad(own, (0, 1), value=1.0)[:, None]
-    most_wide, most_tall = (int(side) for side in own.amax(0))
+    # Some more pixels than are shown, so that not every batch has sizes of its own, which may mean kernels of its own.
+    most_wide, most_tall = (-(-int(side) // _ROUND_SIZE) * _ROUND_SIZE for side in own.amax(0))
     rendered = sample_map(images, backward, outside="zeros", snap=True, size=(most_tall, most_wide))
     return _rounded(area_enlarged(rendered, own.to(torch.int64), height, width))
 

@@ -34,12 +34,16 @@ def looked_up(levels: Tensor, out: Tensor, tables: Tensor) -> None:
 
 
 @triton.jit
-def _rectangle_kernel(levels, out, bounds, fills, channels, size, width, parts, inner, lanes: tl.constexpr):
+def _rectangle_kernel(levels, out, bounds, fills, many, channels, size, width, parts, inner, lanes: tl.constexpr):
     plane, pixel, inside = here(size, parts, lanes)
-    own = bounds + plane // channels * 4
     y = pixel // width
     x = pixel - y * width
-    within = (y >= tl.load(own)) & (y < tl.load(own + 1)) & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))
+    found = tl.zeros((lanes,), tl.int32)
+    for number in range(many):
+        own = bounds + (plane // channels * many + number) * 4
+        rows = (y >= tl.load(own)) & (y < tl.load(own + 1))
+        found += (rows & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))).to(tl.int32)
+    within = found > 0
     place = plane.to(tl.int64) * size + pixel
     value = tl.load(levels + place, inside, other=0).to(tl.int32)
     value = tl.where(within == (inner != 0), tl.load(fills + plane // channels), value)
@@ -48,9 +52,9 @@ def _rectangle_kernel(levels, out, bounds, fills, channels, size, width, parts, 
 
 @on_its_device
 def rectangles(levels: Tensor, out: Tensor, bounds: NDArray[Any], fills: NDArray[Any], inner: bool) -> None:
-    """One level for all pixels in a rectangle, or around it; bounds (B, 4): top, bottom, left and right, fills (B,)."""
+    """One level, fills[b], for all pixels in rectangles or around them; bounds (B, n, 4): top, bottom, left, right."""
     batch, channels, height, width = levels.shape
     parts = triton.cdiv(height * width, _LANES)
-    shape = (channels, height * width, width, parts, int(inner))
+    shape = (bounds.shape[1], channels, height * width, width, parts, int(inner))
     grid = (batch * channels * parts,)
     _rectangle_kernel[grid](levels, out, *sent(levels, bounds, fills), *shape, lanes=_LANES)

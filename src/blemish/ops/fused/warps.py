@@ -162,7 +162,7 @@ def _tap(source, row, column, height, width, inside):
     return tl.load(source + row * width + column, there, other=0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["parts"])
 def _sample_kernel(
     images, out, across, down, scale_x, scale_y, half_x, half_y, height, width, wide, size, parts, planes,
     image_step, row_step, column_step, image_step_y, row_step_y, column_step_y,
