@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +131,24 @@ def test_results_of_another_training_are_refused_before_it_begins(tmp_path: Path
         train(tmp_path, [callback(out=tmp_path / "out")], epochs=2, logger=False)
 
 
+def test_images_that_do_not_fit_are_refused_before_it_begins(tmp_path: Path) -> None:
+    measured = RobustnessCallback(FOGS, 1, data=source(), preprocessing=Preprocessing(channels="gray"))
+    with pytest.raises(InputError, match="refuses an input of shape"):
+        train(tmp_path, [measured], logger=False)
+    assert not (tmp_path / "robustness").exists()
+
+
 @pytest.mark.parametrize("every", [0, 1.5, True, "2"])
 def test_refusals(every: Any) -> None:
     with pytest.raises(InputError, match=r"every_n_epochs .*; expected a whole number from 1"):
         callback(every_n_epochs=every)
+
+
+def test_the_first_of_two_processes_measures(tmp_path: Path) -> None:
+    tests = Path(__file__).resolve().parents[1]
+    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-W", "ignore", str(tests / "ddp_training.py"), str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": ""}
+    subprocess.run(command, env=env, capture_output=True, check=True, timeout=300)
+    assert [(tmp_path / f"rank-{rank}.txt").read_text() for rank in range(2)] == ["0 1", ""]
+    assert len(list((tmp_path / "robustness").glob("epoch-*/Net/run.json"))) == 2

@@ -16,6 +16,7 @@ from torch import Tensor
 import digests
 from blemish.core.rng import CounterRng
 from blemish.corruptions.imagenet_c.blur import motion_taps
+from blemish.corruptions.laion.pieces import nearest_tiles
 from blemish.ops.balls import exact_k_mask
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
@@ -23,6 +24,7 @@ from blemish.ops.filters import Border, gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
 from blemish.ops.layout import channels_first, channels_last
 from blemish.ops.resample import mean_zoom, pixelated
+from blemish.ops.warp import bilinear
 
 Both = Callable[[Callable[[], Tensor]], tuple[Tensor, Tensor]]
 SIZES = ((8, 9), (33, 47), (70, 41))
@@ -68,6 +70,28 @@ def test_gaussians(both: Both, border: Border, height: int, width: int) -> None:
     assert torch.equal(made, plain)
     alone, _ = both(lambda: gaussian_blur(images[1:2], sigma[1:2], border=border))
     assert torch.equal(made[1:2], alone)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.float32, torch.float64])
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_bilinear(both: Both, height: int, width: int, kind: torch.dtype) -> None:
+    """Positions inside, at the border, outside, whole ones; and rows and columns that broadcast."""
+    images = digests.batch(3, height, width).to(kind)
+    rng = torch.Generator().manual_seed(0)
+    rows, columns = (torch.rand(3, 20, 21, generator=rng, dtype=torch.float64) * (n + 6) - 3 for n in (height, width))
+    rows[0, :10], columns[0, :10] = rows[0, :10].round(), columns[0, :10].round()
+    for y, x in ((rows, columns), (rows[:, :, :1], columns[:1])):
+        made, plain = both(lambda y=y, x=x: bilinear(images, y, x))
+        assert torch.equal(made, plain)
+
+
+def test_nearest_tiles_of_equal_distance(both: Both) -> None:
+    """Tiles of one colour occur several times: the first one counts, wherever it lies."""
+    tiles = torch.tensor([[9, 0, 0], [0, 9, 0], [9, 0, 0], [5, 5, 5], [0, 9, 0]], dtype=torch.uint8)
+    tiles = tiles[:, :, None, None].repeat(1, 1, 2, 2)
+    colours = torch.tensor([[9, 1, 0], [0, 9, 0], [6, 2, 0], [4, 5, 4], [255, 255, 255]], dtype=torch.uint8)
+    made, plain = both(lambda: nearest_tiles(colours.T.reshape(1, 3, 1, 5), tiles))
+    assert made.tolist() == plain.tolist() == [0, 1, 0, 3, 3]
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)

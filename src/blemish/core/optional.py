@@ -8,7 +8,7 @@ from typing import Any
 from blemish.core.errors import InputError
 
 _DISTRIBUTIONS = {"sklearn": "scikit-learn", "open_clip": "open_clip_torch"}
-_EXTRAS = {"onnxruntime": "onnx", "ray": "ray"}
+_EXTRAS = {"onnxruntime": "onnx", "ray": "ray", "fsspec": "remote"}
 _OWN = (
     "polars",
     "pandas",

@@ -19,11 +19,12 @@ from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.dataset_source import dataset_source
 from blemish.data.digits import digits_source
+from blemish.data.fetching import is_address
 from blemish.data.folders import LABELS_FILE, ClassMapping, folder_entries, folder_source, table_source
 from blemish.data.hugging_face import PREFIX, hub_source, is_of_hugging_face, is_saved, rows_source, saved_source
 from blemish.data.in_memory import loader_source, pair_source
 from blemish.data.pictures import PICTURE_SUFFIXES
-from blemish.data.places import PARQUET_SUFFIX
+from blemish.data.places import PARQUET_SUFFIX, refuse_given
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
 from blemish.data.webdataset import shard_source
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 _EXPECTED = (
     f"expected a folder with a folder per class, a folder with {LABELS_FILE}, an .npy or .npz file, WebDataset shards "
-    f"(.tar), Parquet files, a saved dataset, hf:NAME:SPLIT, or {DEMO}"
+    f"(.tar), Parquet files, a saved dataset, hf:NAME:SPLIT, an address such as s3://bucket/val.tar, or {DEMO}"
 )
 
 
@@ -83,7 +84,7 @@ def open_source(
     """
     how = _How(labels, mapping, None if columns is None else tuple(columns))
     if isinstance(data, Source):
-        _unused("a source", **how._asdict())
+        refuse_given("a source", **how._asdict())
         source = data
     elif isinstance(data, (str, os.PathLike)):
         source = replace(_open_path(data, how), reopen=partial(_open_path, data, how))
@@ -95,9 +96,9 @@ def open_source(
 
 def _open_object(data: Any, how: _How) -> Source:
     if is_of_hugging_face(data):
-        _unused("a dataset, which has labels of its own", labels=how.labels)
+        refuse_given("a dataset, which has labels of its own", labels=how.labels)
         return rows_source(data, columns=how.columns, mapping=how.mapping)
-    _unused("a dataset", **how._asdict())
+    refuse_given("a dataset", **how._asdict())
     if isinstance(data, DataLoader):
         return loader_source(data)
     if isinstance(data, (tuple, list)):
@@ -107,47 +108,55 @@ def _open_object(data: Any, how: _How) -> Source:
 
 def _open_path(data: str | os.PathLike[str], how: _How) -> Source:
     if data == DEMO:
-        _unused(DEMO, **how._asdict())
+        refuse_given(DEMO, **how._asdict())
         return digits_source()
+    if is_address(data):
+        return _open_address(str(data), how)
     if isinstance(data, str) and data.startswith(PREFIX):
-        _unused(f"{data}, which has labels of its own", labels=how.labels)
+        refuse_given(f"{data}, which has labels of its own", labels=how.labels)
         return hub_source(data, columns=how.columns, mapping=how.mapping)
     path = Path(data)
     if is_folder(path):
         return _open_folder(path, how)
     suffix = path.suffix.lower()
     if suffix == ".tar":  # a pattern of several is no file itself
-        _unused(f"{path}, which has labels of its own", **how._asdict())
+        refuse_given(f"{path}, which has labels of its own", **how._asdict())
         return shard_source(data)
     if suffix == PARQUET_SUFFIX:
         return _open_parquet(path, how)
     if not is_there(path):
         raise InputError(f"{path}: no such file or folder; {_EXPECTED}")
-    _unused(f"{path}, which is no table", columns=how.columns)
+    refuse_given(f"{path}, which is no table", columns=how.columns)
     if suffix in ARRAY_SUFFIXES:
-        _unused(f"{path}, an array file", mapping=how.mapping)
+        refuse_given(f"{path}, an array file", mapping=how.mapping)
         return array_source(path, how.labels)
     if suffix == ".csv":
-        _unused(f"{path}, a table of labels", labels=how.labels, mapping=how.mapping)
+        refuse_given(f"{path}, a table of labels", labels=how.labels, mapping=how.mapping)
         return table_source(path.parent, path)
     if suffix in PICTURE_SUFFIXES:
         raise InputError(f"{path}: a single picture, without a label; {_EXPECTED}")
     raise InputError(f"{path}: a file of an unknown kind; {_EXPECTED}")
 
 
+def _open_address(address: str, how: _How) -> Source:
+    from blemish.data.remote import remote_source
+
+    return remote_source(address, labels=how.labels, columns=how.columns, mapping=how.mapping)
+
+
 def _open_parquet(path: Path, how: _How) -> Source:
     from blemish.data.parquet import parquet_source  # pyarrow takes its time
 
-    _unused(f"{path}, which has labels of its own", labels=how.labels)
+    refuse_given(f"{path}, which has labels of its own", labels=how.labels)
     return parquet_source(path, columns=how.columns, mapping=how.mapping)
 
 
 def _open_folder(path: Path, how: _How) -> Source:
     if is_saved(path):
-        _unused(f"{path}, which has labels of its own", labels=how.labels)
+        refuse_given(f"{path}, which has labels of its own", labels=how.labels)
         return saved_source(path, columns=how.columns, mapping=how.mapping)
     if how.labels is not None or is_there(path / LABELS_FILE):
-        _unused(f"{path}, whose table gives the class indices", mapping=how.mapping, columns=how.columns)
+        refuse_given(f"{path}, whose table gives the class indices", mapping=how.mapping, columns=how.columns)
         return table_source(path, how.labels)
     entries = folder_entries(path)
     folders = [entry.name for entry in entries if entry.is_dir()]
@@ -160,9 +169,9 @@ def _open_folder(path: Path, how: _How) -> Source:
         raise InputError(f"{path}: holds both .tar and .parquet files; expected one of the two kinds")
     if tables:
         return _open_parquet(path, how)
-    _unused(f"{path}, which is no table", columns=how.columns)
+    refuse_given(f"{path}, which is no table", columns=how.columns)
     if shards:
-        _unused(f"{path}, a folder of shards", mapping=how.mapping)
+        refuse_given(f"{path}, a folder of shards", mapping=how.mapping)
         return shard_source(path)
     if (arrays or folders) and is_stored(path):
         raise InputError(f"{path}: looks like a corrupted set; expected clean images here, and it as a stored set")
@@ -172,9 +181,3 @@ def _open_folder(path: Path, how: _How) -> Source:
         held = f"{len(pictures)} pictures without labels" if pictures else "nothing that can be used"
         raise InputError(f"{path}: holds {held}; {_EXPECTED}")
     return folder_source(path, mapping=how.mapping)
-
-
-def _unused(data: str, **settings: object) -> None:
-    for name, value in settings.items():
-        if value is not None:
-            raise InputError(f"{name} given for {data}; expected none")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from blemish.core.memory import available_memory, check_fits
 from blemish.core.reading import is_folder, open_regular
 from blemish.data.folders import ClassMapping
 from blemish.data.pictures import decode_picture
-from blemish.data.places import PARQUET_SUFFIX, LocalFile, Place, each_place, local_files
+from blemish.data.places import PARQUET_SUFFIX, LocalFile, Place, check_shards, each_place, local_files
 from blemish.data.source import Source
 from blemish.data.tables import Columns, check_labels, choose_columns, encoded_picture, table_labels
 
@@ -34,9 +33,6 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, Memo
 
 # Row groups stay in memory up to this share of what is free: threads read a few of them at a time.
 _SHARE = 4
-
-# The names that Hugging Face gives to the files of a split.
-_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
 
 
 def parquet_source(
@@ -174,19 +170,3 @@ def _read_group(table: _Table, group: int) -> pa.ChunkedArray:
 def _claimed(group: Any, column: str) -> int:
     chunks = [group.column(number) for number in range(group.num_columns)]
     return sum(int(chunk.total_uncompressed_size) for chunk in chunks if chunk.path_in_schema == column)
-
-
-def check_shards(name: str, files: Sequence[str]) -> None:
-    """Refuse a folder with the files of several splits, or of a split of which some files are missing."""
-    shards = [match for match in map(_SHARD.fullmatch, files) if match]
-    splits = Counter(shard["split"] for shard in shards)
-    if len(splits) > 1:
-        raise InputError(
-            f"{name}: files of several splits ({', '.join(splits)}); expected those of one, such as "
-            f"{shards[0]['split']}-{{00000..{int(shards[0]['count']) - 1:05}}}-of-{shards[0]['count']}.parquet"
-        )
-    for shard in shards[:1]:
-        if len(files) == len(shards) != int(shard["count"]):
-            raise InputError(
-                f"{name}: {len(shards)} of {int(shard['count'])} files of {shard['split']}; some are missing"
-            )

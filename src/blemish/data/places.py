@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -23,6 +24,9 @@ PARQUET_SUFFIX = ".parquet"
 _TOGETHER = 8
 _MOST_FILES = 100_000
 _BRACES = re.compile(r"\{([^{}]*)\}")
+
+# The names that Hugging Face gives to the files of a split.
+_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
 
 
 class Place(Protocol):
@@ -82,7 +86,7 @@ def local_files(path: str | os.PathLike[str], suffix: str) -> list[Path]:
     return paths
 
 
-def is_visible(name: str, suffix: str) -> bool:
+def is_visible(name: str, suffix: str | tuple[str, ...]) -> bool:
     """Whether a file is of a kind, and not hidden."""
     return name.lower().endswith(suffix) and not name.startswith(".")
 
@@ -113,3 +117,26 @@ def _choices(pattern: str, inside: str) -> Sequence[str]:
         raise InputError(f"{pattern}: {{{inside}}}; expected an ascending range of at most {_MOST_FILES:,} files")
     width = len(limits[1]) if limits[1].startswith("0") or len(limits[1]) == len(limits[2]) else 0
     return [str(number).zfill(width) for number in range(low, high + 1)]
+
+
+def check_shards(name: str, files: Sequence[str]) -> None:
+    """Refuse a folder with the files of several splits, or of a split of which some files are missing."""
+    shards = [match for match in map(_SHARD.fullmatch, files) if match]
+    splits = Counter(shard["split"] for shard in shards)
+    if len(splits) > 1:
+        raise InputError(
+            f"{name}: files of several splits ({', '.join(splits)}); expected those of one, such as "
+            f"{shards[0]['split']}-{{00000..{int(shards[0]['count']) - 1:05}}}-of-{shards[0]['count']}.parquet"
+        )
+    for shard in shards[:1]:
+        if len(files) == len(shards) != int(shard["count"]):
+            raise InputError(
+                f"{name}: {len(shards)} of {int(shard['count'])} files of {shard['split']}; some are missing"
+            )
+
+
+def refuse_given(data: str, **settings: object) -> None:
+    """Refuse settings that mean nothing to some data, rather than leave them unused."""
+    for name, value in settings.items():
+        if value is not None:
+            raise InputError(f"{name} given for {data}; expected none")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.data.open import open_source
+from blemish.evaluation.fitting import fit
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.scored import Scores
 from blemish.metrics.scores import score
+from blemish.models.base import Classifier
 from blemish.models.own_preprocessing import Preprocessed
 from blemish.models.torch_module import from_module
 
@@ -43,9 +47,9 @@ class RobustnessCallback(_Callback):
 
     ``data`` are images with labels as `blemish.open_source` takes them, not normalised: ``preprocessing`` is what the
     module expects, as `blemish.from_module` takes it. The records of each epoch are kept below ``out``, by default the
-    folder ``robustness`` beside the logger's files; ``runs`` and ``scores`` hold them by epoch, counted from 0 as
-    Lightning does. With several processes the first measures and the others wait; strategies that spread a module's
-    weights over processes (FSDP, DeepSpeed stage 3) cannot be measured in this way.
+    folder ``robustness`` beside the logger's files (``folder``, once the training has begun); ``runs`` and ``scores``
+    hold them by epoch, counted from 0 as Lightning does. With several processes the first measures and the others wait;
+    strategies that spread a module's weights over processes (FSDP, DeepSpeed stage 3) cannot be measured in this way.
     """
 
     def __init__(
@@ -72,21 +76,29 @@ class RobustnessCallback(_Callback):
         self.every_n_epochs, self.prefix = every_n_epochs, prefix
         self.preprocessing, self.baseline = preprocessing, baseline
         self.limit, self.batch_size = limit, batch_size
-        self.out = None if out is None else Path(out)
+        self._out = out
+        self.folder: Path | None = None
         self.runs: dict[int, Run] = {}
         self.scores: dict[int, Scores] = {}
 
-    def on_fit_start(self, trainer: Any, pl_module: nn.Module) -> None:  # noqa: ARG002
-        """Find the folder, and refuse one with results of epochs that are still to come: they are of other weights."""
-        if self.out is None:
-            self.out = Path(trainer.log_dir or trainer.default_root_dir) / FOLDER
-        names = [path.name for path in self.out.glob("epoch-*")] if self.out.is_dir() else []
+    def on_fit_start(self, trainer: Any, pl_module: nn.Module) -> None:
+        """Find the folder, and refuse before the training what would be refused after it.
+
+        A folder with results of epochs that are still to come holds those of other weights.
+        """
+        beside = Path(trainer.log_dir or trainer.default_root_dir)
+        folder = self.folder = beside / FOLDER if self._out is None else Path(self._out)
+        names = [path.name for path in folder.glob("epoch-*")] if folder.is_dir() else []
         numbers = [int(match[1]) for name in names if (match := re.fullmatch(r"epoch-(\d+)", name))]
         if later := [number for number in numbers if number >= trainer.current_epoch]:
             raise InputError(
-                f"{self.out}: holds results of epoch {min(later)} already, and this training begins with epoch "
+                f"{folder}: holds results of epoch {min(later)} already, and this training begins with epoch "
                 f"{trainer.current_epoch}; name another folder (out=…) or remove it"
             )
+        if trainer.is_global_zero:
+            protocol = self.benchmark.protocol
+            with self._classifier(pl_module) as classifier:
+                fit(classifier, self.source, resize=protocol.resize, crop=protocol.view)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: nn.Module) -> None:
         """Measure and log, where it is time to."""
@@ -97,23 +109,28 @@ class RobustnessCallback(_Callback):
             self._measure(trainer, pl_module, epoch)
         trainer.strategy.barrier()
 
-    def _measure(self, trainer: Any, module: nn.Module, epoch: int) -> None:
-        assert self.out is not None
+    @contextlib.contextmanager
+    def _classifier(self, module: nn.Module) -> Iterator[Classifier]:
+        """The module as a classifier, for a while: it is put into evaluation mode, and then back."""
         modes = {part: part.training for part in module.modules()}
         try:
-            classifier = from_module(module, preprocessing=self.preprocessing)
+            yield from_module(module, preprocessing=self.preprocessing)
+        finally:
+            for part, training in modes.items():
+                part.training = training
+
+    def _measure(self, trainer: Any, module: nn.Module, epoch: int) -> None:
+        assert self.folder is not None  # Lightning has called on_fit_start
+        with self._classifier(module) as classifier:
             run = evaluate(
                 classifier,
                 self.source,
                 self.benchmark,
-                out=self.out / f"epoch-{epoch:03d}",
+                out=self.folder / f"epoch-{epoch:03d}",
                 limit=self.limit,
                 batch_size=self.batch_size,
                 allow_chance=True,  # as a network is in its first epochs
             )
-        finally:
-            for part, training in modes.items():
-                part.training = training
         self.runs[epoch] = run
         scores = self.scores[epoch] = score(run, baseline=self.baseline)
         if scores.headline is None:

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
 __all__ = ["TABLE", "turbulence"]
@@ -22,8 +24,16 @@ def turbulence(gradients: Tensor, places: Tensor, height: int, width: int, *, ce
     `cell` is the side of the cells of the first octave in pixels.
     """
     total = torch.zeros((len(places), 1, height, width), dtype=torch.float64, device=places.device)
+    kernels = compiled("patterns") if places.device.type == "cpu" else None
     for octave in range(octaves):
         frequency = 2**octave
+        if kernels is not None:
+            side = cell / frequency
+            sides = [_cells(size, side, places.device) for size in (height, width)]
+            settings = [values.numpy() for pair in sides for values in pair]
+            corners = _corners(gradients, places, *(math.ceil(size / side) + 1 for size in (height, width)))
+            shared_out(kernels.gradient_noise, [total[:, 0], *corners], *settings, frequency)
+            continue
         total += _noise(gradients, places, height, width, cell / frequency).abs_().div_(frequency)
     return total
 

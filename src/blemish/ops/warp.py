@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
@@ -119,6 +122,13 @@ def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     last row or column the result fades to black within a pixel.
     """
     channels, height, width = images.shape[1:]
+    kernels = compiled("doubles") if images.device.type == "cpu" else None
+    if kernels is not None:
+        shape = np.broadcast_shapes((len(images), 1, 1), rows.shape, columns.shape)
+        y, x = (place.expand(shape).contiguous() for place in (rows, columns))
+        out = torch.empty(len(images), channels, *y.shape[1:], dtype=torch.float64)
+        shared_out(kernels.bilinear_at, [images.contiguous(), y, x, out])
+        return out
     top, left = rows.floor(), columns.floor()
     down, right = (rows - top).unsqueeze(1), (columns - left).unsqueeze(1)
     flat = images.flatten(2)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, in_colour, pixel_axes
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out, shares, together
 from blemish.ops.filters import border_index, pad
 from blemish.ops.splines import interpolating_map, spline_weights
 from blemish.ops.transfer import to_device
@@ -54,6 +59,12 @@ def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
     The sum over the taps runs row by row, as the reference's does: halves are common, and rounded up.
     """
     row_taps, column_taps = spline_taps(down, levels.device), spline_taps(across, levels.device)
+    kernels = compiled("doubles") if levels.device.type == "cpu" else None
+    if kernels is not None:
+        out = torch.empty(levels.shape, dtype=torch.float64)
+        tables = [torch.stack(part, dim=1) for taps in (row_taps, column_taps) for part in zip(*taps, strict=True)]
+        shared_out(kernels.spline_levels, [levels.contiguous(), *tables, out])
+        return out
     total = torch.zeros(levels.shape, dtype=torch.float64, device=levels.device)
     for row, row_weight in row_taps:
         part = levels.gather(2, row[..., None].expand_as(levels)).to(torch.float64).mul_(row_weight[..., None])
@@ -93,23 +104,28 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     smooth = (interpolating_map(size, images.device) for size in (height, width))
     coefficients = next(smooth).down(images.to(torch.float64).div_(255))
     coefficients = pad(next(smooth).across(coefficients), 1, 2, 1, 2, "reflect101").to(torch.float32)
-    stride = coefficients.shape[-1]
-    flat = coefficients.flatten(0, 1).flatten(1)
     half_angle = math.radians(float(params["half_angle"][0]))
     steps = [i / (_TURNS // 2) - 1 for i in range(_TURNS)]
-    shares = [math.exp(-2 * step * step) for step in steps]
+    parts = [math.exp(-2 * step * step) for step in steps]
+    kernels = compiled("turns") if images.device.type == "cpu" else None
+    if kernels is not None:
+        angles = [step * half_angle for step in steps]
+        turns = [[math.cos(a), math.sin(a), share / sum(parts)] for a, share in zip(angles, parts, strict=True)]
+        return as_bytes(_turned_mean(kernels, coefficients, turns).mul_(255))
+    stride = coefficients.shape[-1]
+    flat = coefficients.flatten(0, 1).flatten(1)
     rows, columns = pixel_axes(images)
     middle_row, middle_column = (height - 1) / 2, (width - 1) / 2
     down, right = rows - middle_row, columns - middle_column
     total = torch.zeros((len(flat), height * width), dtype=torch.float32, device=images.device)
-    for step, share in zip(steps, shares, strict=True):
+    for step, share in zip(steps, parts, strict=True):
         cos, sin = math.cos(step * half_angle), math.sin(step * half_angle)
         row = cos * down + sin * right + middle_row
         place = -sin * down + cos * right + middle_column
         inside = (row >= 0) & (row <= height - 1) & (place >= 0) & (place <= width - 1)
         top, left = row.floor().clamp_(0, height - 1), place.floor().clamp_(0, width - 1)
         first = (top * stride + left).to(torch.int64).flatten()
-        share_here = inside.to(torch.float64).mul_(share / sum(shares))
+        share_here = inside.to(torch.float64).mul_(share / sum(parts))
         row_weights = [w.flatten() for w in spline_weights(row - top)]
         weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(place - left)]
         for i, row_weight in enumerate(row_weights):
@@ -118,6 +134,25 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
                 line += flat.gather(1, (first + (i * stride + j)).expand(len(flat), -1)).mul_(weight)
             total += line.mul_(row_weight.to(torch.float32))
     return as_bytes(total.view(images.shape).mul_(255))
+
+
+def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -> Tensor:
+    """By compiled kernels; each thread has some of the images."""
+    count, channels, height, width = coefficients.shape
+    out = torch.empty(count, channels, height - 3, width - 3)
+    table = np.array(turns)
+
+    def work(rows: slice) -> None:
+        planes = coefficients[rows].flatten(0, 1).permute(1, 2, 0)
+        number = planes.shape[-1]
+        # Sixteen at a time are worked on as fast as one.
+        planes = F.pad(planes, (0, -number % 16 if number > 8 else 0)).contiguous()
+        made = torch.empty(height - 3, width - 3, planes.shape[-1])
+        kernels.turned_mean(planes.numpy(), table, made.numpy())
+        out[rows] = made[..., :number].permute(2, 0, 1).reshape(-1, channels, height - 3, width - 3)
+
+    together([partial(work, rows) for rows in shares(count)])
+    return out
 
 
 transverse_chromatic_abberation = Corruption(

@@ -14,6 +14,8 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import SOURCE, by_magnitude, column, pixel_axes, uniform
 from blemish.corruptions.severity import Params
 from blemish.ops.bresenham import line_pixels
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
 __all__ = ["checkerboard_cutout", "lines"]
@@ -94,6 +96,11 @@ def _lines(images: Tensor, params: Params, draw: Lines) -> Tensor:
     start, end = (
         to_device(ends.trunc(), images.device, torch.int64) for ends in (draw.middles - arm, draw.middles + arm)
     )
+    kernels = compiled("patterns") if images.device.type == "cpu" else None
+    if kernels is not None:
+        out = images.clone(memory_format=torch.contiguous_format)
+        shared_out(kernels.gray_lines, [out, start, end, count], _GRAY)
+        return out
     drawn = to_device(torch.arange(start.shape[1]) < count[:, None], images.device)
     flat = torch.cat([images.flatten(2), images.new_zeros(len(images), channels, 1)], dim=2)
     for i in range(int(count.max())):

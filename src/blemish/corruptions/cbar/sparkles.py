@@ -13,6 +13,8 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, pixel_axes, uniform
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
 __all__ = ["inverse_sparkles", "sparkles"]
@@ -49,13 +51,19 @@ def _draw_inverse(shape: Shape, params: Params, rng: CounterRng) -> Rays:
     return _draw_rays(rng, 1, shape, 0.25, 0.75)
 
 
+def _about(images: Tensor, draw: Rays, which: int) -> tuple[Tensor, Tensor]:
+    """How far below and to the right of a sparkle's centre rows and columns lie."""
+    rows, columns = pixel_axes(images)
+    centre_row, centre_column = (draw.centres[:, which, i].view(-1, 1, 1, 1) for i in (0, 1))
+    return rows - centre_row, columns - centre_column
+
+
 def _light(images: Tensor, draw: Rays, which: int, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """What a sparkle with these lengths of rays (B, rays) gives to each pixel, as two factors, (B, 1, H, W) each.
 
     The first fades between the rays, the second is the square of length over distance.
     """
-    rows, columns = pixel_axes(images)
-    down, across = (axis - draw.centres[:, which, i].view(-1, 1, 1, 1) for i, axis in ((0, rows), (1, columns)))
+    down, across = _about(images, draw, which)
     rays = draw.counts[:, which].view(-1, 1, 1, 1)
     place = (torch.atan2(across, down) + math.pi).div_(2 * math.pi).mul_(rays)
     first = place.floor()
@@ -74,8 +82,14 @@ def _sparkles(images: Tensor, params: Params, draw: Rays) -> Tensor:
     radius = (column(params, "radius", images) * min(images.shape[-2:])).flatten(1)
     opacity = column(params, "opacity", images)
     levels = images.to(torch.float32)
+    kernels = compiled("patterns") if images.device.type == "cpu" else None
     for which in range(draw.centres.shape[1]):
         lengths = (draw.normals[:, which] * (_SPREAD * radius)).add_(radius).clamp_(min=1)
+        if kernels is not None:
+            centres, counts = draw.centres[:, which], draw.counts[:, which]
+            angles = torch.atan2(*_about(images, draw, which)[::-1])[:, 0]
+            shared_out(kernels.sparkle, [levels, angles, centres, counts, lengths, opacity.flatten()])
+            continue
         shape, strength = _light(images, draw, which, lengths)
         gain = shape.mul_(strength).clamp_(0, 1).mul_(opacity)
         below = levels.to(torch.float64)

@@ -18,6 +18,8 @@ from blemish.corruptions.human.published import (
     on_gray,
 )
 from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
 __all__ = ["colour", "contrast", "false_colour", "rotation", "uniform_noise"]
@@ -77,6 +79,9 @@ _OPPONENT = (
 )
 
 
+_GUESSES = 4096  # more than there are levels, most of which are therefore found at once
+
+
 def _false_colour(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """The two colour axes are multiplied by `factor`, −1 for opposite colours; luminance, and so grays, stay."""
     if levels.shape[1] == 1:
@@ -94,8 +99,14 @@ def _false_colour(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     matrix, offset = to_device(change, device)[..., None, None], to_device(shift, device)[..., None, None]
     mixed = [sum(matrix[:, i, j] * screen[:, j] for j in range(3)) + offset[:, i] for i in range(3)]
     wanted = torch.stack(mixed, dim=1).clamp_(0, 1)
-    midway = to_device((light[1:] + light[:-1]) / 2, device)
-    return torch.bucketize(wanted, midway).to(torch.uint8)
+    midway = (light[1:] + light[:-1]) / 2
+    kernels = compiled("nearest") if device.type == "cpu" else None
+    if kernels is None:
+        return torch.bucketize(wanted, to_device(midway, device)).to(torch.uint8)
+    out = torch.empty(wanted.shape, dtype=torch.uint8)
+    guesses = torch.bucketize(torch.linspace(0, 1, _GUESSES + 1, dtype=torch.float64), midway)
+    shared_out(kernels.nearest_levels, [wanted.flatten(), out.flatten()], midway.numpy(), guesses.numpy())
+    return out
 
 
 colour = Corruption(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,12 +20,14 @@ from blemish.corruptions.laion.colour import SOURCE, as_colour, back_to, pixels
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.bicubic import resized
 from blemish.ops.cache import cached
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.raster import PixelTable, disc_mask, pixel_table, polygon_masks, star_masks
 from blemish.ops.stamps import topmost
 from blemish.ops.tiles import TileBank
 from blemish.ops.transfer import to_device
 
-__all__ = ["geometric_shapes", "mosaic", "stickers", "tiled_with"]
+__all__ = ["geometric_shapes", "mosaic", "nearest_tiles", "stickers", "tiled_with"]
 
 _SMALLEST, _LARGEST = 6, 15
 _MOST_SHAPES, _MOST_STICKERS = 1000, 1200
@@ -166,25 +169,38 @@ class _Mosaic(_Tiled):
         border = (left, columns * side - width - left, top, rows * side - height - top)
         whole = F.pad(source.to(torch.float32), border, mode="replicate").to(torch.uint8)
         tiles = self.bank.at(side, source.device)
-        chosen = _nearest(resized(whole, rows, columns), tiles)
+        chosen = nearest_tiles(resized(whole, rows, columns), tiles)
         out = tiles[chosen].view(-1, rows, columns, 3, side, side).permute(0, 3, 1, 4, 2, 5)
         out = out.reshape(-1, 3, rows * side, columns * side)[..., top : top + height, left : left + width]
         return back_to(images, out.contiguous())
 
 
-def _nearest(colours: Tensor, tiles: Tensor) -> Tensor:
+def nearest_tiles(colours: Tensor, tiles: Tensor) -> Tensor:
     """The number of the tile whose mean colour is nearest to each colour (B, 3, rows, columns); the first of equals.
 
     Distances of sums are whole numbers, which float64 holds exactly: neither the order of summation nor the device
     can matter. The tile's number is their last digits, so that the least of them names the first of the nearest.
     """
     count, area = len(tiles), tiles.shape[-1] ** 2
+    kernels = compiled("nearest") if tiles.device.type == "cpu" else None
+    if kernels is not None:
+        found = torch.empty(colours[:, 0].numel(), dtype=torch.int64)
+        wanted = colours.to(torch.int64).permute(0, 2, 3, 1).reshape(-1, 3) * area
+        shared_out(kernels.nearest_tiles, [wanted, found], *_by_brightness(tiles))
+        return found
     sums = tiles.to(torch.float64).sum((2, 3))
     lengths = sums.square().sum(1) * count + torch.arange(count, device=tiles.device)
     wanted = colours.to(torch.float64).permute(0, 2, 3, 1).reshape(-1, 3) * (2 * area * count)
     size = max(1, (_CPU_ROOM if tiles.device.type == "cpu" else _GPU_ROOM) // count)
     keys = [(lengths - wanted[i : i + size] @ sums.T).amin(1) for i in range(0, len(wanted), size)]
     return torch.cat(keys).remainder(count).to(torch.int64)
+
+
+def _by_brightness(tiles: Tensor) -> tuple[NDArray[np.int64], ...]:
+    """The sums of tiles in the order of their totals, their numbers, and the totals."""
+    sums = tiles.to(torch.int64).sum((2, 3)).numpy()
+    order = np.argsort(sums.sum(1), kind="stable")
+    return np.ascontiguousarray(sums[order]), order.astype(np.int64), sums.sum(1)[order]
 
 
 _DRAWN = TileBank()

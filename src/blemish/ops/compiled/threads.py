@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import torch
+from torch import Tensor
 
-__all__ = ["shares", "together"]
+__all__ = ["shared_out", "shares", "together"]
 
 
 def shares(count: int) -> Iterator[slice]:
@@ -17,6 +19,13 @@ def shares(count: int) -> Iterator[slice]:
     parts = min(torch.get_num_threads(), count)
     bounds = [count * part // parts for part in range(parts + 1)]
     return map(slice, bounds, bounds[1:])
+
+
+def shared_out(kernel: Callable[..., None], tensors: Sequence[Tensor], *settings: Any) -> None:
+    """Call a kernel with a share of the images of each tensor (B, …) on each thread."""
+    arrays = [tensor.numpy() for tensor in tensors]
+    parts = [[array[rows] for array in arrays] for rows in shares(len(arrays[0]))]
+    together([partial(kernel, *part, *settings) for part in parts])
 
 
 def together(works: list[Callable[[], None]]) -> None:

@@ -18,9 +18,15 @@ from blemish.corruptions.cbar.published import as_bytes, by_magnitude, column, i
 from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
 from blemish.corruptions.draws import signs
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.warp import bilinear
 
 __all__ = ["PATTERNS"]
+
+
+_HASH = ((13.85, 47.77), (99.41, 88.48))
+_SMALLEST_PART = 20  # of the shorter side, in cells
 
 
 class Cells(NamedTuple):
@@ -39,33 +45,57 @@ def _draw_cells(shape: Shape, params: Params, rng: CounterRng) -> Cells:
     return Cells(
         uniform(rng, "seed", 0, 10, 1, 1, 1),
         uniform(rng, "density", 0.5, 0.9, 1, 1, 1),
-        uniform(rng, "size", 0.05, 0.2, 1, 1, 1) * min(shape.height, shape.width),
+        uniform(rng, "size", 1 / _SMALLEST_PART, 0.2, 1, 1, 1) * min(shape.height, shape.width),
         signs(rng, "sign", 1, 1, 1).to(torch.float64),
     )
-
-
-_HASH = ((13.85, 47.77), (99.41, 88.48))
 
 
 def _voronoi(images: Tensor, params: Params, draw: Cells) -> Tensor:
     """The distance to the nearest of one random point in each cell of a grid, as light or shade."""
     rows, columns = pixel_axes(images)
     x, y = columns / draw.size + 1, rows / draw.size + 1
-    cell_x, cell_y = x.floor(), y.floor()
-    nearest = torch.ones((), dtype=torch.float64, device=images.device)
-    for right in (-1, 0, 1):
-        for down in (-1, 0, 1):
-            across, along = cell_x + right, cell_y + down
-            # The point's place in its cell, right and down.
-            place = []
-            for a, b in _HASH:
-                word = across * a + along * b
-                place.append((word.sin() * word.sqrt() * draw.seed * 0.0025).remainder_(1))
-            offset_x, offset_y = place[0] + (right + cell_x - x), place[1] + (down + cell_y - y)
-            nearest = torch.minimum(nearest, (offset_x.square_() + offset_y.square_()).sqrt_())
-    step = nearest.mul_(draw.density).clamp_(0, 1)
+    step = _nearest_point(x, y, _points(draw, *images.shape[-2:])).mul_(draw.density).clamp_(0, 1)
     light = step * step * (3 - 2 * step) - 0.5
     return as_bytes(images + light.mul_(draw.sign * column(params, "intensity", images)))
+
+
+def _points(draw: Cells, height: int, width: int) -> Tensor:
+    """The place of the point in each cell of the grid, right and down, (B, 2, rows, columns).
+
+    The image lies in the cells from number 1 on, and points of neighbouring cells count. Cells are at least a twentieth
+    of the shorter side long.
+    """
+    down, right = (
+        torch.arange(_SMALLEST_PART * side // min(height, width) + 4, dtype=torch.float64, device=draw.seed.device)
+        for side in (height, width)
+    )
+    places = []
+    for a, b in _HASH:
+        word = right * a + down[:, None] * b
+        places.append((word.sin() * word.sqrt() * draw.seed * 0.0025).remainder_(1))
+    return torch.cat(places, dim=1)
+
+
+def _nearest_point(x: Tensor, y: Tensor, points: Tensor) -> Tensor:
+    """The distance to the nearest point, at most 1, at places (B, 1, 1, W) and (B, 1, H, 1) in cells; (B, 1, H, W)."""
+    shape = (len(points), 1, y.shape[-2], x.shape[-1])
+    kernels = compiled("doubles") if x.device.type == "cpu" else None
+    if kernels is not None:
+        assert int(x.max()) + 2 <= points.shape[3], "more columns of cells than points"
+        assert int(y.max()) + 2 <= points.shape[2], "more rows of cells than points"
+        out = torch.empty(shape, dtype=torch.float64)
+        shared_out(kernels.cells, [x.flatten(1), y.flatten(1), points, out[:, 0]])
+        return out
+    cell_x, cell_y = x.floor(), y.floor()
+    flat = points.flatten(2)
+    nearest = torch.ones((), dtype=torch.float64, device=x.device)
+    for right in (-1, 0, 1):
+        for down in (-1, 0, 1):
+            number = ((cell_y + down) * points.shape[-1] + (cell_x + right)).to(torch.int64).flatten(1)
+            place_x, place_y = (flat[:, axis].gather(1, number).view(shape) for axis in (0, 1))
+            offset_x, offset_y = place_x + (right + cell_x - x), place_y + (down + cell_y - y)
+            nearest = torch.minimum(nearest, offset_x.square_() + offset_y.square_())
+    return nearest.sqrt_()
 
 
 def _caustic_noise(images: Tensor, params: Params, draw: Water) -> Tensor:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
@@ -15,6 +16,8 @@ from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, column, pixel_axes, uniform
 from blemish.corruptions.draws import signs
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import bilinear
 
@@ -36,26 +39,36 @@ def _draw_places(shape: Shape, params: Params, rng: CounterRng) -> Places:
     return Places(uniform(rng, "centres", 0, 1, _LENSES, 2) * to_device(sides, rng.device))
 
 
-def _through_glass(offset: Tensor, depth: Tensor, index: Tensor) -> Tensor:
-    """How far from a lens's centre a ray ends that meets its surface so far from it, along one axis."""
-    angle = torch.atan2(offset, depth)
-    return offset - (angle - (angle.sin() / index).asin_()).tan_() * depth
+def _through_glass(offset: Tensor, depth: Tensor, bent: Tensor) -> Tensor:
+    """How far from a lens's centre a ray ends that meets its surface so far from it, along one axis.
+
+    By Snell's law o − d · tan(a − asin(sin(a) / n)) with tan(a) = o / d. Without angles that is o · h² / (s · d + o²),
+    where h² = o² + d² and s² = n² · h² − o². ``bent`` is n², the square of the glass's index.
+    """
+    across = offset * offset
+    slant = across + depth * depth
+    return offset * slant / ((bent * slant - across).sqrt_() * depth + across)
 
 
 def _fish_eye(images: Tensor, params: Params, draw: Places) -> Tensor:
     """Half balls of glass, one after the other, each over the image that the others have left."""
     channels, height, width = images.shape[1:]
     radius = max(_LENS_RADIUS * min(height, width), _SMALLEST_LENS)
-    index = column(params, "index", images).flatten(1, 2)
+    kernels = compiled("doubles") if images.device.type == "cpu" else None
+    if kernels is not None:
+        running = F.pad(images.permute(0, 2, 3, 1), (0, 4 - channels)).to(torch.float32)
+        shared_out(kernels.lenses, [running, draw.centres.contiguous(), params["index"]], radius)
+        return as_bytes(running[..., :channels].permute(0, 3, 1, 2).contiguous())
+    bent = column(params, "index", images).flatten(1, 2).square()
     step = torch.arange(math.ceil(2 * radius) + 1, dtype=torch.float64, device=images.device)
     flat = torch.cat([images.flatten(2), images.new_zeros(len(images), channels, 1)], dim=2).to(torch.float32)
     for number in range(draw.centres.shape[1]):
         centre_y, centre_x = draw.centres[:, number, :, None, None].unbind(1)
         rows, columns = (centre_y - radius).ceil() + step[:, None], (centre_x - radius).ceil() + step
         down, right = rows - centre_y, columns - centre_x
-        square = radius**2 - (down * down + right * right)
+        square = radius * radius - (down * down + right * right)
         depth = square.clamp(min=1e-12).sqrt_()
-        y, x = (centre + _through_glass(axis, depth, index) for centre, axis in ((centre_y, down), (centre_x, right)))
+        y, x = (centre + _through_glass(axis, depth, bent) for centre, axis in ((centre_y, down), (centre_x, right)))
         running = flat[..., :-1].view(-1, channels, height, width)
         seen = bilinear(running, y, x).to(torch.float32).flatten(2)
         covered = (square > 0) & (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)

@@ -1,0 +1,180 @@
+"""Images taken from elsewhere in double precision: bilinear mixes, cubic splines, lenses and cells.
+
+Every product and sum is rounded once, as torch rounds its doubles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blemish.ops.compiled.jit import kernel, part
+
+__all__ = ["bilinear_at", "cells", "lenses", "spline_levels"]
+
+
+@kernel
+def bilinear_at(images, rows, columns, out):
+    """Images (B, C, H, W) at positions (B, h, w), black outside, as float64 (B, C, h, w)."""
+    batch, channels, height, width = images.shape
+    for image in range(batch):
+        for i in range(rows.shape[1]):
+            for j in range(rows.shape[2]):
+                y, x = rows[image, i, j], columns[image, i, j]
+                top, left = np.floor(y), np.floor(x)
+                down, right = y - top, x - left
+                up, aside = 1 - down, 1 - right
+                if 0 <= top < height - 1 and 0 <= left < width - 1:
+                    row, column = int(top), int(left)
+                    for channel in range(channels):
+                        plane = images[image, channel]
+                        upper = plane[row, column] * aside + plane[row, column + 1] * right
+                        lower = plane[row + 1, column] * aside + plane[row + 1, column + 1] * right
+                        out[image, channel, i, j] = upper * up + lower * down
+                else:
+                    for channel in range(channels):
+                        plane = images[image, channel]
+                        upper = _seen(plane, top, left) * aside + _seen(plane, top, left + 1) * right
+                        lower = _seen(plane, top + 1, left) * aside + _seen(plane, top + 1, left + 1) * right
+                        out[image, channel, i, j] = upper * up + lower * down
+
+
+@part
+def _seen(plane, row, column):
+    """A pixel; black outside the image."""
+    if 0 <= row < plane.shape[0] and 0 <= column < plane.shape[1]:
+        return np.float64(plane[int(row), int(column)])
+    return 0.0
+
+
+@kernel
+def spline_levels(levels, row_places, row_weights, column_places, column_weights, out):
+    """Sums over four rows and four columns, rounded: levels (B, C, H, W), places and weights (B, 4, C, H or W)."""
+    batch, channels, height, width = levels.shape
+    weighted, total = np.empty(width), np.empty(width)
+    for image in range(batch):
+        for channel in range(channels):
+            for y in range(height):
+                total[:] = 0
+                for tap in range(4):
+                    line = levels[image, channel, row_places[image, tap, channel, y]]
+                    share = row_weights[image, tap, channel, y]
+                    for x in range(width):
+                        weighted[x] = line[x] * share
+                    for other in range(4):
+                        places = column_places[image, other, channel]
+                        weights = column_weights[image, other, channel]
+                        for x in range(width):
+                            total[x] += weighted[places[x]] * weights[x]
+                target = out[image, channel, y]
+                for x in range(width):
+                    target[x] = np.floor(total[x] + 0.5)
+
+
+@kernel
+def lenses(running, centres, index, radius):
+    """Half balls of glass over pictures (B, H, W, 4) float32, one after the other; see cbar's fish eyes."""
+    batch, height, width, _ = running.shape
+    side = int(np.ceil(2 * radius)) + 1
+    from_row, from_column, square = np.empty((side, side)), np.empty((side, side)), np.empty((side, side))
+    seen = np.empty(side * side * 4, np.float32)
+    for image in range(batch):
+        picture = running[image].reshape(height * width * 4)
+        for number in range(centres.shape[1]):
+            centre_y, centre_x = centres[image, number, 0], centres[image, number, 1]
+            top, left = np.ceil(centre_y - radius), np.ceil(centre_x - radius)
+            bent = index[image] * index[image]
+            for i in range(side):
+                _rays(
+                    top + i - centre_y, left, centre_y, centre_x, radius, bent, square[i], from_row[i], from_column[i]
+                )
+            # The part of the lens that lies over the image. It is seen as a whole before it is drawn.
+            low_i, high_i = max(0, int(-top)), min(side, int(height - top))
+            low_j, high_j = max(0, int(-left)), min(side, int(width - left))
+            for i in range(low_i, high_i):
+                for j in range(low_j, high_j):
+                    if square[i, j] > 0:
+                        y, x, place = from_row[i, j], from_column[i, j], (i * side + j) * 4
+                        row, column = np.floor(y), np.floor(x)
+                        if 0 <= row < height - 1 and 0 <= column < width - 1:
+                            here = (int(row) * width + int(column)) * 4
+                            _mix(picture, here, here + 4 * width, y - row, x - column, seen, place)
+                        else:
+                            _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, place)
+            for i in range(low_i, high_i):
+                for j in range(low_j, high_j):
+                    if square[i, j] > 0:
+                        place = ((int(top) + i) * width + int(left) + j) * 4
+                        for channel in range(4):
+                            picture[place + channel] = seen[(i * side + j) * 4 + channel]
+
+
+@part
+def _rays(down, left, centre_y, centre_x, radius, bent, square, from_row, from_column):
+    """Where the rays through a row of a lens come from, and the squares of its depth; negative beside it."""
+    for j in range(len(square)):
+        right = left + j - centre_x
+        square[j] = radius * radius - (down * down + right * right)
+        depth = np.sqrt(max(square[j], 1e-12))
+        from_row[j] = centre_y + _through_glass(down, depth, bent)
+        from_column[j] = centre_x + _through_glass(right, depth, bent)
+
+
+@part
+def _through_glass(offset, depth, bent):
+    """How far from a lens's centre a ray ends, along one axis; ``bent`` is the square of the glass's index."""
+    across = offset * offset
+    slant = across + depth * depth
+    return offset * slant / (np.sqrt(bent * slant - across) * depth + across)
+
+
+@part
+def _mix(picture, here, below, down, right, out, start):
+    """Four channels of a picture in one row of memory, between the pixels at two places and those beside them."""
+    up, aside = 1 - down, 1 - right
+    for channel in range(4):
+        upper = np.float64(picture[here + channel]) * aside + np.float64(picture[here + 4 + channel]) * right
+        lower = np.float64(picture[below + channel]) * aside + np.float64(picture[below + 4 + channel]) * right
+        out[start + channel] = np.float32(upper * up + lower * down)
+
+
+@part
+def _mix_at_border(picture, height, width, top, left, down, right, out, start):
+    """The same where some of the pixels lie outside, where it is black."""
+    up, aside = 1 - down, 1 - right
+    for channel in range(4):
+        upper = _value(picture, height, width, top, left, channel) * aside
+        upper += _value(picture, height, width, top, left + 1, channel) * right
+        lower = _value(picture, height, width, top + 1, left, channel) * aside
+        lower += _value(picture, height, width, top + 1, left + 1, channel) * right
+        out[start + channel] = np.float32(upper * up + lower * down)
+
+
+@part
+def _value(picture, height, width, row, column, channel):
+    """A channel of a pixel; black outside the picture."""
+    if 0 <= row < height and 0 <= column < width:
+        return np.float64(picture[(int(row) * width + int(column)) * 4 + channel])
+    return 0.0
+
+
+@kernel
+def cells(x, y, places, out):
+    """The distance, at most 1, to the nearest of one point in each cell: of positions (B, W) and (B, H), (B, H, W).
+
+    ``places`` (B, 2, rows, columns) are the points' places in their cells, right and down; the first cell is number 0.
+    """
+    batch, height, width = out.shape
+    for image in range(batch):
+        for i in range(height):
+            cell_y = np.floor(y[image, i])
+            for j in range(width):
+                cell_x = np.floor(x[image, j])
+                row, column = int(cell_y), int(cell_x)
+                nearest = 1.0
+                for right in range(-1, 2):
+                    for down in range(-1, 2):
+                        across = places[image, 0, row + down, column + right] + (right + cell_x - x[image, j])
+                        along = places[image, 1, row + down, column + right] + (down + cell_y - y[image, i])
+                        square = across * across + along * along
+                        nearest = square if square < nearest else nearest
+                out[image, i, j] = np.sqrt(nearest)

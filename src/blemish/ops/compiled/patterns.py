@@ -1,0 +1,109 @@
+"""Patterns in double precision over whole images: rays of light, gradient noise, and lines drawn one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blemish.ops.compiled.jit import kernel, part
+
+__all__ = ["gradient_noise", "gray_lines", "sparkle"]
+
+
+@kernel
+def sparkle(levels, angles, centres, counts, lengths, opacity):
+    """Brighten levels (B, C, H, W) float32 by one sparkle each, in place; see cbar's sparkles.
+
+    ``angles`` (B, H, W) are those about the centre (B, 2), row and column; ``counts`` (B) and ``lengths`` (B, most) are
+    those of its rays.
+    """
+    batch, channels, height, width = levels.shape
+    gain = np.empty(width)
+    for image in range(batch):
+        rays = counts[image]
+        for y in range(height):
+            down = y - centres[image, 0]
+            for x in range(width):
+                across = x - centres[image, 1]
+                place = (angles[image, y, x] + np.pi) / (2 * np.pi) * rays
+                first = np.floor(place)
+                between = place - first
+                before = lengths[image, int(first if first < rays else first - rays)]
+                second = first + 1
+                after = lengths[image, int(second if second < rays else second - rays)]
+                length = (after - before) * between + before
+                distance = (down * down + across * across) + 1e-4
+                aside = between - 0.5
+                light = (-(aside * aside) + 1) * (length * length / distance)
+                gain[x] = min(max(light, 0.0), 1.0) * opacity[image]
+            for channel in range(channels):
+                line = levels[image, channel, y]
+                for x in range(width):
+                    below = np.float64(line[x])
+                    line[x] = np.float32(below + gain[x] * (255 - below))
+
+
+@part
+def _bend(t):
+    return t * t * (3 - 2 * t)
+
+
+@part
+def _side(down_gradients, right_gradients, row, column, down, right, bend):
+    """The slopes at the upper and lower corner of one side of a cell, mixed."""
+    upper = down_gradients[row, column] * down + right_gradients[row, column] * right
+    lower = down_gradients[row + 1, column] * (down - 1) + right_gradients[row + 1, column] * right
+    return upper + bend * (lower - upper)
+
+
+@kernel
+def gradient_noise(total, down_gradients, right_gradients, rows, downs, columns, rights, frequency):
+    """Add |noise| / frequency to ``total`` (B, H, W): gradients at corners of cells (B, rows, columns).
+
+    For rows of pixels the number of their cell and how far down they lie in it, for columns likewise.
+    """
+    batch, height, width = total.shape
+    for image in range(batch):
+        for y in range(height):
+            row, down = rows[y], downs[y]
+            bend = _bend(down)
+            for x in range(width):
+                column, right = columns[x], rights[x]
+                left_side = _side(down_gradients[image], right_gradients[image], row, column, down, right, bend)
+                right_side = _side(
+                    down_gradients[image], right_gradients[image], row, column + 1, down, right - 1, bend
+                )
+                noise = (left_side + _bend(right) * (right_side - left_side)) * 1.5
+                total[image, y, x] += abs(noise) / frequency
+
+
+@kernel
+def gray_lines(levels, start, end, counts, gray):
+    """Draw anti-aliased lines, the first ``counts`` (B) from ``start`` to ``end`` (B, n, 2), over levels, in place.
+
+    The pixels and opacities are those of `blemish.ops.bresenham`; levels are truncated after each line.
+    """
+    for image in range(len(levels)):
+        for number in range(counts[image]):
+            _line(levels[image], start[image, number], end[image, number], gray)
+
+
+@part
+def _line(levels, start, end, gray):
+    tall, wide = abs(end[0] - start[0]), abs(end[1] - start[1])
+    down, right = 1 if start[0] < end[0] else -1, 1 if start[1] < end[1] else -1
+    long, short = max(tall, wide), min(tall, wide)
+    length = max(np.sqrt(np.float64(tall * tall + wide * wide)), 1.0)
+    twice = max(2 * long, 1)
+    for step in range(long + 1):
+        aside = (2 * step + 1) * short // twice
+        grown = step > 0 and aside > (2 * step - 1) * short // twice
+        for move in range(-1, 2):
+            if (move == 1 and step == long) or (move == -1 and not grown):
+                continue
+            share = 1 - np.float64(abs((aside + move) * long - step * short)) / length
+            along, across = (step, aside + move) if tall > wide else (aside + move, step)
+            row, column = start[0] + down * along, start[1] + right * across
+            if share > 0 and 0 <= row < levels.shape[1] and 0 <= column < levels.shape[2]:
+                for channel in range(len(levels)):
+                    level = levels[channel, row, column] * (1 - share) + gray * share
+                    levels[channel, row, column] = np.uint8(level)
