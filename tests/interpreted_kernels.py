@@ -6,6 +6,7 @@ What it cannot show is what a compiler or a card does; `test_kernels.py` runs th
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -129,38 +130,25 @@ def corrupted(name: str, severity: float | list[float] = 3, channels: int = 3, p
     return corruption(images, severity=corruption.only_severity or severity, seed=3, preset=preset)
 
 
-# Everything that goes from levels to levels, at every kind of image that a kernel treats otherwise.
-COLOUR = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "speckle_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "gaussian_blur",
-    "snow",
-    "frost_drawn",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-    "saturate",
-    "noc:salt_pepper",
-    "noc:quantization",
+# Everything that goes from levels to levels by fused kernels, and others that are made of kernels in part.
+AT_ONCE = tuple(
+    name
+    for name, corruption in blemish.catalog.items()
+    if corruption.at_once is not None
+    and importlib.util.find_spec(f"blemish.ops.fused.{corruption.at_once.kernels}") is not None
+    and name != "frost"  # as frost_drawn, but for its files
+)
+IN_PART = (
     "noc:gray_scale",
     "noc:hue",
     "noc:translation",
     "noc:rotation",
     "noc:elastic",
-    "syn2nat:gauss_noise",
-    "syn2nat:multiplicative_noise",
     "syn2nat:hue_saturation_value",
     "syn2nat:to_sepia",
     "syn2nat:random_snow",
+    "syn2nat:random_fog",
+    "syn2nat:random_shadow",
     "syn2nat:rotate",
     "syn2nat:elastic_transform",
     "syn2nat:perspective",
@@ -172,14 +160,6 @@ COLOUR = (
     "syn2nat:translate",
     "syn2nat:color_jitter",
     "lp:l0",
-    "noc:obstruction",
-    "noc:border",
-    "syn2nat:random_fog",
-    "syn2nat:random_shadow",
-    "noc:pixelate",
-    "syn2nat:border",
-    "syn2nat:cutout",
-    "syn2nat:coarse_dropout",
 )
 GRAY = (
     "snow",
@@ -215,7 +195,7 @@ CASES: dict[str, tuple[Work, float]] = {
     "one region": (lambda: regions(1.1), 0),
     "normals": (lambda: CounterRng(3, torch.arange(2), "x").normals("y", 3, 19, 21), 0),
     "uniforms": (lambda: CounterRng(3, torch.arange(2), "x").coarse_uniforms("y", 3, 19, 21), 0),
-    **{name: (partial(corrupted, name), 0) for name in COLOUR},
+    **{name: (partial(corrupted, name), 0) for name in AT_ONCE + IN_PART},
     **{f"{name}, gray": (partial(corrupted, name, 2.5, 1), 0) for name in GRAY},
     **{f"{name}, as for small images": (partial(corrupted, name, 1, preset="cifar"), 0) for name in SMALL},
     **{f"{name}, some images": (partial(corrupted, name, [4.0, 0.0]), 0) for name in ("fog", "defocus_blur")},
