@@ -17,7 +17,7 @@ from blemish.corruptions.severity import check_severity, severity_text
 __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
 
 _SUFFIX = ".toml"
-_KEYS = ("name", "title", "paper", "metric", "baseline", "protocol", "conditions")
+_KEYS = ("name", "title", "stored_title", "paper", "metric", "baseline", "reference", "protocol", "conditions")
 _PROTOCOL_KEYS: Mapping[str, type] = {
     "preset": str,
     "seed": int,
@@ -26,6 +26,8 @@ _PROTOCOL_KEYS: Mapping[str, type] = {
     "crop": int,
     "square": int,
     "centre": float,
+    "superclasses": str,
+    "pool": str,
 }
 
 
@@ -76,9 +78,11 @@ def _benchmark(entries: dict[str, Any], catalog: Catalog) -> Benchmark:
     return Benchmark(
         name=_text(entries, "name"),
         title=_text(entries, "title", ""),
+        stored_title=_text(entries, "stored_title", ""),
         paper=_text(entries, "paper", ""),
         metric=_text(entries, "metric", "error"),
         baseline=_text(entries, "baseline", "") or None,
+        reference=_text(entries, "reference", "") or None,
         protocol=Protocol(**protocol),
         conditions=tuple(condition for block in blocks for condition in _conditions(block, catalog)),
     )
@@ -162,9 +166,11 @@ def benchmark_toml(benchmark: Benchmark) -> str:
     content: dict[str, Any] = {
         "name": benchmark.name,
         "title": benchmark.title,
+        "stored_title": benchmark.stored_title,
         "paper": benchmark.paper,
         "metric": benchmark.metric,
         "baseline": benchmark.baseline or "",
+        "reference": benchmark.reference or "",
         "protocol": {key: value for key, value in protocol.items() if value is not None},
         "conditions": list(_blocks(benchmark.conditions[1:])),
     }

@@ -197,13 +197,13 @@ class SeverityTable:
     def numbers(self, severity: float, height: int, width: int, preset: str | None) -> Mapping[str, float]:
         """The parameters of one image of that size; kept, because the next image mostly has the same."""
         key = (severity, height, width, preset)
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             params = self.at([severity], preset or self.preset(height, width))
-            found = self._known[key] = {name: float(values[0]) for name, values in params.items()}
-        return found
+            known = self._known[key] = {name: float(values[0]) for name, values in params.items()}
+        return known
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
         """The parameters of each image for a severity per image. A table without presets serves for all of them."""

@@ -116,11 +116,10 @@ class Corrupt:
         images = inputs[0] if len(inputs) == 1 else inputs
         if id is None and self.id_from is not None:
             id = sample_id(images, self.id_from)  # noqa: A001
-        return self._sample(images, id) if is_sample(images) else self._images(unpack(images), id)
-
-    def _images(self, images: Unpacked, ids: Ids | None) -> Any:
-        numbers = _content_ids(images) if ids is None else _as_numbers(ids, images.single)
-        return self._run(images, numbers)
+        if is_sample(images):
+            return self._sample(images, id)
+        unpacked = unpack(images)
+        return self._run(unpacked, _numbers(unpacked, id))
 
     def _sample(self, whole: Any, ids: Ids | None) -> Any:
         sample = open_sample(whole)
@@ -130,7 +129,7 @@ class Corrupt:
             with about(f"the sample's {place}"):
                 images = unpack(sample.leaves[row])
                 if numbers is None:
-                    numbers = _content_ids(images) if ids is None else _as_numbers(ids, images.single)
+                    numbers = _numbers(images, ids)
                 results.append(self._run(images, numbers))
         return sample.with_images(results)
 
@@ -160,6 +159,10 @@ def content_id(image: Tensor | NDArray[Any] | Image.Image) -> int:
     if not images.single:
         raise InputError("several images; expected one")
     return int(_content_ids(images)[0])
+
+
+def _numbers(images: Unpacked, ids: Ids | None) -> Tensor:
+    return _content_ids(images) if ids is None else _as_numbers(ids, images.single)
 
 
 def _content_ids(images: Unpacked) -> Tensor:

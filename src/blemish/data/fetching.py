@@ -125,7 +125,7 @@ class RemoteFile:
     @contextlib.contextmanager
     def held(self) -> Iterator[Path]:
         """The fetched file; messages about it name its address."""
-        with fetched_files(*_settings()).held(self._key, self._size, self._fetch) as path:
+        with fetched_files(*_settings()).held(self._key, self._size, self._fetch, title=self.name) as path:
             try:
                 yield path
             except InputError as error:

@@ -130,12 +130,16 @@ def published_baseline(name: str = "alexnet") -> Baseline:
 
 
 def fitted(baseline: Baseline, run: Run) -> Baseline:
-    """A baseline for a run: published numbers are of images of 224 pixels, and unfit for others."""
-    preset = run.info.protocol.preset
+    """A baseline for a run: one that does not fit it says why."""
+    why = unfit_for(baseline, run.info.protocol.preset)
+    return baseline if why is None else replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
+
+
+def unfit_for(baseline: Baseline, preset: str | None) -> str | None:
+    """Why a baseline cannot be divided by under a preset: published numbers are of images of 224 pixels."""
     if not baseline.published or preset in (None, "imagenet"):
-        return baseline
-    why = f"baseline {baseline.name} was measured on images of 224 pixels, and this run has the preset {preset}"
-    return replace(baseline, unfit=f"{why}: give a run in its place (--baseline DIR)")
+        return None
+    return f"baseline {baseline.name} was measured on images of 224 pixels, and this run has the preset {preset}"
 
 
 def baseline_from_run(run: Run) -> Baseline:

@@ -8,11 +8,12 @@ from blemish.evaluation.chance import LOOK_AT, Chance, chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
-from blemish.metrics.plan import Metric
+from blemish.metrics.plan import Metric, Missing, Plan
 from blemish.metrics.titles import TITLES, Part, partial_name
 
 _RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
 _LOSSES = (*_RELATIVE, "residual")
+_CALIBRATION = ("confidence", "ece")
 
 
 def part_of(run: Run) -> Part | None:
@@ -39,6 +40,21 @@ def refuse_near_chance(metric: Metric, *chances: Chance | None) -> None:
     """Refuse what a model near chance loses: it would be about 0, as if nothing could harm it."""
     if metric.name in _LOSSES and (near := [chance for chance in chances if chance is not None and chance.near]):
         raise InputError(f"{near[0]}: there is nothing left to lose")
+
+
+def has_confidences(run: Run) -> bool:
+    """Whether the confidences in records are a model's: the mean probability of a superclass's members is none."""
+    return run.info.protocol.pool != "mean"
+
+
+def with_confidences(plan: Plan, *runs: Run) -> Plan:
+    """The plan; without calibration, and with the reason, where a run has no confidences."""
+    if all(map(has_confidences, runs)):
+        return plan
+    why = "superclasses are decided by the mean probability of their members, which is no confidence"
+    rest = [metric for metric in plan.metrics if metric.name not in _CALIBRATION]
+    lost = [item for item in plan.missing if not {*item.names} <= {*_CALIBRATION}]
+    return Plan(tuple(rest), (*lost, Missing(_CALIBRATION, "", why)))
 
 
 def undefined_where(metric: Metric) -> str:

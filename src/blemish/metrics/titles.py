@@ -70,7 +70,7 @@ SUMMARY = (
 """The means that sum up a benchmark, in the order in which they are shown."""
 
 _PARTIAL = {"mce": "mean_ce", "relative_mce": "mean_relative_ce", "mfr": "mean_fr", "mt5d": "mean_t5d"}
-_TITLED_MEAN = ("error", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+_TITLED_MEAN = ("error", "accuracy", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.laion.colour import SOURCE, as_colour, back_to, pixels
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.bicubic import resized
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
+from blemish.ops.pillow import resized
 from blemish.ops.raster import PixelTable, disc_mask, pixel_table, polygon_masks, star_masks
 from blemish.ops.stamps import topmost
 from blemish.ops.tiles import TileBank
@@ -169,7 +169,7 @@ class _Mosaic(_Tiled):
         border = (left, columns * side - width - left, top, rows * side - height - top)
         whole = F.pad(source.to(torch.float32), border, mode="replicate").to(torch.uint8)
         tiles = self.bank.at(side, source.device)
-        chosen = nearest_tiles(resized(whole, rows, columns), tiles)
+        chosen = nearest_tiles(resized(whole, rows, columns, "bicubic"), tiles)
         out = tiles[chosen].view(-1, rows, columns, 3, side, side).permute(0, 3, 1, 4, 2, 5)
         out = out.reshape(-1, 3, rows * side, columns * side)[..., top : top + height, left : left + width]
         return back_to(images, out.contiguous())

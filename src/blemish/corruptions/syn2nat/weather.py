@@ -32,7 +32,7 @@ def _scale(height: int, width: int) -> float:
     return math.sqrt(height * width) / 224
 
 
-def _on_levels(images: Tensor) -> Tensor:
+def _rounded_to_levels(images: Tensor) -> Tensor:
     """Rounded to whole grey levels."""
     return images.mul_(255).add_(0.5).floor_().mul_(1 / 255)
 
@@ -114,7 +114,7 @@ def _rain(images: Tensor, params: Params, draw: Drops) -> Tensor:
     images = images.sub_(_DROP_LEVEL).mul_(1 - mask).add_(_DROP_LEVEL)
     largest = max(0.0, _DROP_BLUR * scale - 1) / 2
     images = box_blur(images, largest * params["blur"], largest=largest)
-    return relit(_on_levels(images), per_image(params["light"], images)).add_(HALF_LEVEL)
+    return relit(_rounded_to_levels(images), per_image(params["light"], images)).add_(HALF_LEVEL)
 
 
 class Shadows(NamedTuple):
@@ -137,7 +137,7 @@ def _shadow(images: Tensor, params: Params, draw: Shadows) -> Tensor:
     height, width = images.shape[-2:]
     vertices = (draw.vertices * torch.tensor([width + 1, height + 1])).floor()
     mask = polygon_union(vertices, torch.arange(_MOST_SHADOWS) < draw.number, height, width, images.device)
-    images = _on_levels(images)
+    images = _rounded_to_levels(images)
     return torch.where(mask, relit(images, per_image(params["light"], images)), images).add_(HALF_LEVEL)
 
 
@@ -148,7 +148,7 @@ def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Field:
 
 def _snow(images: Tensor, params: Params, draw: Field) -> Tensor:
     point = span(draw.field, per_image(params["point_low"], images), per_image(params["point_high"], images))
-    images = _on_levels(images)
+    images = _rounded_to_levels(images)
     # A snow point of 0 is a third of white, and 1 five sixths.
     dark = lightness(images) < point / 2 + 1 / 3
     return torch.where(dark, relit(images, per_image(params["gain"], images)), images).add_(HALF_LEVEL)
