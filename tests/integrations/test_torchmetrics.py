@@ -107,3 +107,9 @@ def test_refusals() -> None:
         MeanCorruptionError().update(torch.tensor([0]), torch.tensor([0]), "fog@9")
     with pytest.raises(InputError, match="benchmark digits-c names no baseline"):
         MeanCorruptionError("digits-c")
+    with pytest.raises(InputError, match="no severities"):
+        CorruptionError("fog", severities=())
+    with pytest.raises(
+        InputError, match="measured on images of 224 pixels, and this run has the preset cifar; expected"
+    ):
+        MeanCorruptionError("cifar10-c", baseline="alexnet")
