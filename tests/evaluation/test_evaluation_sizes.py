@@ -19,7 +19,7 @@ from blemish.core.types import Square
 from blemish.evaluation.pictures import PICTURES
 from blemish.evaluation.run import evaluate as evaluate_strictly
 from blemish.metrics import compare, score
-from blemish.ops.resample import squared
+from blemish.ops.pillow import squared
 from blemish.terminal.protocol import ProtocolOptions
 from told_steps import Steps
 from toy_runs import benchmark, forward, model, picture, source

@@ -82,13 +82,13 @@ def _found(sample: Any, where: str | int) -> Any:
         return sample[where]
     members = sample if isinstance(sample, tuple) else (sample,)
     holders = [member for member in members if isinstance(member, Mapping)]
-    found = [member[where] for member in holders if where in member]
-    if len(found) != 1:
+    values = [member[where] for member in holders if where in member]
+    if len(values) != 1:
         keys = ", ".join(str(key) for member in holders for key in member) or "none"
         raise InputError(
-            f"{len(found) or 'no'} ids called {where!r} in the sample; expected one, among its keys: {keys}"
+            f"{len(values) or 'no'} ids called {where!r} in the sample; expected one, among its keys: {keys}"
         )
-    return found[0]
+    return values[0]
 
 
 def _as_number(value: Any) -> Any:

@@ -21,7 +21,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
-from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
+from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -146,6 +146,8 @@ class Corrupt:
 
 def preset_rule(table: SeverityTable) -> str:
     """How a preset is chosen when none is named, in words."""
+    if any(name in DATA_SETS for name in table.rows):
+        return f"the first data set: {', '.join(table.rows)}"
     sizes = sorted((table.sizes[name], name) for name in table.rows)
     return "nearest to the shorter side: " + ", ".join(f"{name} {size}" for size, name in sizes)
 

@@ -28,9 +28,9 @@ def fit_class_names(source: Source, names: Sequence[str], *, model: str) -> Sour
         return source
     places = _places(names)
     if source.in_order and source.classes is not None and not are_wordnet_ids(source.classes):
-        found = [places.get(_plain(name)) for name in source.classes]
-        indices = [index for index in found if index is not None]
-        if len(indices) == len(found) == len({*indices}):
+        positions = [places.get(_plain(name)) for name in source.classes]
+        indices = [index for index in positions if index is not None]
+        if len(indices) == len(positions) == len({*indices}):
             return _renumbered(source, indices, names, model)
     called = _known_names(source)
     if called is None:
