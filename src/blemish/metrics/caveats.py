@@ -9,6 +9,7 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric, Missing, Plan
+from blemish.metrics.references import references
 from blemish.metrics.titles import TITLES, Part, partial_name
 
 _RELATIVE = (
@@ -79,6 +80,8 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
         metric = run.info.benchmark.metric
         title = TITLES[metric].title if metric in TITLES else metric
         lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
+    if (name := run.info.benchmark.reference) is not None and name not in references():
+        lines.append(f"No published accuracies are called {name!r}; known are {', '.join(references())}.")
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:
