@@ -16,6 +16,7 @@ ROOT = Path(blemish.__file__).parent
 
 # The longest matching prefix decides. Modules of one prefix may import each other; two prefixes of one level may not.
 LAYERS = {
+    "ops.transfer": -1,
     "version": 0,
     "core": 1,
     "ops.fused": 0,
@@ -39,6 +40,7 @@ LAYERS = {
     "studies.construction": 12,
     "studies.separation": 12,
     "studies.equivalence": 12,
+    "studies.perceptual": 12,
     "studies.overlap": 13,
     "studies.streams": 13,
     "studies": 14,

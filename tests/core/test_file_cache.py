@@ -88,7 +88,7 @@ def test_a_cache_that_is_full_of_files_in_use(cache: FileCache, monkeypatch: pyt
 
 
 def test_a_file_that_is_larger_than_all(cache: FileCache) -> None:
-    with pytest.raises(StorageError, match=r"a has 3\.9 KiB, more than the 2\.9 KiB that .*make it larger"):
+    with pytest.raises(StorageError, match=r"a: a file of 3\.9 KiB, more than the 2\.9 KiB that .*make it larger"):
         use(cache, "a", size=4 * KILO)
 
 

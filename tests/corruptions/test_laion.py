@@ -16,7 +16,6 @@ from blemish.core.errors import InputError
 from blemish.corruptions.draws import Field
 from blemish.corruptions.laion import LAION_C, pieces
 from blemish.corruptions.laion.patterns import glitch_of
-from blemish.ops.bicubic import resized
 from blemish.ops.tiles import DRAWN_DIGEST, TileBank, _digest, _drawn
 
 UNITS = {corruption.name.removeprefix("laion:"): corruption for corruption in LAION_C}
@@ -91,14 +90,6 @@ def test_the_published_glitch() -> None:
     glitch = glitch_of(4, 224, 224)
     assert (len(glitch.bands), glitch.bands[0], glitch.bands[-1]) == (8, (-18, 145, 200), (-6, 94, 119))
     assert glitch[1:] == (0, -6, 0)
-
-
-@pytest.mark.parametrize("size", [(56, 56), (9, 31), (300, 260), (224, 100)])
-def test_resizing_is_pillows(size: tuple[int, int]) -> None:
-    picture = Image.effect_noise((224, 224), 90)
-    expected = np.asarray(picture.resize(size, Image.Resampling.BICUBIC))
-    result = resized(torch.from_numpy(np.array(picture)), size[1], size[0])
-    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_drawn_tiles_are_known_by_their_digest() -> None:

@@ -131,6 +131,7 @@ class TestIds:
             ("id", image, "no ids called 'id' in the sample; .* keys: none"),
             (2, lambda: (image(), 1), "no id at position 2 of the sample, which is a tuple of 2"),
             (1, lambda: {"image": image()}, "no id at position 1 of the sample, which is a dict"),
+            (1, lambda: (image(), None), r"the sample's id is None \(1\); expected a whole number or a text"),
             (1, lambda: (image(), 0.5), "id 0.5; expected a whole number"),
         ],
     )

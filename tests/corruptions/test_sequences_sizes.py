@@ -13,7 +13,7 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import sequences
-from blemish.ops.resample import squared
+from blemish.ops.pillow import squared
 from pictures import pictures
 
 PRESETS = ("cifar", "imagenet64", "imagenet", "inception")

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, Notice
 from blemish.data.dataset_source import dataset_source
 from blemish.data.folders import folder_source
+from blemish.data.labels import fit_labels
+from blemish.data.open import open_source
 
 LEVELS = torch.arange(3 * 4 * 5, dtype=torch.uint8).reshape(3, 4, 5)
 
@@ -190,3 +192,39 @@ def test_random_transforms_are_refused() -> None:
 
     with pytest.raises(InputError, match="another one each time"):
         dataset_source(Changing(0))
+
+
+class Folders(Listed):
+    """The fields of torchvision's ImageFolder."""
+
+    def __init__(self, *classes: str) -> None:
+        super().__init__(*[(LEVELS, number) for number in range(len(classes))])
+        self.classes, self.targets = list(classes), list(range(len(classes)))
+        self.samples = [(f"{name}/x.png", number) for number, name in enumerate(classes)]
+        self.class_to_idx = {name: number for number, name in enumerate(classes)}
+
+
+def test_an_image_folder_follows_the_rule_of_class_folders() -> None:
+    source = dataset_source(Folders("ant", "bee"))
+    assert source.labelling == "order"
+    assert fit_labels(source, 2, model="net").labels.tolist() == [0, 1]
+    with pytest.raises(InputError, match=r"2 class folders \(ant, bee\), but model net has 1,000 outputs"):
+        fit_labels(source, 1000, model="net")
+    own = Folders("ant", "bee")
+    own.class_to_idx = {"ant": 310, "bee": 309}  # as those who know ImageNet's indices set them
+    own.targets = [310, 309]
+    fitted = fit_labels(dataset_source(own), 1000, model="net")
+    assert fitted.labels.tolist() == [310, 309]
+    assert fitted.classes is not None
+    assert fitted.classes[308:] == ("308", "bee", "ant")
+
+
+def test_folders_that_are_numbers_in_the_order_of_texts() -> None:
+    """torchvision sorts 10 before 2."""
+    with pytest.warns(Notice, match="class 2 comes after 10, as texts are sorted, and has the label 2"):
+        fit_labels(dataset_source(Folders("1", "10", "2")), 3, model="net")
+
+
+def test_a_list_of_items_is_a_dataset() -> None:
+    source = open_source([(LEVELS, 1), (LEVELS, 0)])
+    assert source.labels.tolist() == [1, 0]

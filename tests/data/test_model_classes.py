@@ -31,6 +31,11 @@ class TestFolders:
         assert fitted.labels[:3].tolist() == [3, 1, 0]
         assert (fitted.labelling, fitted.classes) == ("mapping", ("fox", "big dog", "eel", "cat"))
 
+    def test_so_are_the_classes_that_a_table_names(self) -> None:
+        data = replace(folders("cat", "dog"), labelling="names")
+        with pytest.warns(Notice, match="its 2 classes have names of outputs of model net"):
+            assert fit_class_names(data, ["eel", "dog", "cat"], model="net").labels[:2].tolist() == [2, 1]
+
     def test_in_the_same_order_stay_as_they_are(self) -> None:
         data = folders("cat", "dog")
         assert fit_class_names(data, ["cat", "dog"], model="net") is data

@@ -14,13 +14,13 @@ import blemish
 from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN, parse_condition
 from blemish.benchmarks.files import load_benchmark
-from blemish.cli.run import _with_protocol
 from blemish.core.errors import InputError
 from blemish.core.types import Square
 from blemish.evaluation.pictures import PICTURES
 from blemish.evaluation.run import evaluate as evaluate_strictly
 from blemish.metrics import compare, score
-from blemish.ops.resample import squared
+from blemish.ops.pillow import squared
+from blemish.terminal.protocol import ProtocolOptions
 from told_steps import Steps
 from toy_runs import benchmark, forward, model, picture, source
 
@@ -113,10 +113,10 @@ def test_sizes_that_mean_nothing(settings: dict[str, float], message: str) -> No
 def test_the_command_line_can_take_images_as_they_are() -> None:
     whole = load_benchmark("imagenet-c-299")
     assert whole.protocol.view == Square(299, 0.875)
-    assert _with_protocol(whole, square=0).protocol.view is None
-    assert _with_protocol(whole, square=256).protocol.view == Square(256, 0.875)
+    assert ProtocolOptions(square=0).apply(whole).protocol.view is None
+    assert ProtocolOptions(square=256).apply(whole).protocol.view == Square(256, 0.875)
     with pytest.raises(InputError, match="square together with resize or crop"):
-        _with_protocol(whole, resize=256)
+        ProtocolOptions(resize=256).apply(whole)
 
 
 def test_every_size_is_that_of_the_published_generators() -> None:

@@ -74,6 +74,8 @@ def test_refusals() -> None:
         fog(([image(0)], [0, 1], [{"id": 1}]))
     with pytest.raises(InputError, match="no ids called 'id' in the sample"):
         fog(([image(0)], [0], [{}]))
+    with pytest.raises(InputError, match="a dataset of type list without an id in its metadata"):
+        CorruptedDataset([1, 2], "fog", 3)
     with pytest.raises(InputError, match=r"image 'a': a tensor of shape .* channels last"):
         fog(([image(0).permute(1, 2, 0)], [0], [{"id": "a"}]))
 

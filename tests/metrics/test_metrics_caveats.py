@@ -117,6 +117,16 @@ class TestParts:
         assert compare(whole, whole, **QUICK).part is None
 
 
+def test_web_scale_training_is_said(tmp_path: Path) -> None:
+    known = {"card": {"training_data": ["WebLI"], "web_scale": True}}
+    run = write_run(tmp_path, "siglip", severities(), model=known)
+    assert "siglip: learnt from WebLI, web-scale data" in score(run, **QUICK).remarks[0]
+    small = write_run(
+        tmp_path, "net", severities(), model={"card": {"training_data": ["ImageNet-1k"], "web_scale": False}}
+    )
+    assert score(small, **QUICK).remarks == ()
+
+
 class TestNearChance:
     @pytest.fixture
     def poor(self, tmp_path: Path) -> Run:

@@ -17,6 +17,7 @@ from blemish.core.errors import InputError, StorageError
 from blemish.evaluation.executors import Processes
 from blemish.models.hf_processor import processor_preprocessing
 from blemish.models.open import open_model
+from blemish.models.torch_module import from_module
 from execution_jobs import pictures as pictures_of_workers
 from foreign import foreign
 from hf_folders import NAMES, in_a_worker, processor, save_resnet
@@ -158,6 +159,29 @@ class TestFolders:
         model = open_model(saved, weights=file, device="cpu")
         assert model.weights == open_model(tmp_path / "other", device="cpu").weights
         assert model.weights != open_model(saved, device="cpu").weights
+
+
+def test_timm_s_models_on_the_hub(tmp_path: Path) -> None:
+    """They have settings of their own, which transformers hands to timm; class names are ImageNet's."""
+    timm = foreign("timm")
+    foreign("torchvision")
+    folder = tmp_path / "resnet18.a1_in1k"
+    folder.mkdir()
+    network = timm.create_model(folder.name, pretrained=False)
+    foreign("safetensors.torch").save_file(
+        dict(network.state_dict()), folder / "model.safetensors", metadata={"format": "pt"}
+    )
+    plain = {name: value for name, value in network.pretrained_cfg.items() if isinstance(value, str | float | tuple)}
+    said = {"architecture": "resnet18", "num_classes": 1000, "num_features": 512, "pretrained_cfg": plain}
+    (folder / "config.json").write_text(json.dumps(said))
+    model = open_model(folder, device="cpu")
+    assert model.preprocessing == replace(from_module(network).preprocessing, channels="rgb")
+    assert model.classes is not None
+    assert (len(model.classes), model.classes[0].split(",")[0]) == (1000, "tench")
+    assert model.card is not None
+    assert model.card.training_data == ("ImageNet-1k",)
+    levels = as_batch(pictures(224, 224))
+    assert torch.allclose(model(levels), from_module(network)(levels), atol=1e-5)
 
 
 class TestRefusals:

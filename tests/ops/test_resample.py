@@ -15,8 +15,7 @@ from scipy import ndimage
 from torch import Tensor
 
 import blemish
-from blemish.core.types import Square
-from blemish.ops.resample import centre_zoom, pixelated, resized, squared
+from blemish.ops.resample import centre_zoom, pixelated
 
 BOX = Image.Resampling.BOX
 
@@ -162,39 +161,3 @@ def test_pixelated_leaves_its_input_alone() -> None:
     assert torch.equal(pixelated(batch, 20, 24), before)
     pixelated(batch, 7, 5)
     assert torch.equal(batch, before)
-
-
-@pytest.mark.parametrize(
-    ("size", "target"),
-    [((37, 50), (29, 29)), ((50, 37), (16, 16)), ((9, 60), (30, 30)), ((64, 64), (150, 150)), ((30, 30), (30, 30))],
-)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_resizing_is_pillows_bilinear(size: tuple[int, int], target: tuple[int, int], channels: int) -> None:
-    levels = np.random.default_rng(3).integers(0, 256, (2, channels, *size), dtype=np.uint8)
-    found = resized(torch.from_numpy(levels), *target)
-    assert found.dtype == torch.uint8
-    # One after the other, as Pillow always did: its newer versions take rows first where that is quicker.
-    for image, made in zip(levels, found.numpy(), strict=True):
-        for plane, result in zip(image, made, strict=True):
-            across = Image.fromarray(plane).resize((target[1], size[0]), Image.Resampling.BILINEAR)
-            expected = across.resize((target[1], target[0]), Image.Resampling.BILINEAR)
-            np.testing.assert_array_equal(result, np.array(expected))
-
-
-def test_a_square_takes_the_middle_of_both_sides() -> None:
-    levels = torch.from_numpy(np.random.default_rng(4).integers(0, 256, (1, 3, 40, 61), dtype=np.uint8))
-    assert torch.equal(squared(levels, Square(20, 0.8)), resized(levels[..., 4:36, 6:54], 20, 20))
-    assert torch.equal(squared(levels, Square(20)), resized(levels, 20, 20))
-    assert str(Square(299, 0.875)) == "the middle 87.5 % of each side, as 299×299 pixels"
-
-
-def test_resizing_does_not_depend_on_the_default_device() -> None:
-    levels = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (1, 3, 31, 45), dtype=np.uint8))
-    expected = resized(levels, 23, 27)
-    torch.set_default_device("meta")
-    try:
-        found = resized(levels, 22, 26), resized(levels, 23, 27)
-    finally:
-        torch.set_default_device(None)
-    assert found[0].device.type == "cpu"
-    assert torch.equal(found[1], expected)

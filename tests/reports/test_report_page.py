@@ -192,6 +192,20 @@ class TestHostileNames:
                 assert HOSTILE not in trace.get("hovertemplate", "")
 
 
+class TestModelCards:
+    def test_what_is_known_of_a_model(self, tmp_path: Path) -> None:
+        card = {"parameters": 86_192_616, "input_size": [224, 224], "training_data": ["LAION-2B"], "web_scale": True}
+        page = make([pictured_run(tmp_path, "clip", model={"card": {**card, "source": HOSTILE}})])
+        words = page.words()
+        assert "86.2 million" in words
+        assert "LAION-2B (web-scale)" in words
+        assert "corruptions are not out of distribution for it" in words
+        assert not [image for image in page.all("img") if image.get("src") == "x"]
+
+    def test_nothing_is_said_where_nothing_is_known(self, tmp_path: Path) -> None:
+        assert "out of distribution" not in make([pictured_run(tmp_path, "net")]).words()
+
+
 class TestKinds:
     def test_one_model(self, tmp_path: Path) -> None:
         page = make([pictured_run(tmp_path, "m")])

@@ -13,24 +13,33 @@ from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.inputs import MIN_SIDE
-from blemish.corruptions.severity import PRESETS
+from blemish.corruptions.severity import DATA_SETS, PRESETS
 
-__all__ = ["METRICS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
+__all__ = ["BALANCED", "METRICS", "POOLS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
 
 STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
 
+POOLS = ("mean", "sum", "max")
+"""What counts of the probabilities of the classes that a superclass stands for."""
+
 METRICS = {
     "error": "mean error over all conditions, relative to no baseline",
+    "accuracy": "mean accuracy over all conditions, relative to no baseline",
     "mce": "mean corruption error: errors relative to a baseline's",
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
     "residual": "mean residual robustness: clean accuracy less accuracy",
+    "balanced_error": "mean balanced error over all conditions, every class counting the same; relative to no baseline",
+    "mbe": "mean balanced error of corruptions, every class counting the same, relative to a baseline's",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
     "flips": "mean flip probability over perturbation sequences, relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
+
+BALANCED = ("balanced_error", "mbe", "mean_be")
+"""Metrics in which every class counts the same, however many images it has; the last is that of a part."""
 
 _SHOWN = 5
 
@@ -42,6 +51,9 @@ class Protocol:
     ``resize`` and ``crop`` are the shorter side before and the square after a centre crop, both before corrupting;
     sequences are rendered from the uncropped image and cropped last. Instead, ``square`` brings all of an image, or the
     share ``centre`` in the middle of each side, to so many pixels on both sides, whatever its shape.
+
+    ``superclasses`` names a few classes that each stand for several of ImageNet's; the probabilities of those are
+    pooled as ``pool`` says (`POOLS`), and the largest decides.
     """
 
     preset: str | None = None
@@ -51,12 +63,20 @@ class Protocol:
     crop: int | None = None
     square: int | None = None
     centre: float | None = None
+    superclasses: str | None = None
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_seed(self.seed)
-        if self.preset is not None and self.preset not in PRESETS:
-            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
+        if (self.superclasses is None) != (self.pool is None):
+            alone = "superclasses without pool" if self.pool is None else "pool without superclasses"
+            raise InputError(f"{alone}; expected both, or neither")
+        if self.pool is not None and self.pool not in POOLS:
+            raise InputError(f"unknown pool {self.pool!r}; expected one of {', '.join(POOLS)}")
+        if self.preset is not None and self.preset not in (*PRESETS, *DATA_SETS):
+            known = f"{', '.join(PRESETS)}, or a data set of MedMNIST-C: {', '.join(DATA_SETS)}"
+            raise InputError(f"unknown preset {self.preset!r}; expected one of {known}")
         if self.storage not in STORAGES:
             raise InputError(f"unknown storage {self.storage!r}; expected {' or '.join(STORAGES)}")
         for what, side in (("resize", self.resize), ("crop", self.crop)):
@@ -83,7 +103,9 @@ class Protocol:
 class Benchmark:
     """A named list of conditions; clean images always come first.
 
-    ``part_of`` is the benchmark of which it is only a part.
+    ``baseline`` names the published errors that its own are divided by, ``reference`` the published accuracies of
+    people or models that stand beside them. ``stored_title`` is what it is called with the published images, where
+    those that are made here cannot be the same. ``part_of`` is the benchmark of which it is only a part.
     """
 
     name: str
@@ -93,6 +115,8 @@ class Benchmark:
     protocol: Protocol = Protocol()
     baseline: str | None = None
     paper: str = ""
+    reference: str | None = None
+    stored_title: str = ""
     part_of: Benchmark | None = None
 
     def __post_init__(self) -> None:
@@ -102,6 +126,8 @@ class Benchmark:
         rest = [condition for condition in self.conditions if condition != CLEAN]
         if not rest:
             raise InputError(f"benchmark {self.name}: no conditions; expected at least one besides the clean images")
+        if self.protocol.superclasses is not None and (others := [c.other for c in rest if c.other]):
+            raise InputError(f"benchmark {self.name}: {others[0]} with superclasses; its classes are its own")
         twice = [str(condition) for condition, times in Counter(rest).items() if times > 1]
         if twice:
             shown = ", ".join(sorted(twice)[:_SHOWN]) + (
@@ -148,5 +174,6 @@ def only_conditions(whole: Benchmark, conditions: Sequence[Condition]) -> Benchm
     if kept == total:
         return whole
     part = f"({kept} of {total} conditions)"
-    title = f"{whole.title} {part}" if whole.title else ""
-    return replace(whole, name=f"{whole.name} {part}", title=title, conditions=tuple(conditions), part_of=whole)
+    title, stored = (f"{text} {part}" if text else "" for text in (whole.title, whole.stored_title))
+    name = f"{whole.name} {part}"
+    return replace(whole, name=name, title=title, stored_title=stored, conditions=tuple(conditions), part_of=whole)

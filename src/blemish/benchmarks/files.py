@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
@@ -17,7 +19,7 @@ from blemish.corruptions.severity import check_severity, severity_text
 __all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
 
 _SUFFIX = ".toml"
-_KEYS = ("name", "title", "paper", "metric", "baseline", "protocol", "conditions")
+_KEYS = ("name", "title", "stored_title", "paper", "metric", "baseline", "reference", "protocol", "conditions")
 _PROTOCOL_KEYS: Mapping[str, type] = {
     "preset": str,
     "seed": int,
@@ -26,13 +28,28 @@ _PROTOCOL_KEYS: Mapping[str, type] = {
     "crop": int,
     "square": int,
     "centre": float,
+    "superclasses": str,
+    "pool": str,
 }
 
 
+_LEFT_OUT = {
+    "medmnist-c/chestmnist": "ChestMNIST has fourteen labels for every image, and records hold one answer for each",
+}
+
+
+@cache
 def built_in() -> list[str]:
-    """The names of the benchmarks that come with the library."""
-    files = resources.files("blemish.benchmarks").iterdir()
-    return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
+    """The names of the benchmarks that come with the library; those of one publication share what is before a slash."""
+    return sorted(_names(resources.files("blemish.benchmarks"), ""))
+
+
+def _names(folder: Traversable, prefix: str) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.name.endswith(_SUFFIX):
+            yield prefix + entry.name.removesuffix(_SUFFIX)
+        elif entry.is_dir() and not prefix and not entry.name.startswith("_"):
+            yield from _names(entry, f"{entry.name}/")
 
 
 def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Benchmark:
@@ -43,6 +60,10 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
         return parse_benchmark(content, where=text, catalog=catalog)
     if is_there(text) and not is_folder(text):
         return parse_benchmark(read_text(text), where=text, catalog=catalog)
+    if text in _LEFT_OUT:
+        raise InputError(f"benchmark {text} is left out: {_LEFT_OUT[text]}")
+    if text.partition("/")[0] in {name.partition("/")[0] for name in built_in() if "/" in name}:
+        raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
     if text.endswith(_SUFFIX) or os.sep in text:
         raise InputError(f"{text}: no such benchmark file")
     raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
@@ -76,9 +97,11 @@ def _benchmark(entries: dict[str, Any], catalog: Catalog) -> Benchmark:
     return Benchmark(
         name=_text(entries, "name"),
         title=_text(entries, "title", ""),
+        stored_title=_text(entries, "stored_title", ""),
         paper=_text(entries, "paper", ""),
         metric=_text(entries, "metric", "error"),
         baseline=_text(entries, "baseline", "") or None,
+        reference=_text(entries, "reference", "") or None,
         protocol=Protocol(**protocol),
         conditions=tuple(condition for block in blocks for condition in _conditions(block, catalog)),
     )
@@ -162,9 +185,11 @@ def benchmark_toml(benchmark: Benchmark) -> str:
     content: dict[str, Any] = {
         "name": benchmark.name,
         "title": benchmark.title,
+        "stored_title": benchmark.stored_title,
         "paper": benchmark.paper,
         "metric": benchmark.metric,
         "baseline": benchmark.baseline or "",
+        "reference": benchmark.reference or "",
         "protocol": {key: value for key, value in protocol.items() if value is not None},
         "conditions": list(_blocks(benchmark.conditions[1:])),
     }

@@ -62,6 +62,7 @@ def _entry(benchmark: Benchmark) -> dict[str, object]:
         "paper": benchmark.paper,
         "metric": benchmark.metric,
         "baseline": benchmark.baseline,
+        "reference": benchmark.reference,
         "protocol": asdict(benchmark.protocol),
         "conditions": [str(condition) for condition in benchmark.conditions],
     }
@@ -85,7 +86,10 @@ def _show(benchmark: Benchmark) -> None:
         say(benchmark.paper, style="dim")
     say("")
     baseline = f", baseline {benchmark.baseline}" if benchmark.baseline else ""
+    baseline += f", beside the published accuracies {benchmark.reference}" if benchmark.reference else ""
     say(f"headline   {METRICS[benchmark.metric]} ({benchmark.metric}){baseline}")
+    if protocol.superclasses is not None:
+        say(f"classes    superclasses of ImageNet's ({protocol.superclasses}), by the {protocol.pool} of probabilities")
     sizes = f"resize {protocol.resize}, centre crop {protocol.crop}" if protocol.resize or protocol.crop else "as given"
     if isinstance(protocol.view, Square):
         sizes = f"square: {protocol.view}"

@@ -36,7 +36,7 @@ def compare_command(
     second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run, measured in the same way.")],
     how: ScoreOptions,
     results: TableOptions,
-    anyway: Annotated[
+    allow_mismatch: Annotated[
         bool, typer.Option("--anyway", help="Go on although the two were not measured in the same way.")
     ] = False,
 ) -> None:
@@ -52,7 +52,7 @@ def compare_command(
     """
     results.check()
     one, other = _single(first), _single(second)
-    work = partial(compare, one, other, allow_mismatch=anyway, **how.settings())
+    work = partial(compare, one, other, allow_mismatch=allow_mismatch, **how.settings())
     comparison = read_with_progress("compare", work)
     for line in comparison.protocol_differences:
         complain(f"differs: {line}")

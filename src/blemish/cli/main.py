@@ -42,6 +42,12 @@ COMMANDS = {
         "equivalence_command",
         "Images made on the fly against a set that others made.",
     ),
+    "perceptual": Command(
+        _MEASURE,
+        "studies.perceptual.command",
+        "perceptual_command",
+        "How far corruptions are from clean images; errors against that.",
+    ),
     "list": Command(_CORRUPT, "cli.list", "list_command", "List the corruptions, by family."),
     "show": Command(_CORRUPT, "cli.show", "show_command", "Draw corruptions of a picture on one sheet."),
     "corrupt": Command(_CORRUPT, "cli.corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),

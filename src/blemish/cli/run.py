@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,6 +19,7 @@ from blemish.data.source import Source
 from blemish.data.subsets import chosen_classes, only_classes
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
+from blemish.metrics.references import reference_named
 from blemish.metrics.sequential import precise_enough
 from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
@@ -32,10 +32,10 @@ from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
+from blemish.terminal.protocol import ProtocolOptions
 from blemish.terminal.results import deliver
 
 _IMAGES = "Images"
-_PROTOCOL = "Protocol"
 
 
 @exit_on_input_error
@@ -45,6 +45,7 @@ def run_command(
     model: ModelOptions,
     speed: SpeedOptions,
     images: ImageOptions,
+    protocol: ProtocolOptions,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the results; each model gets a folder of its own in it.")
     ],
@@ -69,24 +70,7 @@ def run_command(
     cache: Annotated[
         Path | None, typer.Option(rich_help_panel=_IMAGES, help="Folder for decoded images that exceed memory.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(rich_help_panel=_PROTOCOL, help="Instead of the benchmark's.")] = None,
-    storage: Annotated[
-        str | None, typer.Option(rich_help_panel=_PROTOCOL, help="raw or jpeg85, instead of the benchmark's.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(rich_help_panel=_PROTOCOL, help="Severity table, instead of the benchmark's.")
-    ] = None,
-    resize: Annotated[
-        int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
-    ] = None,
-    crop: Annotated[
-        int | None, typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for none.")
-    ] = None,
-    square: Annotated[
-        int | None,
-        typer.Option(min=0, rich_help_panel=_PROTOCOL, help="Instead of the benchmark's; 0 for images as they are."),
-    ] = None,
-    anyway: Annotated[
+    allow_chance: Annotated[
         bool, typer.Option("--anyway", help="Go on even if the model is not better than chance on clean images.")
     ] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Also keep the Zipf distance of whole rankings.")] = False,
@@ -122,7 +106,9 @@ def run_command(
     sets = _natural_sets(natural or [])
     catalog = chosen_catalog(plugins, frost, tiles)
     chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
-    chosen = _with_protocol(chosen, seed=seed, storage=storage, preset=preset, resize=resize, crop=crop, square=square)
+    chosen = protocol.apply(chosen)
+    if chosen.reference is not None:
+        reference_named(chosen.reference)  # refused before any work where there is none
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_files(unit for unit in units.values() if isinstance(unit, Corruption))
@@ -152,7 +138,7 @@ def run_command(
             cache=cache,
             report=report,
             executor=executor,
-            allow_chance=anyway,
+            allow_chance=allow_chance,
         )
 
     run = run_with_progress("run", work)
@@ -201,13 +187,3 @@ def _adjusted(benchmark: Benchmark, sets: dict[str, Source], patterns: list[str]
             raise InputError(f"{benchmark.name} needs --natural NAME=FOLDER for at least one of {', '.join(wanted)}")
         patterns = [f"*:{name}" for name in sets]
     return only(benchmark, patterns) if patterns else benchmark
-
-
-def _with_protocol(benchmark: Benchmark, **settings: int | str | None) -> Benchmark:
-    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    for key in ("resize", "crop", "square"):
-        if given.get(key) == 0:
-            given[key] = None
-    if given.get("square", 0) is None:
-        given["centre"] = None
-    return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark

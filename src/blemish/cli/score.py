@@ -15,6 +15,7 @@ from blemish.core.reading import is_folder
 from blemish.evaluation.runs import Run, find_runs, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.metrics.published import PublishedModel, published_models
+from blemish.reports.beside_tables import beside_tables
 from blemish.reports.model_table import models_csv
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import score_tables
@@ -130,6 +131,6 @@ def score_command(
 
     def tables() -> list[Table]:
         summary, *rest = score_tables(readings)
-        return [summary, *standing_tables(readings, others), *rest]
+        return [summary, *beside_tables(readings), *standing_tables(readings, others), *rest]
 
     results.deliver(json=lambda: scores_json(readings), csv=lambda: scores_csv(readings), tables=tables)

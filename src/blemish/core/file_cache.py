@@ -61,8 +61,16 @@ class FileCache:
         self._own = threading.Lock()
 
     @contextlib.contextmanager
-    def held(self, name: str, size: int, fetch: Callable[[PartFile], None]) -> Iterator[Path]:
-        """The file of this name and size, there for as long as it is held; ``fetch`` writes it where it is missing."""
+    def held(self, name: str, size: int, fetch: Callable[[PartFile], None], *, title: str = "") -> Iterator[Path]:
+        """The file of this name and size, there for as long as it is held; ``fetch`` writes it where it is missing.
+
+        ``title`` is what messages call it.
+        """
+        if size > self.most:
+            raise StorageError(
+                f"{title or name}: a file of {shown_bytes(size)}, more than the {shown_bytes(self.most)} that "
+                f"{self.folder} may hold; {self._advice}"
+            )
         path = self.folder / name
         while (descriptor := self._opened(path, size)) is None:
             self._fetched(path, size, fetch)
@@ -113,11 +121,6 @@ class FileCache:
 
     def _part(self, path: Path, size: int) -> PartFile | None:
         """Room for a file, taken; None when it is there, which is waited for while another process fetches it."""
-        if size > self.most:
-            raise StorageError(
-                f"{path.name} has {shown_bytes(size)}, more than the {shown_bytes(self.most)} that {self.folder} may "
-                f"hold; {self._advice}"
-            )
         with storage_errors(f"cannot write to {self.folder}"):
             self.folder.mkdir(parents=True, exist_ok=True)
         give_up = time.monotonic() + _PATIENCE

@@ -68,7 +68,10 @@ def sample_id(sample: Any, where: IdFrom) -> Any:
 
     A key is looked for in the sample, or in the dictionaries of a tuple.
     """
-    return _as_number(where(sample) if callable(where) else _found(sample, where))
+    found = where(sample) if callable(where) else _found(sample, where)
+    if found is None:  # which would leave it to the content of the image
+        raise InputError(f"the sample's id is None ({where!r}); expected a whole number or a text")
+    return _as_number(found)
 
 
 def _found(sample: Any, where: str | int) -> Any:
@@ -79,13 +82,13 @@ def _found(sample: Any, where: str | int) -> Any:
         return sample[where]
     members = sample if isinstance(sample, tuple) else (sample,)
     holders = [member for member in members if isinstance(member, Mapping)]
-    found = [member[where] for member in holders if where in member]
-    if len(found) != 1:
+    values = [member[where] for member in holders if where in member]
+    if len(values) != 1:
         keys = ", ".join(str(key) for member in holders for key in member) or "none"
         raise InputError(
-            f"{len(found) or 'no'} ids called {where!r} in the sample; expected one, among its keys: {keys}"
+            f"{len(values) or 'no'} ids called {where!r} in the sample; expected one, among its keys: {keys}"
         )
-    return found[0]
+    return values[0]
 
 
 def _as_number(value: Any) -> Any:

@@ -21,7 +21,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
-from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
+from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -116,11 +116,10 @@ class Corrupt:
         images = inputs[0] if len(inputs) == 1 else inputs
         if id is None and self.id_from is not None:
             id = sample_id(images, self.id_from)  # noqa: A001
-        return self._sample(images, id) if is_sample(images) else self._images(unpack(images), id)
-
-    def _images(self, images: Unpacked, ids: Ids | None) -> Any:
-        numbers = _content_ids(images) if ids is None else _as_numbers(ids, images.single)
-        return self._run(images, numbers)
+        if is_sample(images):
+            return self._sample(images, id)
+        unpacked = unpack(images)
+        return self._run(unpacked, _numbers(unpacked, id))
 
     def _sample(self, whole: Any, ids: Ids | None) -> Any:
         sample = open_sample(whole)
@@ -130,7 +129,7 @@ class Corrupt:
             with about(f"the sample's {place}"):
                 images = unpack(sample.leaves[row])
                 if numbers is None:
-                    numbers = _content_ids(images) if ids is None else _as_numbers(ids, images.single)
+                    numbers = _numbers(images, ids)
                 results.append(self._run(images, numbers))
         return sample.with_images(results)
 
@@ -147,6 +146,8 @@ class Corrupt:
 
 def preset_rule(table: SeverityTable) -> str:
     """How a preset is chosen when none is named, in words."""
+    if any(name in DATA_SETS for name in table.rows):
+        return f"the first data set: {', '.join(table.rows)}"
     sizes = sorted((table.sizes[name], name) for name in table.rows)
     return "nearest to the shorter side: " + ", ".join(f"{name} {size}" for size, name in sizes)
 
@@ -160,6 +161,10 @@ def content_id(image: Tensor | NDArray[Any] | Image.Image) -> int:
     if not images.single:
         raise InputError("several images; expected one")
     return int(_content_ids(images)[0])
+
+
+def _numbers(images: Unpacked, ids: Ids | None) -> Tensor:
+    return _content_ids(images) if ids is None else _as_numbers(ids, images.single)
 
 
 def _content_ids(images: Unpacked) -> Tensor:

@@ -56,11 +56,11 @@ def imagenet_indices(folders: Iterable[str]) -> dict[str, int]:
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(imagenet_names()):
         numbers.setdefault(name.casefold(), []).append(number)
-    found = {folder: numbers.get(folder.replace("_", " ").casefold(), []) for folder in folders}
-    if twice := [folder for folder, members in found.items() if len(members) > 1]:
-        both = " and ".join(map(str, found[twice[0]]))
+    numbers_of = {folder: numbers.get(folder.replace("_", " ").casefold(), []) for folder in folders}
+    if twice := [folder for folder, members in numbers_of.items() if len(members) > 1]:
+        both = " and ".join(map(str, numbers_of[twice[0]]))
         raise InputError(f"class folder {twice[0]!r}: the name of ImageNet's classes {both}; expected WordNet ids")
-    return {folder: members[0] for folder, members in found.items() if members}
+    return {folder: members[0] for folder, members in numbers_of.items() if members}
 
 
 def are_wordnet_ids(names: Sequence[str]) -> bool:

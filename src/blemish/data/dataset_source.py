@@ -18,6 +18,7 @@ from torch.utils.data import Dataset, Subset
 
 from blemish.core.errors import InputError, about
 from blemish.core.types import check_dense
+from blemish.data.folders import mapped_classes
 from blemish.data.pictures import picture_id, rgb_or_gray
 from blemish.data.source import Source
 
@@ -64,17 +65,35 @@ def dataset_source(
     if labels is None:
         labels = _targets(dataset) or [item(i)[1] for i in range(count)]
     names = _names(dataset, count)
-    # What a transform makes of labels is not what the names are of.
-    classes = getattr(dataset, "classes", None) if getattr(dataset, "target_transform", None) is None else None
     return Source(
         name=called,
         names=names or tuple(map(str, range(count))),
         ids=np.array([picture_id(name) for name in names] if names else range(count), dtype=np.int64),
         labels=np.array([as_label(called, i, label) for i, label in enumerate(labels)], dtype=np.int64),
         read=read,
-        classes=tuple(map(_class_name, classes)) if isinstance(classes, (list, tuple)) else None,
+        classes=_classes(dataset),
         channels=1 if gray else 3,
+        labelling="order" if _numbers_folders(dataset) else "given",
     )
+
+
+def _classes(dataset: Any) -> tuple[str, ...] | None:
+    """The names of the classes by label, where a dataset tells them."""
+    classes, places = getattr(dataset, "classes", None), getattr(dataset, "class_to_idx", None)
+    # What a transform makes of labels is not what the names are of.
+    if not isinstance(classes, (list, tuple)) or getattr(dataset, "target_transform", None) is not None:
+        return None
+    if isinstance(places, dict) and max(places.values(), default=0) >= len(classes):  # of folders with own indices
+        return mapped_classes(places, None)
+    return tuple(map(_class_name, classes))
+
+
+def _numbers_folders(dataset: Any) -> bool:
+    """Whether labels are the places of class folders in their order, as those of torchvision's ``ImageFolder``."""
+    classes, places = getattr(dataset, "classes", None), getattr(dataset, "class_to_idx", None)
+    if not isinstance(classes, list) or not isinstance(places, dict) or not hasattr(dataset, "samples"):
+        return False
+    return places == {name: number for number, name in enumerate(classes)} and _targets(dataset) is not None
 
 
 def _class_name(entry: Any) -> str:

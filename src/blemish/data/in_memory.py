@@ -50,6 +50,14 @@ class _Pairs(Dataset[Any]):
         return self.images[i], self.targets[i]
 
 
+def is_pair(data: object) -> bool:
+    """Whether something is images and labels: a tuple, or a list that begins with a stack of images.
+
+    Other lists are datasets of their items.
+    """
+    return isinstance(data, tuple) or (isinstance(data, list) and getattr(next(iter(data), None), "ndim", 0) >= 3)
+
+
 def pair_source(pair: Sequence[Any]) -> Source:
     """Images and labels, ``(x, y)``: tensors or arrays of N images and of N whole numbers, or sequences of them.
 

@@ -31,6 +31,7 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     if source.in_order or (source.labelling == "given" and of_imagenet and len(named) < len(wnids)):
         what = "class" if source.labelling == "names" else "class folder"
         indices = class_indices(named, outputs, source=source.name, model=model, what=what)
+        _notify_of_numbers(source)
         if not of_imagenet:
             _check_names(source, outputs, model)
             return source
@@ -43,6 +44,20 @@ def fit_labels(source: Source, outputs: int, *, model: str) -> Source:
     elif (needed := max(map(max, source.groups))) >= outputs:
         raise InputError(f"{source.name}: needs class {needed} of a model, but {model} has {_outputs(outputs)}")
     return source
+
+
+def _notify_of_numbers(source: Source) -> None:
+    """Say so where classes are numbers in the order of texts, as torchvision sorts folders: 10 before 2."""
+    names = source.classes or ()
+    if not all(name.isascii() and name.isdecimal() for name in names):
+        return
+    numbers = [int(name) for name in names]
+    moved = next((place for place in range(1, len(numbers)) if numbers[place] < numbers[place - 1]), None)
+    if moved is not None:
+        notify(
+            f"{source.name}: class {names[moved]} comes after {names[moved - 1]}, as texts are sorted, and has the "
+            f"label {moved}; where the model counts classes as numbers, open the folder itself"
+        )
 
 
 def _called(source: Source, indices: Sequence[int], wnids: tuple[str, ...]) -> tuple[str, ...] | None:

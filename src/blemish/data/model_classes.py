@@ -27,10 +27,10 @@ def fit_class_names(source: Source, names: Sequence[str], *, model: str) -> Sour
     if source.groups is not None:
         return source
     places = _places(names)
-    if source.labelling == "order" and source.classes is not None and not are_wordnet_ids(source.classes):
-        found = [places.get(_plain(name)) for name in source.classes]
-        indices = [index for index in found if index is not None]
-        if len(indices) == len(found) == len({*indices}):
+    if source.in_order and source.classes is not None and not are_wordnet_ids(source.classes):
+        positions = [places.get(_plain(name)) for name in source.classes]
+        indices = [index for index in positions if index is not None]
+        if len(indices) == len(positions) == len({*indices}):
             return _renumbered(source, indices, names, model)
     called = _known_names(source)
     if called is None:
@@ -50,7 +50,8 @@ def _renumbered(source: Source, indices: Sequence[int], names: Sequence[str], mo
     """The labels of class folders by name."""
     if list(indices) == list(range(len(names))):
         return source
-    notify(f"{source.name}: its {len(indices)} class folders have names of outputs of model {model}, and their numbers")
+    what = "class folders" if source.labelling == "order" else "classes"
+    notify(f"{source.name}: its {len(indices)} {what} have names of outputs of model {model}, and their numbers")
     labels = np.array(indices, dtype=np.int64)[source.labels]
     called = list(names)
     for index, name in zip(indices, source.class_names or (), strict=False):

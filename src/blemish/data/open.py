@@ -22,7 +22,7 @@ from blemish.data.digits import digits_source
 from blemish.data.fetching import is_address
 from blemish.data.folders import LABELS_FILE, ClassMapping, folder_entries, folder_source, table_source
 from blemish.data.hugging_face import PREFIX, hub_source, is_of_hugging_face, is_saved, rows_source, saved_source
-from blemish.data.in_memory import loader_source, pair_source
+from blemish.data.in_memory import is_pair, loader_source, pair_source
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.places import PARQUET_SUFFIX, refuse_given
 from blemish.data.source import Source
@@ -101,7 +101,7 @@ def _open_object(data: Any, how: _How) -> Source:
     refuse_given("a dataset", **how._asdict())
     if isinstance(data, DataLoader):
         return loader_source(data)
-    if isinstance(data, (tuple, list)):
+    if is_pair(data):
         return pair_source(data)
     return dataset_source(data)
 

@@ -19,7 +19,7 @@ from blemish.core.reading import is_folder, read_bytes
 from blemish.core.rng import hash_id
 from blemish.core.types import Square
 from blemish.data.png import check_whole
-from blemish.ops.resample import squared
+from blemish.ops.pillow import squared
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 

@@ -73,10 +73,10 @@ def local_files(path: str | os.PathLike[str], suffix: str) -> list[Path]:
     """
     text = os.fspath(path)
     if is_folder(text):
-        found = sorted(entry for entry in Path(text).iterdir() if is_visible(entry.name, suffix))
-        if not found:
+        entries = sorted(entry for entry in Path(text).iterdir() if is_visible(entry.name, suffix))
+        if not entries:
             raise InputError(f"{text}: no {suffix} files in this folder")
-        return found
+        return entries
     paths = [Path(name) for name in ([text] if is_there(text) else expand_braces(text))]
     missing = [path for path in paths if not is_there(path)]
     if missing:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from blemish.core.errors import InputError, UnknownNameError
+from blemish.core.errors import InputError, UnknownNameError, notify
 from blemish.core.reading import is_folder, is_there
+from blemish.corruptions.catalog import catalog
 from blemish.corruptions.severity import severity_text
 from blemish.data.array_source import block_source
 from blemish.data.arrays import check_labels, read_arrays, read_labels
@@ -23,7 +24,8 @@ from blemish.data.manifest import MANIFEST, read_manifest
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.data.source import Source
 
-_SEVERITY = re.compile(r"\d+(?:\.\d+)?")
+# LAION-C's folders are called intensity_level_1 … 5.
+_SEVERITY = re.compile(r"(?:intensity_level_)?(\d+(?:\.\d+)?)")
 _LABELS = "labels.npy"
 _PUBLISHED_SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
 
@@ -44,14 +46,37 @@ class StoredSet:
         """What is there, as texts such as ``fog@3``, sorted by corruption and severity."""
         return list(self._sources)
 
+    def holds(self, condition: str) -> bool:
+        """Whether there are images of a condition."""
+        return self._key(condition) is not None
+
+    def shared(self, source: Source) -> Source:
+        """The images of a source that are in the set, by the first of its conditions; the others with a notice."""
+        there = self._sources[next(iter(self._sources))]()
+        rows = [row for row, found in enumerate(_found(there, source)) if found is not None]
+        if not rows:
+            raise InputError(f"{self.name}: none of the {len(source)} images of {source.name} is in it")
+        if len(rows) == len(source):
+            return source
+        notify(f"{self.name}: holds {len(rows):,} of the {len(source):,} images of {source.name}; others are left out")
+        return source.take(rows)
+
+    def _key(self, condition: str) -> str | None:
+        """What a condition is called here. Published sets have no prefixes: ``mosaic`` is ``laion:mosaic``."""
+        bare = condition.rpartition(":")[2]
+        # But brightness is ImageNet-C's, and never noc:brightness.
+        known = condition if bare.partition("@")[0] in catalog else bare
+        return next((name for name in (condition, known) if name in self._sources), None)
+
     def source(self, condition: str, *, like: Source | Images | None = None) -> Source:
         """The images of a condition; with ``like``, those of that source, in its order and under its names."""
-        if condition not in self._sources:
+        key = self._key(condition)
+        if key is None:
             some = ", ".join(self.conditions()[:4])
             raise UnknownNameError(
                 f"{self.name}: no images of {condition!r}; there are {some} … ({len(self._sources)})"
             )
-        images = replace(self._sources[condition](), name=f"{self.name} {condition}")
+        images = replace(self._sources[key](), name=f"{self.name} {condition}")
         return images if like is None else paired(images, like)
 
 
@@ -98,10 +123,10 @@ def _severity_folders(root: Path) -> dict[tuple[str, float], Path]:
 
 def _severities(folder: Path) -> dict[float, Path]:
     """The severity folders of a corruption: all its folders are numbers up to 5, and each holds folders of classes."""
-    inside = subfolders(folder)
-    if not all(_SEVERITY.fullmatch(entry.name) and 0 < float(entry.name) <= 5 for entry in inside):
+    levels = {entry: _SEVERITY.fullmatch(entry.name) for entry in subfolders(folder)}
+    if not all(match and 0 < float(match[1]) <= 5 for match in levels.values()):
         return {}
-    return {float(entry.name): entry for entry in inside if subfolders(entry)}
+    return {float(match[1]): entry for entry, match in levels.items() if match and subfolders(entry)}
 
 
 def _tree_sources(
@@ -175,26 +200,46 @@ def paired(stored: Source, like: Source | Images) -> Source:
             f"{stored.name}: {same.names[first]} has the label {int(same.labels[first])}, "
             f"but {int(like.labels[first])} in {like.name}, as {len(different)} in all; were the classes mapped alike?"
         )
+    if like.groups is not None:  # labels stand for several classes of a model, here as there
+        same = replace(same, classes=like.classes, groups=like.groups)
     return replace(same, names=like.names, ids=like.ids)
 
 
 def _rows(stored: Source, like: Source | Images) -> list[int]:
-    exact = {name: row for row, name in enumerate(stored.names)}
-    stems = {_stem(name): row for name, row in exact.items()}
-    missing = [name for name in like.names if name not in exact and _stem(name) not in stems]
+    found = _found(stored, like)
+    missing = [name for name, row in zip(like.names, found, strict=True) if row is None]
     if missing:
         raise InputError(
             f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
         )
-    in_stored, in_like = Counter(map(_stem, stored.names)), Counter(map(_stem, like.names))
-    for name in like.names:
+    return [row for row in found if row is not None]
+
+
+def _found(stored: Source, like: Source | Images) -> list[int | None]:
+    """Where the images of ``like`` are among the stored ones; None where they are not."""
+    exact = {name: row for row, name in enumerate(stored.names)}
+    names = [name if name in exact else other for name, other in zip(like.names, _in_superclasses(like), strict=True)]
+    stems = {_stem(name): row for name, row in exact.items()}
+    in_stored, in_like = Counter(map(_stem, stored.names)), Counter(map(_stem, names))
+    for name in names:
         stem = _stem(name)
-        if name not in exact and (in_stored[stem] > 1 or in_like[stem] > 1):
+        if name not in exact and stem in stems and (in_stored[stem] > 1 or in_like[stem] > 1):
             raise InputError(
                 f"{stored.name}: no {name} in it, and {stem} with other suffixes is ambiguous "
                 f"({in_stored[stem]} in it, {in_like[stem]} in {like.name}); expected one of each, or the same names"
             )
-    return [exact[name] if name in exact else stems[_stem(name)] for name in like.names]
+    rows = [exact.get(name, stems.get(_stem(name))) for name in names]
+    if twice := [row for row, times in Counter(rows).items() if row is not None and times > 1]:
+        raise InputError(f"{stored.name}: {stored.names[twice[0]]} may be several images of {like.name}")
+    return rows
+
+
+def _in_superclasses(like: Source | Images) -> Sequence[str]:
+    """What images are called in a set with a folder for each superclass; otherwise their names."""
+    if like.groups is None or like.classes is None:
+        return like.names
+    labels = [like.classes[label] for label in like.labels.tolist()]
+    return [f"{label}/{name.rpartition('/')[2]}" for label, name in zip(labels, like.names, strict=True)]
 
 
 def _stem(name: str) -> str:

@@ -66,7 +66,7 @@ def is_encoded(kind: pa.DataType) -> bool:
     """Whether a column holds encoded pictures: bytes, or ``{bytes, path}``."""
     if pa.types.is_struct(kind):
         return kind.get_field_index("bytes") >= 0 and is_encoded(kind.field(kind.get_field_index("bytes")).type)
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    return str(kind) in ("binary", "large_binary", "binary_view")
 
 
 def _is_label(kind: pa.DataType) -> bool:
@@ -76,7 +76,7 @@ def _is_label(kind: pa.DataType) -> bool:
 def _is_name(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return _is_name(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _the_one(name: str, what: str, fitting: Sequence[str], usual: Sequence[str], held: str) -> str:

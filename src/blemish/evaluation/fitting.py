@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +11,13 @@ from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError, notify
 from blemish.core.types import Square
+from blemish.data.classes import imagenet_wnids
 from blemish.data.images import Images, picture_batch
 from blemish.data.labels import fit_labels
 from blemish.data.model_classes import fit_class_names
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
+from blemish.data.superclasses import in_superclasses, superclasses_named
 from blemish.evaluation.measure import count_outputs, measure
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
@@ -32,22 +35,33 @@ class Fitted(NamedTuple):
     outputs: int
 
 
-def fit(model: Classifier, source: Source, *, resize: int | None = None, crop: int | Square | None = None) -> Fitted:
+def fit(
+    model: Classifier,
+    source: Source,
+    *,
+    resize: int | None = None,
+    crop: int | Square | None = None,
+    superclasses: str | None = None,
+) -> Fitted:
     """Give images the labels that the model means, and say what was assumed of labels and of the model's input.
 
     For that the model is shown the first image, brought to size. Everything that shows labelled images to a model
-    begins here.
+    begins here. With ``superclasses``, by name, only images of theirs are left, and have them as labels.
     """
     if model.assumed is not None:
         notify(f"model {model.name}: {model.assumed}")
     first = picture_batch(resize_and_crop(source.read(0), resize=resize, crop=crop))
     outputs = count_outputs(model, first.contiguous())
-    if model.classes is not None:
-        names = model.classes[model.skip_classes :]
-        if len(names) != outputs:
-            raise InputError(
-                f"model {model.name}: {len(names)} class names for {outputs} outputs; expected one for each"
-            )
+    names = None if model.classes is None else model.classes[model.skip_classes :]
+    if names is not None and len(names) != outputs:
+        raise InputError(f"model {model.name}: {len(names)} class names for {outputs} outputs; expected one for each")
+    if superclasses is not None:
+        grouped = in_superclasses(source, superclasses_named(superclasses), outputs, model=model.name)
+        if names is not None:  # superclasses are made of ImageNet's classes in their usual order
+            usual = replace(source, labels=np.zeros_like(source.labels), classes=imagenet_wnids(), class_names=None)
+            fit_class_names(replace(usual, labelling="imagenet"), names, model=model.name)
+        return Fitted(grouped, outputs)
+    if names is not None:
         source = fit_class_names(source, names, model=model.name)
     try:
         return Fitted(fit_labels(source, outputs, model=model.name), outputs)

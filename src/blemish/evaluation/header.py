@@ -28,16 +28,17 @@ from blemish.evaluation.runs import RUN_FILE, open_run
 from blemish.version import VERSION
 
 
-def benchmark_info(benchmark: Benchmark) -> BenchmarkInfo:
-    """What a run file says of a benchmark."""
+def benchmark_info(benchmark: Benchmark, *, stored: bool = False) -> BenchmarkInfo:
+    """What a run file says of a benchmark; with the published images, ``stored``, it may have another title."""
     whole = benchmark.part_of
     return BenchmarkInfo(
         name=benchmark.name,
         metric=benchmark.metric,
         conditions=[str(condition) for condition in benchmark.conditions],
         families={s.name: s.unit.family for s in _steps(benchmark) if isinstance(s.unit, Corruption)},
-        title=benchmark.title,
+        title=(benchmark.stored_title if stored else "") or benchmark.title,
         baseline=benchmark.baseline,
+        reference=benchmark.reference,
         part_of=None if whole is None else WholeBenchmark(whole.name, len(whole.conditions) - 1),
     )
 
@@ -47,9 +48,9 @@ def protocol_info(
 ) -> ProtocolInfo:
     """What a run file says of a protocol; ``stored`` are fingerprints of images that were not made here."""
     protocol, steps = benchmark.protocol, _steps(benchmark)
-    sizes = ("resize", "crop", "square", "centre")
+    shared_names = ("resize", "crop", "square", "centre", "superclasses", "pool")
     shared = ProtocolInfo(
-        protocol.seed, protocol.preset, labels=labels, **{name: getattr(protocol, name) for name in sizes}
+        protocol.seed, protocol.preset, labels=labels, **{name: getattr(protocol, name) for name in shared_names}
     )
     if stored is not None:
         return replace(shared, storage="as stored", pixels="stored", stored=stored)

@@ -32,6 +32,7 @@ class BenchmarkInfo:
     title: str = ""
     baseline: str | None = None
     part_of: WholeBenchmark | None = None
+    reference: str | None = optional_field()
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class ProtocolInfo:
     """Everything besides the data and the conditions that decides the pixels, and what the labels mean.
 
     ``corruptions`` holds the version of each, of a user's own with a digest of its code. ``stored`` holds fingerprints
-    of a corrupted set on disk, by condition.
+    of a corrupted set on disk, by condition. ``superclasses`` are what the labels mean instead of the model's classes,
+    whose probabilities are pooled as ``pool`` says.
     """
 
     seed: int = 0
@@ -54,6 +56,8 @@ class ProtocolInfo:
     corruptions: dict[str, int | OwnVersion] = field(default_factory=dict)
     frost: str | None = None
     labels: str = "as given"
+    superclasses: str | None = optional_field()
+    pool: str | None = optional_field()
 
     def of(self, condition: Condition) -> ProtocolInfo:
         """The part that decides the records of one condition; runs grow by further conditions."""

@@ -218,7 +218,7 @@ class Measurer:
         A frame's distance is that from the frame it is compared with, where distances are asked for.
         """
         labels = to_device(torch.from_numpy(images.labels[rows]), self.model.device)
-        top, grouping = int(images.labels.max()), Grouping(images.groups)
+        top, grouping = int(images.labels.max()), self._grouping(images)
         if not condition.is_sequence:
             scores = self.model(self._pixels(condition, images, pixels, rows, crop))
             yield rank(grouping(scores), labels, top), None
@@ -235,6 +235,10 @@ class Measurer:
                 unknown = torch.full((len(rows),), torch.nan, device=probabilities.device)
                 distance = unknown if against is None else zipf_distance(ranks[against], ranks[-1])
             yield rank(probabilities, labels, top), distance
+
+    def _grouping(self, images: Images) -> Grouping:
+        """How the model's classes become those of the images; the protocol says so, or else the largest counts."""
+        return Grouping(images.groups, self.plan.protocol.pool or "max")
 
     def _pixels(
         self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None

@@ -12,7 +12,7 @@ from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.types import Square
 from blemish.ops.jpeg import jpeg_round_trip
-from blemish.ops.resample import squared
+from blemish.ops.pillow import squared
 
 _JPEG_QUALITY = 85.0
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from blemish.benchmarks.benchmark import POOLS
 from blemish.core.errors import InputError
 from blemish.evaluation.records import TOP
 
@@ -54,18 +55,25 @@ def join_columns(parts: Sequence[Columns]) -> Callable[[], Columns]:
 
 
 class Grouping:
-    """Probabilities of a set's own classes out of the model's: of the members of a class the largest counts.
+    """Probabilities of a set's own classes out of the model's: those of the members of a class are pooled.
 
-    Without groups the model's classes are the set's. Probabilities are not rescaled to the classes that are left.
+    Without groups the model's classes are the set's. ``pool`` says what counts of the members: the largest (``max``),
+    their ``mean``, or their ``sum``. Probabilities are not rescaled to the classes that are left, so that with ``max``
+    and ``mean`` those of all classes do not sum to 1.
     """
 
-    def __init__(self, groups: Sequence[Sequence[int]] | None) -> None:
+    def __init__(self, groups: Sequence[Sequence[int]] | None, pool: str = "max") -> None:
+        if pool not in POOLS:
+            raise InputError(f"pool {pool!r}; expected {', '.join(POOLS)}")
         self._index: Tensor | None = None
+        self._pool = pool
         if groups is not None:
             widest = max(len(group) for group in groups)
-            # Repeating a member does not change the largest.
-            self._index = torch.tensor([[*group, *[group[0]] * (widest - len(group))] for group in groups])
-            self._needed = int(self._index.max())
+            # Repeating a member does not change the largest. A sum needs zeros, which will stand behind the last class.
+            filled = [[*group, *[group[0] if pool == "max" else -1] * (widest - len(group))] for group in groups]
+            self._index = torch.tensor(filled)
+            self._counts = torch.tensor([float(len(group)) for group in groups])
+            self._needed = max(map(max, groups))
 
     def __call__(self, probabilities: Tensor) -> Tensor:
         """(B, classes of the model) to (B, classes of the set)."""
@@ -74,8 +82,12 @@ class Grouping:
         if self._needed >= probabilities.shape[1]:
             raise InputError(f"a model with {probabilities.shape[1]} classes for a set that needs class {self._needed}")
         if self._index.device != probabilities.device:
-            self._index = self._index.to(probabilities.device)
-        return probabilities[:, self._index].amax(-1)
+            self._index, self._counts = (values.to(probabilities.device) for values in (self._index, self._counts))
+        members = torch.nn.functional.pad(probabilities, (0, 1))[:, self._index]
+        if self._pool == "max":
+            return members.amax(-1)
+        total = members.sum(-1)
+        return total if self._pool == "sum" else total / self._counts
 
 
 def rank(probabilities: Tensor, labels: Tensor, top_label: int) -> Columns:

@@ -149,17 +149,16 @@ class _Evaluation:
             raise InputError(f"{name} needs the images of {', '.join(missing)}; name their folders")
         if sets and grows:
             raise InputError(f"{name} has other sets of images, which cannot grow until they suffice")
-        if self.stored is not None:
-            stored = {*self.stored.conditions()}
-            if absent := [str(c) for c in conditions if c.steps and str(c) not in stored]:
-                shown = first_few(absent, 5)
-                raise InputError(f"{self.stored.name}: no images of {shown}; leave them out with --only")
+        stored = self.stored
+        if stored is not None and (absent := [str(c) for c in conditions if c.steps and not stored.holds(str(c))]):
+            raise InputError(f"{stored.name}: no images of {first_few(absent, 5)}; leave them out with --only")
 
     def fit(self) -> None:
         """Make the labels the model's class numbers."""
         protocol = self.benchmark.protocol
         try:
-            fitted = fit(self.model, self.source, resize=protocol.resize, crop=protocol.view)
+            view, superclasses = protocol.view, protocol.superclasses
+            fitted = fit(self.model, self.source, resize=protocol.resize, crop=view, superclasses=superclasses)
         except InputError as error:
             if error.__cause__ is not None:  # what the model raised may be wanted
                 raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
@@ -167,6 +166,8 @@ class _Evaluation:
         for other in self.natural.values():
             fit_labels(other, fitted.outputs, model=self.model.name)
         self.source, self.outputs = fitted
+        if superclasses is not None and self.stored is not None:
+            self.source = self.stored.shared(self.source)
 
     def run(self, limit: int | None, stop_when: StopWhen | None) -> Run:
         """Measure stage by stage; a run has one, unless it grows."""
@@ -217,7 +218,7 @@ class _Evaluation:
         """The run file: of this run, and of what its folder holds; raise if that was made in another way."""
         stored = None if self.stored is None else stored_fingerprints(self.stored, self.benchmark, first)
         info = RunInfo(
-            benchmark=benchmark_info(self.benchmark),
+            benchmark=benchmark_info(self.benchmark, stored=stored is not None),
             protocol=protocol_info(self.benchmark, stored=stored, labels=labels_entry(self.source)),
             model=self.model.describe(self.outputs),
             data=data,

@@ -85,7 +85,11 @@ class CorruptedDataset:
         """Check the settings."""
         self._dataset = dataset
         self._augmentation = CorruptAugmentation(name, severity, seed=seed, preset=preset)
-        own = dict(dataset.metadata)
+        own = dict(getattr(dataset, "metadata", {}))
+        if "id" not in own:
+            raise InputError(
+                f"a dataset of type {type(dataset).__name__} without an id in its metadata; expected MAITE's"
+            )
         self.metadata: dict[str, Any] = {**own, "id": f"{own['id']}+{self._augmentation.metadata['id']}"}
 
     def __len__(self) -> int:

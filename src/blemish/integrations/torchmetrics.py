@@ -21,7 +21,7 @@ from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.corruptions.catalog import hint
 from blemish.evaluation.runs import Run
-from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline, unfit_for
 from blemish.metrics.formulas import Array, corruption_error, mean_corruption_error
 
 __all__ = ["CorruptionError", "MeanCorruptionError"]
@@ -97,6 +97,8 @@ class CorruptionError(_Errors):
         **settings: Any,
     ) -> None:
         """``settings`` are torchmetrics' own."""
+        if not severities:
+            raise InputError("no severities; expected at least one")
         super().__init__([parse_condition(f"{name}@{severity:g}") for severity in severities], baseline, **settings)
 
     def update(self, preds: Tensor, target: Tensor, severity: float) -> None:
@@ -132,6 +134,8 @@ class MeanCorruptionError(_Errors):
         if base is None:
             raise InputError(f"benchmark {chosen.name} names no baseline; expected one to divide by (baseline=…)")
         super().__init__([condition for condition in chosen.conditions if condition != CLEAN], base, **settings)
+        if why := unfit_for(self.baseline, chosen.protocol.preset):
+            raise InputError(f"{why}; expected a run of one's own (baseline=…)")
         self._rows = {str(condition): row for row, condition in enumerate(self.conditions)}
 
     def update(self, preds: Tensor, target: Tensor, condition: str) -> None:
@@ -152,5 +156,7 @@ class MeanCorruptionError(_Errors):
 
 def _baseline(baseline: Baseline | Run | str) -> Baseline:
     if isinstance(baseline, Run):
-        return baseline_from_run(baseline)
-    return published_baseline(baseline) if isinstance(baseline, str) else baseline
+        baseline = baseline_from_run(baseline)
+    found = published_baseline(baseline) if isinstance(baseline, str) else baseline
+    found.require(balanced=False)
+    return found

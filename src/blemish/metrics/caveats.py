@@ -8,11 +8,17 @@ from blemish.evaluation.chance import LOOK_AT, Chance, chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
-from blemish.metrics.plan import Metric
+from blemish.metrics.plan import Metric, Missing, Plan
+from blemish.metrics.references import references
 from blemish.metrics.titles import TITLES, Part, partial_name
 
-_RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
+_RELATIVE = (
+    *("relative_ce", "relative_mce", "mean_relative_ce"),
+    *("relative_be", "relative_mbe", "mean_relative_be"),
+)
+_IMAGENET = 1000
 _LOSSES = (*_RELATIVE, "residual")
+_CALIBRATION = ("confidence", "ece")
 
 
 def part_of(run: Run) -> Part | None:
@@ -41,6 +47,21 @@ def refuse_near_chance(metric: Metric, *chances: Chance | None) -> None:
         raise InputError(f"{near[0]}: there is nothing left to lose")
 
 
+def has_confidences(run: Run) -> bool:
+    """Whether the confidences in records are a model's: the mean probability of a superclass's members is none."""
+    return run.info.protocol.pool != "mean"
+
+
+def with_confidences(plan: Plan, *runs: Run) -> Plan:
+    """The plan; without calibration, and with the reason, where a run has no confidences."""
+    if all(map(has_confidences, runs)):
+        return plan
+    why = "superclasses are decided by the mean probability of their members, which is no confidence"
+    rest = [metric for metric in plan.metrics if metric.name not in _CALIBRATION]
+    lost = [item for item in plan.missing if not {*item.names} <= {*_CALIBRATION}]
+    return Plan(tuple(rest), (*lost, Missing(_CALIBRATION, "", why)))
+
+
 def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
@@ -53,10 +74,14 @@ def undefined_where(metric: Metric) -> str:
 def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[str]:
     """What a reader has to know before comparing with published numbers."""
     lines = [f"{run.name}: {chance}. {LOOK_AT}."] if chance is not None and chance.near else []
+    if run.info.model.card is not None and (remark := run.info.model.card.remark) is not None:
+        lines.append(f"{run.name}: {remark}.")
     if (part := part_of(run)) is not None:
         metric = run.info.benchmark.metric
         title = TITLES[metric].title if metric in TITLES else metric
         lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
+    if (name := run.info.benchmark.reference) is not None and name not in references():
+        lines.append(f"No published accuracies are called {name!r}; known are {', '.join(references())}.")
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:
@@ -75,6 +100,7 @@ def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
             lines.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
     if any(condition.is_sequence for condition in run.conditions):
         lines.append("These are raw frames; published flip probabilities are of frames compressed as video.")
-    if classes is not None and classes != 1000:
-        lines.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
+    if classes is not None and classes != baseline.classes:
+        whose = "ImageNet's " if baseline.classes == _IMAGENET else ""
+        lines.append(f"The baseline's numbers are of {whose}{baseline.classes} classes; this data has {classes}.")
     return lines

@@ -16,11 +16,13 @@ from blemish.core.settings import differing
 from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where
+from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where, with_confidences
+from blemish.metrics.consistency import Consistency, error_consistency
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.references import reference_named, references
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
@@ -28,7 +30,7 @@ from blemish.metrics.titles import TITLES, Part, Scope, partial_name
 _FIELDS = {
     "protocol": (
         *("seed", "preset", "storage", "resize", "crop", "square", "centre"),
-        *("pixels", "stored", "corruptions", "frost", "labels"),
+        *("pixels", "stored", "corruptions", "frost", "labels", "superclasses", "pool"),
     ),
     "data": ("fingerprint", "selection", "others"),
 }
@@ -62,7 +64,7 @@ class Comparison:
     """Two runs beside each other. ``protocol_differences`` is empty unless they were compared in spite of some.
 
     ``part`` is set where both have only a part of a benchmark in common. ``near_chance`` tells of each model whether it
-    is not better than chance on clean images.
+    is not better than chance on clean images, ``consistency`` whether they fail on the same ones.
     """
 
     first: str
@@ -77,6 +79,7 @@ class Comparison:
     seed: int
     part: Part | None = None
     near_chance: tuple[bool, bool] = (False, False)
+    consistency: Consistency | None = None
 
     @property
     def headline(self) -> Difference | None:
@@ -103,6 +106,7 @@ class Comparison:
             "protocol_differences": list(self.protocol_differences),
             "part": None if self.part is None else asdict(self.part),
             "near_chance": list(self.near_chance),
+            "consistency": None if self.consistency is None else asdict(self.consistency),
         }
 
 
@@ -142,6 +146,7 @@ def compare(
     keys = [key for table in one for key in table]
     part = _common_part(first, second, sum(condition != CLEAN for condition in offered))
     plan = make_plan(offered, keys, as_baseline(first, baseline), family=first.family, partial=part is not None)
+    plan = with_confidences(plan, first, second)
     chances = (clean_chance(first), clean_chance(second))
     samples = _Samples(one, other, replicates, seed, report)
     metric_name = first.info.benchmark.metric
@@ -154,6 +159,9 @@ def compare(
             missing.append(Missing((metric.name,), metric.of, str(error)))
             continue
         rows.append(row)
+    people = None
+    if (name := first.info.benchmark.reference) in references():
+        people = reference_named(name).kappa_between_people({str(condition) for condition in both})
     return Comparison(
         first=first.name,
         second=second.name,
@@ -167,6 +175,9 @@ def compare(
         seed=seed,
         part=part,
         near_chance=(chances[0] is not None and chances[0].near, chances[1] is not None and chances[1].near),
+        consistency=error_consistency(
+            one[0], other[0], level=used, replicates=replicates, seed=seed, people=people, report=report
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from blemish.core.frames import Columns, Curve, Plotted
 from blemish.core.statistics import Estimate
 from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import curves_of
+from blemish.metrics.beside import Beside
 from blemish.metrics.calibration import Reliability
 from blemish.metrics.plan import Missing
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
@@ -42,7 +43,8 @@ class Scores(Plotted):
     """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on.
 
     ``part`` is set where only a part of a benchmark was measured: its means have other names then. ``chance`` compares
-    the clean accuracy with chance, where clean images were measured.
+    the clean accuracy with chance, where clean images were measured; ``beside`` holds published accuracies, where the
+    benchmark names some.
     """
 
     model: str
@@ -59,6 +61,7 @@ class Scores(Plotted):
     seed: int
     part: Part | None = None
     chance: Chance | None = None
+    beside: Beside | None = None
 
     @property
     def near_chance(self) -> bool:
@@ -143,6 +146,7 @@ class Scores(Plotted):
             "part": None if self.part is None else asdict(self.part),
             "near_chance": self.near_chance,
             "chance": None if self.chance is None else asdict(self.chance),
+            "beside": None if self.beside is None else self.beside.as_dict(),
             "rows": rows,
             "missing": [asdict(item) | {"names": list(item.names)} for item in self.missing],
             "remarks": list(self.remarks),

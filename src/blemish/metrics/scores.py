@@ -17,8 +17,18 @@ from blemish.core.statistics import Estimate, percentile_interval, unanimous_int
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run, RunLike, as_run, as_runs
 from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
+from blemish.metrics.beside import beside
 from blemish.metrics.calibration import Reliability, reliability
-from blemish.metrics.caveats import clean_chance, headline_name, part_of, refuse_near_chance, remarks, undefined_where
+from blemish.metrics.caveats import (
+    clean_chance,
+    has_confidences,
+    headline_name,
+    part_of,
+    refuse_near_chance,
+    remarks,
+    undefined_where,
+    with_confidences,
+)
 from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
@@ -69,6 +79,7 @@ def score_run(
     part, chance = part_of(run), clean_chance(run)
     keys = [key for table in tables for key in table]
     plan = make_plan(run.conditions, keys, base, family=run.family, partial=part is not None)
+    plan = with_confidences(plan, run)
     point = sample_means(tables)
     replicated = resampled(tables, replicates=replicates, seed=seed, report=report)
     clean = point.get(("correct", str(CLEAN)))
@@ -90,7 +101,7 @@ def score_run(
         metric=headline_name(run),
         rows=tuple(rows),
         missing=merged(missing),
-        reliability=_reliability(tables),
+        reliability=_reliability(tables) if has_confidences(run) else {},
         baseline=base.name if base and base.unfit is None else None,
         remarks=tuple(remarks(run, base, chance)),
         images=len(tables[0].images),
@@ -99,6 +110,7 @@ def score_run(
         seed=seed,
         part=part,
         chance=chance,
+        beside=beside(run, point, replicated, level=used, seed=seed),
     )
 
 
@@ -160,9 +172,11 @@ def measured(
 ) -> Estimate:
     """A metric of one model. Where all images of a condition agree, its error and accuracy get an exact interval."""
     value = metric.function(point)
-    if metric.name in ("error", "accuracy") and len(metric.conditions) == 1 and value in (0, 1):
+    known = ("error", "accuracy", "balanced_error")
+    if metric.name in known and len(metric.conditions) == 1 and value in (0, 1):
         key: Key = ("correct", str(metric.conditions[0]))
-        images = next(len(table.images) for table in tables if key in table.columns)
+        table = next(table for table in tables if key in table.columns)
+        images = table.images_by_the_rarest if metric.name == "balanced_error" else len(table.images)
         return unanimous_interval(float(value), images, level=level).scaled(TITLES[metric.name].scale)
     return estimate(metric, value, metric.function(replicated), level=level)
 

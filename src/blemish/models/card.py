@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from blemish.core.printable import as_text
+
 # Names of training sets as they stand in names of weights and in lists of data sets, what they are called, and whether
 # they are web-scale: about a hundred million pictures from the web and more, among which every common corruption is.
 # Of two that fit at the same place, the first counts.
@@ -60,9 +62,41 @@ class ModelCard:
     said_by: str = ""
     web_scale: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Escape what result files cannot hold: folders may be called anything."""
+        object.__setattr__(self, "source", as_text(self.source))
 
-WEB_SCALE = "it learnt from pictures of the whole web, corrupted ones among them"
-"""Why corruptions are not new to a model: for tables and reports."""
+    @property
+    def remark(self) -> str | None:
+        """What a reader of numbers under corruptions has to know of the training."""
+        if not self.web_scale:
+            return None
+        return (
+            f"learnt from {', '.join(self.training_data)}, web-scale data with corrupted pictures among it: common "
+            "corruptions are not out of distribution for it"
+        )
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """What is known, by name, for people."""
+        size = "" if self.input_size is None else "×".join(map(str, self.input_size))
+        data = ", ".join(self.training_data) + (" (web-scale)" if self.web_scale else "")
+        lines = {"parameters": _large(self.parameters), "input size": size, "trained on": data}
+        return [(name, text) for name, text in lines.items() if text]
+
+
+def _large(count: int | None) -> str:
+    """A number of parameters as people say it.
+
+    >>> _large(25_557_032), _large(6141), _large(2_539_567_362)
+    ('25.6 million', '6,141', '2.54 billion')
+    """
+    if count is None:
+        return ""
+    for unit, name in ((10**9, "billion"), (10**6, "million")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:,}"
 
 
 def training_card(texts: Iterable[str], said_by: str, **known: object) -> ModelCard:

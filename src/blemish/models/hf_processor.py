@@ -109,7 +109,7 @@ def _difference(model: str, processor: Any, reading: Preprocessing) -> float:
     generator = np.random.Generator(np.random.PCG64(0))
     picture = generator.integers(_DARKEST, _BRIGHTEST, (*_PICTURE, 3), dtype=np.uint8)
     try:
-        theirs = torch.as_tensor(np.asarray(processor(images=picture, return_tensors="np")["pixel_values"]))
+        theirs = processor(images=picture, return_tensors="pt")["pixel_values"].to("cpu", torch.float32)
     except Exception as error:  # it is code of others, which may want anything
         raise InputError(f"{model}: its {type(processor).__name__} takes no picture ({first_line(error)})") from error
     try:
@@ -118,7 +118,7 @@ def _difference(model: str, processor: Any, reading: Preprocessing) -> float:
         return float("inf")
     if ours.shape != theirs.shape:
         return float("inf")
-    levels = (ours - theirs.to(torch.float32)) * torch.tensor(reading.std).view(1, -1, 1, 1) * 255
+    levels = (ours - theirs) * torch.tensor(reading.std).view(1, -1, 1, 1) * 255
     return float(levels.abs().max())
 
 

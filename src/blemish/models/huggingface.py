@@ -25,6 +25,8 @@ from blemish.models.zero_shot import Towers, learnt_number, zero_shot_classifier
 
 _SHOWN = 3
 
+_OF_TIMM = "timm_wrapper"
+
 KIND = "transformers"
 
 
@@ -36,7 +38,8 @@ def load_hf(
     saved = snapshot(name, weights=weights is None, allow_code=allow_code)
     config = read_config(saved)
     kinds = list(config.architectures or ())
-    classifies = any(kind.endswith("ForImageClassification") for kind in kinds)
+    # timm's models on the hub do not say so, and all have classes.
+    classifies = config.model_type == _OF_TIMM or any(kind.endswith("ForImageClassification") for kind in kinds)
     if not classifies and not hasattr(config, "text_config"):
         found = first_few(kinds or [config.model_type], _SHOWN)
         raise InputError(

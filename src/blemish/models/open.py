@@ -22,6 +22,7 @@ from blemish.models.code import ending_refused, needs_permission
 from blemish.models.demo import DEMO_NETS, demo_model
 from blemish.models.hub import REPOSITORY
 from blemish.models.huggingface import load_hf
+from blemish.models.keras_file import KERAS_SUFFIX, load_keras
 from blemish.models.onnx_file import load_onnx
 from blemish.models.open_clip_model import load_open_clip
 from blemish.models.prompts import Names, Prompts, read_prompts
@@ -177,6 +178,8 @@ def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier
     check_regular(path)
     if suffix in TORCH_SUFFIXES:
         return load_torch_file(path, device=device, allow_code=allow_code)
+    if suffix == KERAS_SUFFIX:
+        return load_keras(path, device=device, allow_code=allow_code)
     if suffix == ".onnx":
         return load_onnx(path, device=device)
     return (load_tflite if suffix == ".tflite" else load_estimator)(path, allow_code=allow_code)

@@ -6,7 +6,6 @@ levels (pictures on their way through a study) are resized by the same filters w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from blemish.core.errors import InputError
-from blemish.ops import bicubic, resample
+from blemish.ops import pillow
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 Middle = Literal["down", "even"]
@@ -82,11 +81,8 @@ def _resized(pictures: Tensor, interpolation: Interpolation, size: tuple[int, in
         )
         return pictures.index_select(-2, rows).index_select(-1, columns)
     if pictures.dtype == torch.uint8:
-        return _PILLOW[interpolation](pictures, *size)
+        return pillow.resized(pictures, *size, interpolation)
     return functional.interpolate(pictures, size=size, mode=interpolation, align_corners=False, antialias=True)
-
-
-_PILLOW: dict[str, Callable[[Tensor, int, int], Tensor]] = {"bilinear": resample.resized, "bicubic": bicubic.resized}
 
 
 def _nearest(length: int, wanted: int, device: torch.device) -> Tensor:

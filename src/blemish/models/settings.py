@@ -9,11 +9,12 @@ from typing import Any
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, is_there, read_toml
 from blemish.corruptions.catalog import hint
+from blemish.models.keras_file import KERAS_SUFFIX
 from blemish.models.torch_files import EXPORTED_SUFFIX, TORCHSCRIPT_SUFFIXES
 from blemish.models.torch_module import SAFETENSORS
 
 TORCH_SUFFIXES = (".pt", ".pth", ".th", ".ckpt", *TORCHSCRIPT_SUFFIXES, EXPORTED_SUFFIX)
-MODEL_SUFFIXES = (*TORCH_SUFFIXES, ".onnx", ".tflite", ".joblib", ".pkl", ".pickle")
+MODEL_SUFFIXES = (*TORCH_SUFFIXES, ".onnx", ".tflite", KERAS_SUFFIX, ".joblib", ".pkl", ".pickle")
 
 
 def is_model_file(name: str) -> bool:

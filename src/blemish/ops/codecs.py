@@ -91,8 +91,8 @@ def _ffmpeg_version(program: str) -> str:
         said = subprocess.run([program, "-version"], capture_output=True, check=True).stdout.decode(errors="replace")
     except (OSError, subprocess.CalledProcessError, InputError) as error:
         raise MissingCodecError(f"{_WANTED}; {program} cannot encode ({error})") from error
-    found, words = re.search(rb"x265 \(build \d+\) - ([^:\s]+)", stream), said.split()
-    return f"ffmpeg {words[2] if len(words) > 2 else 'unknown'}, x265 {found[1].decode() if found else 'unknown'}"
+    encoder, words = re.search(rb"x265 \(build \d+\) - ([^:\s]+)", stream), said.split()
+    return f"ffmpeg {words[2] if len(words) > 2 else 'unknown'}, x265 {encoder[1].decode() if encoder else 'unknown'}"
 
 
 def jpeg_rows(channels: int, height: int) -> int:

@@ -33,8 +33,8 @@ def polygon_masks(vertices: NDArray[np.int64], reach: int) -> Mask:
     met = (low <= rows) & (rows <= high) & ~flat
     # Where an edge ends, its crossing counts twice, so that the next edge opens a new span; but for the last row.
     twice = met & (rows == high) & (rows != y0.max(1, keepdims=True))
-    found = np.concatenate([np.where(met, crossing, np.inf), np.where(twice, crossing, np.inf)], axis=1)
-    edges = np.sort(found.transpose(0, 2, 1), axis=2)
+    crossings = np.concatenate([np.where(met, crossing, np.inf), np.where(twice, crossing, np.inf)], axis=1)
+    edges = np.sort(crossings.transpose(0, 2, 1), axis=2)
     first, last = np.floor(edges[..., ::2] + np.float32(0.5)), np.ceil(edges[..., 1::2] - np.float32(0.5))
     last = np.where(np.isinf(last), -np.inf, last)
     spans = (first[..., None] <= rows) & (rows <= last[..., None])

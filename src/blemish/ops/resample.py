@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.core.types import Square
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
-from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels, truncated
+from blemish.ops.levels import truncated
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -54,12 +52,6 @@ def enlarged(images: Tensor, height: int, width: int) -> Tensor:
 
 def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     """The mean of the images and of their enlargements by each factor."""
-    fused = kernels_for(images.device)
-    if fused is not None:
-        height, width = images.shape[-2:]
-        rows, columns = (_zoom_sources(size, tuple(factors), images.device) for size in (height, width))
-        mean: Tensor = fused.zoom_mean(images, rows, columns)
-        return mean
     kernels = compiled("lines") if images.device.type == "cpu" and images.dtype == torch.float32 else None
     if kernels is not None:
         places = zoom_places(images.shape[-2:], factors)
@@ -193,61 +185,11 @@ def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
     return repeated.index_select(1, rows).view(levels.shape)
 
 
-# Pillow's filters have weights of so many bits after the point.
-_BITS = 22
-
-
-@cached()
-def _bilinear_taps(source: int, target: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Pillow's BILINEAR filter as (taps, target) source pixels and whole weights of 2^22; it widens to shrink.
-
-    Also used where nobody has set the caller's own default device aside.
-    """
-    scale = source / target
-    support = max(scale, 1.0)
-    centres = (torch.arange(target, dtype=torch.float64, device="cpu") + 0.5) * scale
-    first, last = (centres - support + 0.5).floor().clamp(min=0), (centres + support + 0.5).floor().clamp(max=source)
-    pixels = first + torch.arange(int((last - first).max()), dtype=torch.float64, device="cpu")[:, None]
-    weights = (1 - ((pixels - centres + 0.5) / support).abs()).clamp(min=0) * (pixels < last)
-    whole = (weights / weights.sum(0) * 2**_BITS + 0.5).floor()
-    return pixels.clamp(max=source - 1).to(device, torch.int64), whole.to(device, torch.int32)
-
-
-def _bilinear(lines: Tensor, target: int) -> Tensor:
-    """The middle dimension of (N, source, W) whole levels, held as int32, at another length. Exact on every device."""
-    if lines.shape[1] == target:
-        return lines
-    pixels, weights = _bilinear_taps(lines.shape[1], target, lines.device)
-    total = torch.full((len(lines), target, lines.shape[2]), 2 ** (_BITS - 1), dtype=torch.int32, device=lines.device)
-    for pixel, weight in zip(pixels, weights, strict=True):
-        total.addcmul_(lines.index_select(1, pixel), weight[:, None])
-    return (total >> _BITS).clamp_(0, 255)
-
-
-def resized(levels: Tensor, height: int, width: int) -> Tensor:
-    """Uint8 images of another size, as Pillow's BILINEAR makes them: columns first, then rows, on whole levels.
-
-    Bit for bit, but that newer versions of Pillow take rows first where that is quicker: one level on some values.
-    """
-    tall, wide = levels.shape[-2:]
-    columns = _bilinear(levels.contiguous().to(torch.int32).view(-1, wide, 1), width)
-    rows = _bilinear(columns.view(-1, tall, width), height)
-    return rows.to(torch.uint8).view(*levels.shape[:-2], height, width)
-
-
-def squared(levels: Tensor, square: Square) -> Tensor:
-    """The middle of uint8 images as a square; the middle is placed as torchvision's CenterCrop does."""
-    height, width = levels.shape[-2:]
-    tall, wide = square.kept(height, width)
-    top, left = round((height - tall) / 2), round((width - wide) / 2)
-    return resized(levels[..., top : top + tall, left : left + wide], square.side, square.side)
-
-
-def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, width: int) -> None:
-    """The same by the compiled kernels of `blemish.ops.compiled.boxes`."""
+def pixelate_levels(kernels: Any, levels: Any, out: Any, height: int, width: int) -> None:
+    """The same by the kernels of `blemish.ops.compiled.boxes`, or by fused ones."""
     tall, wide = levels.shape[-2:]
     columns, rows = _box_arrays(wide, width), _box_arrays(tall, height)
-    repeated = (_box_arrays(width, wide)[0][0], _box_arrays(height, tall)[0][0])
+    repeated = (_repeated(width, wide), _repeated(height, tall))
     planes = (levels.reshape(-1, tall, wide), out.reshape(-1, tall, wide))
     kernels.pixelate(*planes, *columns, *rows, *repeated)
 
@@ -256,3 +198,10 @@ def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, widt
 def _box_arrays(source: int, target: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     pixels, weights = _box_taps(source, target, torch.device("cpu"))
     return pixels.numpy().astype(np.uint32), weights.numpy()
+
+
+@lru_cache(maxsize=64)
+def _repeated(source: int, target: int) -> NDArray[np.uint32]:
+    """Which of the pixels of a line stands at each place of a longer one."""
+    places: NDArray[np.uint32] = _box_arrays(source, target)[0][0]
+    return places

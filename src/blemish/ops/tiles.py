@@ -19,8 +19,8 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.reading import open_regular
 from blemish.core.rng import CounterRng, as_ids, hash_id
-from blemish.ops.bicubic import resized
 from blemish.ops.cache import cached
+from blemish.ops.pillow import resized
 from blemish.ops.resample import enlarged
 
 __all__ = ["DRAWN_DIGEST", "TileBank"]
@@ -90,7 +90,7 @@ class TileBank:
 @cached(mebibytes=256)
 def _at(bank: TileBank, side: int, device: str) -> Tensor:
     tiles = bank._tiles().to(device)
-    return tiles if side == _SIDE else resized(tiles, side, side)
+    return tiles if side == _SIDE else resized(tiles, side, side, "bicubic")
 
 
 def _digest(tiles: Tensor) -> str:
@@ -123,12 +123,12 @@ def _drawn() -> Tensor:
 
 def _pictures(folder: Path) -> list[Path]:
     try:
-        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+        pictures = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed ({error.strerror or error})") from error
-    if not found:
+    if not pictures:
         raise InputError(f"{folder}: no pictures in it; expected some to cut tiles from, such as .jpg or .png")
-    return found
+    return pictures
 
 
 @lru_cache(maxsize=2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blemish.core.statistics import Estimate
 from blemish.metrics.compare import Comparison, Difference
+from blemish.metrics.consistency import Consistency
 from blemish.metrics.titles import SUMMARY, both_names
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
-from blemish.reports.tables import Cell, Table
+from blemish.reports.tables import Cell, Table, number
 
 _WHOLE = both_names(SUMMARY)
 
@@ -46,7 +48,24 @@ def comparison_tables(comparison: Comparison, first: str, second: str) -> list[T
         f"The difference is {second} less {first}, with its {100 * comparison.level:g} % interval, over the same "
         f"{comparison.images:,} images; p is of a paired test and is not corrected for the number of rows."
     )
-    return [_table(*table, first, second, (note,)) for table in tables if table[2]]
+    shown = [_table(*table, first, second, (note,)) for table in tables if table[2]]
+    return shown if comparison.consistency is None else [*shown, consistency_table(comparison.consistency)]
+
+
+def consistency_table(found: Consistency) -> Table:
+    """Whether two models fail on the same images: κ over all corruptions, and for each."""
+    rows = [("all, mean over conditions", found.mean), *found.corruptions.items()]
+    clean = [(item.condition, item.kappa) for item in found.conditions if item.condition == "clean"]
+    cells = tuple((Cell(name), _kappa(estimate)) for name, estimate in (*rows, *clean))
+    notes = ["1: right and wrong on the same images; 0: as independent errors at the same accuracies would be."]
+    if found.people is not None:
+        notes.append(f"Between people, at the published levels that count: {found.people:.2f}.")
+    return Table("Error consistency (Cohen's κ)", ("corruption", "κ"), cells, notes=tuple(notes))
+
+
+def _kappa(estimate: Estimate) -> Cell:
+    value, low, high = (number(end, 2) for end in (estimate.value, estimate.low, estimate.high))
+    return Cell(value, interval=f"{low}, {high}")
 
 
 def _of(name: str, rows: Sequence[Difference]) -> list[Difference]:

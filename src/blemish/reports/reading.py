@@ -18,7 +18,7 @@ from blemish.metrics.scored import Score, Scores
 from blemish.metrics.scores import score
 from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 
-_UNNORMALISED = ("error", "flips")
+_UNNORMALISED = ("error", "accuracy", "flips")
 """What benchmarks are headed by for which no baseline is published."""
 
 

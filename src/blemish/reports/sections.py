@@ -19,6 +19,7 @@ from blemish.metrics.published import PublishedModel
 from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
+from blemish.reports.beside_section import beside_sections
 from blemish.reports.charts import bars, curve, reliability_chart
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
@@ -30,7 +31,21 @@ from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
 _TERMS = (
-    *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
+    *(
+        "error",
+        "mce",
+        "relative_mce",
+        "balanced_error",
+        "mbe",
+        "relative_mbe",
+        "robustness",
+        "residual",
+        "ece",
+        "flips",
+        "ut5d",
+        "zipf",
+        "natural_gap",
+    ),
     "effective_robustness",
 )
 
@@ -67,6 +82,7 @@ def score_sections(
         yield _section("corruptions", "Errors by corruption and severity", short="Corruptions", maps=maps)
         if curves := list(_curves(shown)):
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
+    yield from beside_sections(readings)
     if (table := score_tables.family_table(readings)) is not None:
         yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
     if (section := standing_section(readings, published)) is not None:

@@ -18,8 +18,8 @@ from blemish.terminal.lists import listed, numbers
 _PANEL = "Model"
 _NAMES = (
     "timm:NAME, torchvision:NAME, hf:ORG/NAME or a folder (Hugging Face), open_clip:MODEL/WEIGHTS, "
-    "python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, .joblib), or a .toml file that "
-    "describes one."
+    "python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, .keras, .joblib), or a .toml file "
+    "that describes one."
 )
 
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto.")]
@@ -80,7 +80,8 @@ class ModelSettings:
         typer.Option(
             "--allow-code",
             rich_help_panel=_PANEL,
-            help="Let the model run code: TorchScript, pickles, .pt2, a .toml that names python:…. If you trust it.",
+            help="Let the model run code, if you trust it: TorchScript, pickles, .pt2, .keras, a .toml that names "
+            "python:….",
         ),
     ] = False
     device: Annotated[str, typer.Option(rich_help_panel=_PANEL, help="cpu, cuda, cuda:1 … or auto.")] = "auto"

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, in_colour, pixel_axes
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out, shares, together
@@ -75,7 +75,9 @@ def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
 
 def faded(images: Tensor, changed: Tensor, params: Params) -> Tensor:
     """A change in whole levels that fades in by `opacity`, rounded."""
-    return as_bytes(images.to(torch.float64).lerp_(changed, column(params, "opacity", images)).add_(0.5).floor_())
+    return as_bytes(
+        images.to(torch.float64).lerp_(changed, float64_per_image(params, "opacity", images)).add_(0.5).floor_()
+    )
 
 
 def _enlarged(size: int, scale: Tensor) -> Tensor:

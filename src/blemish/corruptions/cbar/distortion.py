@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.draws import signs
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.filters import gaussian_blur
@@ -70,13 +70,13 @@ def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
     upward = (square + 1).sqrt_().reciprocal_()
     sideways = square.mul_(upward.square())
     bent = (1 - sideways / _INDEX**2).sqrt_().sub_(upward / _INDEX).mul_(upward)
-    lens = column(params, "lens", images).flatten(1, 2) * min(height, width)
+    lens = float64_per_image(params, "lens", images).flatten(1, 2) * min(height, width)
     bent = torch.where(upward >= _STEEP, 0, bent).mul_(lens)
     rows, columns = pixel_axes(images)
     shifts = [(slope * bent).mul_(1000).round_().div_(1000) for slope in (down, right)]
     seen = bilinear(images, rows + shifts[0], columns + shifts[1]).div_(255)
     shade = (down - right).unsqueeze_(1)
-    return as_bytes(shade.mul_(column(params, "lighting", images)).add(seen).clamp_(0, 1).mul_(255))
+    return as_bytes(shade.mul_(float64_per_image(params, "lighting", images)).add(seen).clamp_(0, 1).mul_(255))
 
 
 class Twirls(NamedTuple):
@@ -113,9 +113,9 @@ def _pinch_and_twirl(images: Tensor, params: Params, draw: Twirls) -> Tensor:
     distance = (down * down + right * right).sqrt_()
     turned = in_rows & in_columns & (distance <= side / 2) & (distance >= 0.0005)
     part = (distance / (side / 2)).clamp_(1e-6, 1)
-    stretch = (part * (math.pi / 2)).sin_().pow(-column(params, "amount", images).flatten(1, 2))
+    stretch = (part * (math.pi / 2)).sin_().pow(-float64_per_image(params, "amount", images).flatten(1, 2))
     sign = draw.signs[:, row, place]
-    angle = sign * column(params, "angle", images).flatten(1, 2) * (1 - part).square_()
+    angle = sign * float64_per_image(params, "angle", images).flatten(1, 2) * (1 - part).square_()
     cos, sin = angle.cos(), angle.sin_()
     y, x = down * stretch, right * stretch
     from_rows = torch.where(turned, rows - down + (y * cos - x * sin), rows)
@@ -136,7 +136,7 @@ def _draw_ripples(shape: Shape, params: Params, rng: CounterRng) -> Ripples:
 
 
 def _ripple(images: Tensor, params: Params, draw: Ripples) -> Tensor:
-    amplitude = column(params, "amplitude", images).flatten(1, 2) * min(images.shape[-2:])
+    amplitude = float64_per_image(params, "amplitude", images).flatten(1, 2) * min(images.shape[-2:])
     lengths, phases = (values[..., None, None] for values in draw)
     rows, columns = (
         axis + amplitude * (2 * math.pi * axis / lengths[:, i] + phases[:, i]).sin_()

@@ -11,7 +11,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.cbar.published import SOURCE, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.severity import Params
 from blemish.ops.bresenham import line_pixels
 from blemish.ops.compiled import compiled
@@ -59,7 +59,7 @@ def _checkerboard(images: Tensor, params: Params, draw: Board) -> Tensor:
     count = draw.ranks.shape[1]
     row, place = (axis.trunc_().to(torch.int64).remainder_(count) for axis in (u, v))
     rank = draw.ranks.flatten(1).gather(1, row.mul_(count).add_(place).flatten(1)).view(u.shape)
-    covered = same_colour & (rank < column(params, "fraction", images))
+    covered = same_colour & (rank < float64_per_image(params, "fraction", images))
     return images.masked_fill(covered, _GRAY)
 
 

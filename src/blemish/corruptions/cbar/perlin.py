@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image
 from blemish.corruptions.severity import Params
 from blemish.ops.perlin import TABLE, turbulence
 
@@ -43,7 +43,7 @@ def _draw_gradients(shape: Shape, params: Params, rng: CounterRng) -> Gradients:
 
 def _perlin(images: Tensor, params: Params, draw: Gradients) -> Tensor:
     height, width = images.shape[-2:]
-    alpha = column(params, "alpha", images)
+    alpha = float64_per_image(params, "alpha", images)
     cell = _CELL * side_scale(height, width)
     haze = turbulence(draw.directions, draw.places, height, width, cell=cell, octaves=_OCTAVES)
     haze = haze.mul_(0.5).add_(0.5).clamp_(0, 1).mul_(255 * alpha)

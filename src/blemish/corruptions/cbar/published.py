@@ -23,7 +23,7 @@ __all__ = [
     "SOURCE",
     "as_bytes",
     "by_magnitude",
-    "column",
+    "float64_per_image",
     "in_colour",
     "pixel_axes",
     "uniform",
@@ -58,7 +58,7 @@ def uniform(rng: CounterRng, name: str, low: float, high: float, *shape: int) ->
     return rng.uniforms(name, *shape).to(torch.float64).mul_(high - low).add_(low)
 
 
-def column(params: Params, name: str, images: Tensor) -> Tensor:
+def float64_per_image(params: Params, name: str, images: Tensor) -> Tensor:
     """A parameter of each image as (B, 1, 1, 1) float64 beside the images."""
     return to_device(params[name], images.device).view(-1, 1, 1, 1)
 

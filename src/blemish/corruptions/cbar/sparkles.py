@@ -11,7 +11,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
@@ -79,8 +79,8 @@ def _light(images: Tensor, draw: Rays, which: int, lengths: Tensor) -> tuple[Ten
 
 def _sparkles(images: Tensor, params: Params, draw: Rays) -> Tensor:
     """Below severity 1 the light fades: rays are never shorter than a pixel."""
-    radius = (column(params, "radius", images) * min(images.shape[-2:])).flatten(1)
-    opacity = column(params, "opacity", images)
+    radius = (float64_per_image(params, "radius", images) * min(images.shape[-2:])).flatten(1)
+    opacity = float64_per_image(params, "opacity", images)
     levels = images.to(torch.float32)
     kernels = compiled("patterns") if images.device.type == "cpu" else None
     for which in range(draw.centres.shape[1]):
@@ -102,8 +102,8 @@ def _inverse(images: Tensor, params: Params, draw: Rays) -> Tensor:
     radius = min(images.shape[-2:]) / 4
     lengths = draw.normals[:, 0] * (_SPREAD * radius) + radius
     shape, strength = _light(images, draw, 0, lengths)
-    gain = shape.mul_(strength.pow_(column(params, "exponent", images))).clamp_(0, 1)
-    opacity = column(params, "opacity", images)
+    gain = shape.mul_(strength.pow_(float64_per_image(params, "exponent", images))).clamp_(0, 1)
+    opacity = float64_per_image(params, "opacity", images)
     kept = gain.sub_(1).mul_(opacity).add_(1)
     return as_bytes((images.to(torch.float64) - 255).mul_(kept).add_(255))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, column, in_colour
+from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, in_colour
 from blemish.corruptions.severity import Params
 from blemish.ops.fourier import transformed
 
@@ -65,13 +65,13 @@ def shaped_noise(draw: Phases, weight: Tensor) -> Tensor:
 
 def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:
     weight = square_frequencies(images).add_(1).reciprocal_()
-    noise = shaped_noise(draw, weight).mul_(column(params, "intensity", images))
+    noise = shaped_noise(draw, weight).mul_(float64_per_image(params, "intensity", images))
     return as_bytes(in_colour(images, lambda levels: levels + noise))
 
 
 def _blue_sample(images: Tensor, params: Params, draw: Phases) -> Tensor:
     noise = shaped_noise(draw, square_frequencies(images).sqrt_())
-    return images * (noise > column(params, "threshold", images))
+    return images * (noise > float64_per_image(params, "threshold", images))
 
 
 brownish_noise = Corruption(

@@ -15,7 +15,7 @@ from blemish.corruptions.cbar.published import (
     SOURCE,
     as_bytes,
     by_magnitude,
-    column,
+    float64_per_image,
     in_colour,
     pixel_axes,
     uniform,
@@ -45,7 +45,7 @@ def _draw_wave(shape: Shape, params: Params, rng: CounterRng) -> Wave:
 def _single_frequency(images: Tensor, params: Params, draw: Wave) -> Tensor:
     rows, columns = pixel_axes(images)
     wave = (columns * draw.right + rows * draw.down + draw.phase).sin_()
-    return as_bytes(images + wave.mul_(column(params, "intensity", images)))
+    return as_bytes(images + wave.mul_(float64_per_image(params, "intensity", images)))
 
 
 class Rings(NamedTuple):
@@ -71,7 +71,7 @@ def _cocentric(images: Tensor, params: Params, draw: Rings) -> Tensor:
     distance = (across * across + down * down).sqrt_()
     waver = (torch.atan2(across, down) * draw.frequency).sin_().mul_(draw.amplitude)
     tooth = (distance + waver).remainder_(draw.width).div_(draw.width).sub_(0.5)
-    return as_bytes(images + tooth.mul_(column(params, "intensity", images)))
+    return as_bytes(images + tooth.mul_(float64_per_image(params, "intensity", images)))
 
 
 class Plasma(NamedTuple):
@@ -112,7 +112,7 @@ def _plasma_field(images: Tensor, draw: Plasma) -> Tensor:
 
 
 def _plasma(images: Tensor, params: Params, draw: Plasma) -> Tensor:
-    intensity = column(params, "intensity", images)
+    intensity = float64_per_image(params, "intensity", images)
     field = _plasma_field(images, draw) * intensity
     return as_bytes(in_colour(images, lambda levels: (1 - intensity / 255) * levels + field))
 

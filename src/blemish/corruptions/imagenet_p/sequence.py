@@ -20,7 +20,7 @@ from blemish.corruptions.inputs import MIN_SIDE, check_images
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range
-from blemish.ops.resample import resized, squared
+from blemish.ops.pillow import resized, squared
 
 __all__ = ["DIFFICULTIES", "PerturbationSequence", "Scene", "Window", "strides"]
 
@@ -244,7 +244,7 @@ class _Plan(NamedTuple):
 
 
 def _joined(frames: Iterable[Tensor], square: Square | None) -> Tensor:
-    parts = [frame if square is None else resized(frame, square.side, square.side) for frame in frames]
+    parts = [frame if square is None else resized(frame, square.side, square.side, "bilinear") for frame in frames]
     # Always memory of its own: a frame that is only a crop may not change with the images it was cut from.
     return torch.cat(parts) if len(parts) > 1 else parts[0].clone(memory_format=torch.contiguous_format)
 

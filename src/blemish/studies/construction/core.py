@@ -135,9 +135,9 @@ def _ranked(
 def _covered(matrix: OverlapMatrix, names: Sequence[str], covering: float) -> tuple[dict[str, str], tuple[str, ...]]:
     if len(names) == len(matrix.names):
         return {}, ()
-    found = coverage_by_overlap(matrix, names, threshold=covering)
-    covered = {item.corruption: item.by for item in found if item.covered and item.by is not None}
-    return covered, tuple(item.corruption for item in found if item.corruption not in covered)
+    coverage = coverage_by_overlap(matrix, names, threshold=covering)
+    covered = {item.corruption: item.by for item in coverage if item.covered and item.by is not None}
+    return covered, tuple(item.corruption for item in coverage if item.corruption not in covered)
 
 
 def mutual_coverage(

@@ -86,14 +86,14 @@ def generate_benchmarks(
 
 
 def _categories_first(categories: Categories, n: int, k: int, count: int, draw: random.Random) -> list[tuple[str, ...]]:
-    """Algorithm 1 again and again until so many different benchmarks were found."""
+    """Algorithm 1 again and again until there are so many different benchmarks."""
     able = [names for names in categories.members.values() if len(names) >= k]
-    found: dict[tuple[str, ...], None] = {}
-    while len(found) < count:
+    distinct: dict[tuple[str, ...], None] = {}
+    while len(distinct) < count:
         chosen = sorted(draw.sample(range(len(able)), n))
         members = [able[place][i] for place in chosen for i in sorted(draw.sample(range(len(able[place])), k))]
-        found[tuple(members)] = None
-    return list(found)
+        distinct[tuple(members)] = None
+    return list(distinct)
 
 
 def _distinct(total: int, count: int, draw: random.Random) -> list[int]:

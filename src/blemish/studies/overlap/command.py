@@ -244,10 +244,10 @@ def _worked(
     return with_progress("train-overlap", work, first="reading images", unit=None, kept=kept)
 
 
-def _say_if_unsure(found: OverlapIntervals) -> None:
+def _say_if_unsure(intervals: OverlapIntervals) -> None:
     """Scores are quotients: with little gain below, they can be anything."""
-    first, second = np.triu_indices(len(found.matrix.names), 1)
-    width = (found.high - found.low)[first, second]
+    first, second = np.triu_indices(len(intervals.matrix.names), 1)
+    width = (intervals.high - intervals.low)[first, second]
     unsure = int((~(width < _WIDE)).sum())
     if unsure:
         say(
@@ -267,7 +267,7 @@ def _tell_coverage(plan: Plan, gained: list[Gained]) -> None:
 
 def _conclude(plan: Plan, runs: list[Run], out: Path) -> None:
     """Write the accuracies, the correctness image by image, the matrix and its picture, and what is covered."""
-    found = gather_correct(runs)
+    outcomes = gather_correct(runs)
     if unlearnt := [run.name for run in runs if chance_of(run.records(CLEAN)).near]:
         say(
             f"{', '.join(unlearnt)}: not above chance on clean images, so that their scores mean nothing; train longer",
@@ -275,8 +275,8 @@ def _conclude(plan: Plan, runs: list[Run], out: Path) -> None:
         )
     table = gather_accuracies(runs)
     write_table(table, out / "accuracies.csv")
-    write_correct(found, out / "correct.npz")
-    overlap = overlap_intervals(found.correct, found.models, found.settings, corruptions=plan.corruptions)
+    write_correct(outcomes, out / "correct.npz")
+    overlap = overlap_intervals(outcomes.correct, outcomes.models, outcomes.settings, corruptions=plan.corruptions)
     write_matrix(overlap.matrix, out / "overlap.csv")
     files = ["accuracies.csv", "correct.npz", "overlap.csv", "intervals.csv"]
     write_intervals(overlap, out / "intervals.csv")

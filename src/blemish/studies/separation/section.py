@@ -23,9 +23,9 @@ _NOISE_ONLY = "Trained models are tested with all points; their runs differ in n
 
 def separation_sections(runs: Sequence[Run], folders: Iterable[str | os.PathLike[str]] = ()) -> ExtraSections:
     """What ``separation.json`` and ``mscr.json`` say, in ``folders``, a run's folder or its parent."""
-    found = find_separation(runs, folders)
-    separations = [_separation(entry) for entry in found.separations]
-    experiments = [_experiment(entry) for entry in found.experiments]
+    files = find_separation(runs, folders)
+    separations = [_separation(entry) for entry in files.separations]
+    experiments = [_experiment(entry) for entry in files.experiments]
     sections = [
         Section(identity, title, f"studies/separation/templates/{identity}.html.j2", {"parts": parts}, short)
         for identity, title, short, parts in (
@@ -34,7 +34,7 @@ def separation_sections(runs: Sequence[Run], folders: Iterable[str | os.PathLike
         )
         if parts
     ]
-    named = [(entry.data or str(entry.path), _contradictions(entry.result)) for entry in found.separations]
+    named = [(entry.data or str(entry.path), _contradictions(entry.result)) for entry in files.separations]
     return ExtraSections(sections, [f"{name}: {text}" for name, text in named if text])
 
 
@@ -42,30 +42,31 @@ def _amount(value: float, scale: float) -> str:
     return f"{value:.6g}" if scale == 1 else f"{value:.6f} ({value * scale:g}/{scale:g})"
 
 
-def _contradictions(found: Separation) -> str | None:
-    if not found.contradictions:
+def _contradictions(separation: Separation) -> str | None:
+    if not separation.contradictions:
         return None
-    pair, count = found.contradictions[0], found.contradiction_count
+    pair, count = separation.contradictions[0], separation.contradiction_count
     example = f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]})"
     amount = f"{count:,} pairs, such as {example}" if count > 1 else example
-    left = "Such pairs are left out." if found.duplicates_excluded else "So the classes touch, and ε_min is 0."
+    left = "Such pairs are left out." if separation.duplicates_excluded else "So the classes touch, and ε_min is 0."
     return f"equal points have different labels: {amount}. {left}"
 
 
 def _separation(entry: Entry[Separation]) -> dict[str, Any]:
-    found = entry.result
+    separation = entry.result
     facts = {
         **({"Data": entry.data} if entry.data is not None else {}),
-        "2r": _amount(found.distance, found.scale),
-        "ε_min": _amount(found.epsilon_min, found.scale),
-        "Norm": _NORMS[found.norm],
-        "Points": f"{found.points:,}",
-        "Classes": f"{len(found.classes):,}",
+        "2r": _amount(separation.distance, separation.scale),
+        "ε_min": _amount(separation.epsilon_min, separation.scale),
+        "Norm": _NORMS[separation.norm],
+        "Points": f"{separation.points:,}",
+        "Classes": f"{len(separation.classes):,}",
     }
-    return {"path": entry.path, "facts": facts, "contradictions": _contradictions(found), "closest": _closest(found)}
+    contradictions, closest = _contradictions(separation), _closest(separation)
+    return {"path": entry.path, "facts": facts, "contradictions": contradictions, "closest": closest}
 
 
-def _closest(found: Separation) -> Table:
+def _closest(separation: Separation) -> Table:
     rows = [
         tuple(
             Cell(text)
@@ -73,24 +74,24 @@ def _closest(found: Separation) -> Table:
                 " – ".join(str(label) for label in pair.classes),
                 str(pair.first),
                 str(pair.second),
-                _amount(pair.distance, found.scale),
+                _amount(pair.distance, separation.scale),
             )
         )
-        for pair in found.closest[:_SHOWN]
+        for pair in separation.closest[:_SHOWN]
     ]
     columns = ("classes", "first point", "second point", "distance")
     return Table("Closest pairs; points are counted from 0", columns, tuple(rows))
 
 
 def _experiment(entry: Entry[Experiment]) -> dict[str, Any]:
-    found = entry.result
-    texts = [f"ε = {found.epsilon:.6g} ({found.radius})", *_settings(found.settings)]
+    experiment = entry.result
+    texts = [f"ε = {experiment.epsilon:.6g} ({experiment.radius})", *_settings(experiment.settings)]
     if entry.data is not None:
         texts.insert(0, entry.data)
-    if count := sum(map(len, found.left_out)):
-        example = " = ".join(map(str, found.left_out[0]))
+    if count := sum(map(len, experiment.left_out)):
+        example = " = ".join(map(str, experiment.left_out[0]))
         texts.append(f"without {count:,} points that are equal but have different labels, such as {example}")
-    tables = [table for table in (_models(found), _trained(found)) if table is not None]
+    tables = [table for table in (_models(experiment), _trained(experiment)) if table is not None]
     return {"path": entry.path, "settings": ", ".join(texts), "tables": tables}
 
 
@@ -105,13 +106,13 @@ def _percent(mean: Mean) -> Cell:
     return Cell(number(100 * mean.mean, 3) + half)
 
 
-def _models(found: Experiment) -> Table | None:
-    if not found.models:
+def _models(experiment: Experiment) -> Table | None:
+    if not experiment.models:
         return None
-    protocol = next(iter(found.models.values())).protocol
+    protocol = next(iter(experiment.models.values())).protocol
     rows = [
         (Cell(name), Cell(f"{eps:.6g}"), *map(_percent, values))
-        for name, model in found.models.items()
+        for name, model in experiment.models.items()
         for eps, *values in zip(protocol.eps_train, *model.accuracy.values(), model.mscr, strict=True)
     ]
     tested = ["clean accuracy, %" if eps == 0 else f"accuracy at ε = {eps:.6g}, %" for eps in protocol.eps_test]
@@ -125,12 +126,12 @@ def _split(protocol: Protocol) -> str:
     return f"Each run tests with {share} and trains with the others, {protocol.draws} draws."
 
 
-def _trained(found: Experiment) -> Table | None:
-    if not found.trained:
+def _trained(experiment: Experiment) -> Table | None:
+    if not experiment.trained:
         return None
     rows = [
         (Cell(score.model), Cell(number(100 * score.clean, 3)), _percent(score.robust), _percent(score.mscr))
-        for score in found.trained
+        for score in experiment.trained
     ]
-    columns = ("model", "clean accuracy, %", f"accuracy at ε = {found.epsilon:.6g}, %", "MSCR, %")
+    columns = ("model", "clean accuracy, %", f"accuracy at ε = {experiment.epsilon:.6g}, %", "MSCR, %")
     return Table("Trained models", columns, tuple(rows), notes=(f"{_INTERVALS} {_NOISE_ONLY}",))

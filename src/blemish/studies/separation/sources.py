@@ -52,21 +52,21 @@ class LeftOut:
         return f"{self.point if self.name is None else self.name} ({self.label})"
 
 
-def leave_out_contradictions(found: LabelledPoints) -> tuple[LabelledPoints, list[list[LeftOut]]]:
+def leave_out_contradictions(points: LabelledPoints) -> tuple[LabelledPoints, list[list[LeftOut]]]:
     """The points without those that are equal but have different labels, and these, equal ones together."""
-    kept, groups = without_contradictions(found.points, found.labels)
+    kept, groups = without_contradictions(points.points, points.labels)
     if not groups:
-        return found, []
-    labels, names = found.labels.tolist(), found.names or (None,) * len(found.labels)
+        return points, []
+    labels, names = points.labels.tolist(), points.names or (None,) * len(points.labels)
     left_out = [[LeftOut(row, labels[row], names[row]) for row in rows] for rows in groups]
-    if len(set(found.labels[kept].tolist())) < 2:
+    if len(set(points.labels[kept].tolist())) < 2:
         example = " and ".join(map(str, left_out[0][:2]))
         raise InputError(
             f"without equal points of different labels, such as {example}, fewer than two classes are left; "
             "expected points of at least two"
         )
-    files = None if found.names is None else tuple(found.names[row] for row in kept)
-    return LabelledPoints(found.points[kept], found.labels[kept], files), left_out
+    files = None if points.names is None else tuple(points.names[row] for row in kept)
+    return LabelledPoints(points.points[kept], points.labels[kept], files), left_out
 
 
 def read_points(

@@ -14,7 +14,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.blur import faded, spline_levels
 from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
 from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
-from blemish.corruptions.cbar.published import as_bytes, by_magnitude, column, in_colour, pixel_axes, uniform
+from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes, uniform
 from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
 from blemish.corruptions.draws import signs
 from blemish.corruptions.severity import Params
@@ -56,7 +56,7 @@ def _voronoi(images: Tensor, params: Params, draw: Cells) -> Tensor:
     x, y = columns / draw.size + 1, rows / draw.size + 1
     step = _nearest_point(x, y, _points(draw, *images.shape[-2:])).mul_(draw.density).clamp_(0, 1)
     light = step * step * (3 - 2 * step) - 0.5
-    return as_bytes(images + light.mul_(draw.sign * column(params, "intensity", images)))
+    return as_bytes(images + light.mul_(draw.sign * float64_per_image(params, "intensity", images)))
 
 
 def _points(draw: Cells, height: int, width: int) -> Tensor:
@@ -99,11 +99,11 @@ def _nearest_point(x: Tensor, y: Tensor, points: Tensor) -> Tensor:
 
 
 def _caustic_noise(images: Tensor, params: Params, draw: Water) -> Tensor:
-    return as_bytes(images + caustics(images, draw).unsqueeze_(1).mul_(column(params, "intensity", images)))
+    return as_bytes(images + caustics(images, draw).unsqueeze_(1).mul_(float64_per_image(params, "intensity", images)))
 
 
 def _blue_noise(images: Tensor, params: Params, draw: Phases) -> Tensor:
-    noise = shaped_noise(draw, square_frequencies(images).sqrt_()).mul_(column(params, "intensity", images))
+    noise = shaped_noise(draw, square_frequencies(images).sqrt_()).mul_(float64_per_image(params, "intensity", images))
     return as_bytes(in_colour(images, lambda levels: levels + noise))
 
 
@@ -121,7 +121,7 @@ def _scatter(images: Tensor, params: Params, draw: Scatter) -> Tensor:
     """Each pixel comes from anywhere within `radius`, by a hash of its place."""
     height, width = images.shape[-2:]
     rows, columns = pixel_axes(images)
-    radius = column(params, "radius", images).flatten(1, 2) * min(height, width)
+    radius = float64_per_image(params, "radius", images).flatten(1, 2) * min(height, width)
 
     def hashed(first: Tensor, second: Tensor) -> Tensor:
         word = (first * draw.seed).sin_().mul_(12.9898) + (second * draw.seed).cos_().mul_(78.233)

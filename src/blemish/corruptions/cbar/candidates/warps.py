@@ -13,7 +13,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
-from blemish.corruptions.cbar.published import as_bytes, by_magnitude, column, pixel_axes, uniform
+from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.draws import signs
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
@@ -59,7 +59,7 @@ def _fish_eye(images: Tensor, params: Params, draw: Places) -> Tensor:
         running = F.pad(images.permute(0, 2, 3, 1), (0, 4 - channels)).to(torch.float32)
         shared_out(kernels.lenses, [running, draw.centres.contiguous(), params["index"]], radius)
         return as_bytes(running[..., :channels].permute(0, 3, 1, 2).contiguous())
-    bent = column(params, "index", images).flatten(1, 2).square()
+    bent = float64_per_image(params, "index", images).flatten(1, 2).square()
     step = torch.arange(math.ceil(2 * radius) + 1, dtype=torch.float64, device=images.device)
     flat = torch.cat([images.flatten(2), images.new_zeros(len(images), channels, 1)], dim=2).to(torch.float32)
     for number in range(draw.centres.shape[1]):
@@ -101,7 +101,7 @@ def _water_drop(images: Tensor, params: Params, draw: Drop) -> Tensor:
     down, right = rows - draw.row, columns - draw.place
     distance = (down * down + right * right).sqrt_()
     wave = (distance * (2 * math.pi) / draw.length - draw.phase).sin_()
-    move = wave.mul_(draw.length * column(params, "amplitude", images).flatten(1, 2))
+    move = wave.mul_(draw.length * float64_per_image(params, "amplitude", images).flatten(1, 2))
     share = torch.where(distance < min(images.shape[-2:]) // 2, move / distance.clamp(min=1e-9), 0)
     return as_bytes(bilinear(images, rows + share * down, columns + share * right))
 
@@ -127,7 +127,7 @@ def _draw_corners(shape: Shape, params: Params, rng: CounterRng) -> Corners:
 def _quadrilateral(images: Tensor, params: Params, draw: Corners) -> Tensor:
     """The quadrilateral between moved corners, stretched over the image."""
     height, width = images.shape[-2:]
-    reach = column(params, "reach", images).flatten(1, 2) * min(height, width)
+    reach = float64_per_image(params, "reach", images).flatten(1, 2) * min(height, width)
     square = torch.tensor([[0, 0], [0, height], [width, height], [width, 0]], dtype=torch.float64)
     corners = (to_device(square, images.device) + draw.moves * reach)[..., None, None]
     rows, columns = pixel_axes(images)
@@ -152,7 +152,7 @@ def _draw_signs(shape: Shape, params: Params, rng: CounterRng) -> Signs:
 def _perspective(images: Tensor, params: Params, draw: Signs) -> Tensor:
     side = min(images.shape[-2:])
     offset, shift, power, denominator = (
-        column(params, name, images).flatten(1, 2) for name in ("offset", "shift", "power", "denominator")
+        float64_per_image(params, name, images).flatten(1, 2) for name in ("offset", "shift", "power", "denominator")
     )
     offset_x, offset_y, shift_x, shift_y, power_x, power_y = draw.signs.unbind(1)
     rows, columns = (axis + 0.5 for axis in pixel_axes(images))

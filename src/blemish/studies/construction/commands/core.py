@@ -79,31 +79,31 @@ def core_command(
     if accuracies is not None:
         table = read_table(accuracies, unit="percent" if percent else "fraction")
         weigh = balance_by(table, baseline=baseline)
-    found = select_core(matrix, threshold=threshold, covering=covering, balance=weigh, steps=steps)
-    title = f"{len(found.members)} corruptions that cover {found.coverage} of {len(matrix.names)}"
-    write_benchmark(make_benchmark(out.stem, found.members, title=title, catalog=chosen_catalog(plugins)), out)
-    say(found.explain())
-    _show(found)
+    core = select_core(matrix, threshold=threshold, covering=covering, balance=weigh, steps=steps)
+    title = f"{len(core.members)} corruptions that cover {core.coverage} of {len(matrix.names)}"
+    write_benchmark(make_benchmark(out.stem, core.members, title=title, catalog=chosen_catalog(plugins)), out)
+    say(core.explain())
+    _show(core)
     say(f"wrote {out}")
     if covered is not None:
-        rows = [[name, name, "1"] for name in found.members]
-        rows += [[name, by, f"{matrix.score(name, by):.6g}"] for name, by in found.covered.items()]
-        rows += [[name, "", ""] for name in found.uncovered]
+        rows = [[name, name, "1"] for name in core.members]
+        rows += [[name, by, f"{matrix.score(name, by):.6g}"] for name, by in core.covered.items()]
+        rows += [[name, "", ""] for name in core.uncovered]
         write_rows(covered, ["corruption", "covered_by", "score"], rows)
         say(f"wrote {covered}")
-    families = [name for member in found.members for name in (member, *_family(found, member))]
-    ordered = matrix.only([*families, *found.uncovered])
-    draw(figure, lambda: overlap_figure(ordered, chosen=found.members, title=title))
+    families = [name for member in core.members for name in (member, *_family(core, member))]
+    ordered = matrix.only([*families, *core.uncovered])
+    draw(figure, lambda: overlap_figure(ordered, chosen=core.members, title=title))
 
 
-def _family(found: Core, member: str) -> list[str]:
-    return [name for name, by in found.covered.items() if by == member]
+def _family(core: Core, member: str) -> list[str]:
+    return [name for name, by in core.covered.items() if by == member]
 
 
-def _show(found: Core) -> None:
-    shown(["member", "covers"], [[name, ", ".join(_family(found, name)) or "–"] for name in found.members])
-    if found.uncovered:
-        say(f"not covered: {', '.join(found.uncovered)}", style="yellow")
+def _show(core: Core) -> None:
+    shown(["member", "covers"], [[name, ", ".join(_family(core, name)) or "–"] for name in core.members])
+    if core.uncovered:
+        say(f"not covered: {', '.join(core.uncovered)}", style="yellow")
 
 
 @exit_on_input_error
@@ -132,8 +132,8 @@ def stability_command(
       blemish build stability seed0.npz seed1.npz seed2.npz -o stability.csv --threshold 0.1
     """
     check_output(out, ".csv", overwrite=overwrite)
-    found = [read_correct(source) for source in sources]
-    reference = overlap_matrix(_mean_table(found))
+    measured = [read_correct(source) for source in sources]
+    reference = overlap_matrix(_mean_table(measured))
 
     def choose(matrix: OverlapMatrix) -> tuple[str, ...]:
         if core:
@@ -145,11 +145,11 @@ def stability_command(
 
     drawn = [
         judged(list(resampled_matrices(one.correct, one.models, one.settings, resamples=resamples, seed=seed)))
-        for one in found
+        for one in measured
     ]
     columns = {f"{source.stem}_resampled": one for source, one in zip(sources, drawn, strict=True)}
-    if len(found) > 1:
-        columns["seeds"] = judged([overlap_matrix(_mean_table([one])) for one in found])
+    if len(measured) > 1:
+        columns["seeds"] = judged([overlap_matrix(_mean_table([one])) for one in measured])
     say(f"chosen from all: {', '.join(drawn[0].reference)}")
     rows = [
         [title, f"{one.same:.2f}", f"{one.likeness:.2f}", f"{np.mean(one.replaced):.2f}", _sizes(one)]
@@ -165,13 +165,13 @@ def stability_command(
     say(f"wrote {out}")
 
 
-def _mean_table(found: list[Correct]) -> AccuracyTable:
-    first = found[0]
-    for one in found:
+def _mean_table(measured: list[Correct]) -> AccuracyTable:
+    first = measured[0]
+    for one in measured:
         if (one.models, one.settings) != (first.models, first.settings):
             raise InputError("the files hold other models or settings; expected the same in all of them")
-    return AccuracyTable(first.models, first.settings, np.mean([one.correct.mean(axis=2) for one in found], axis=0))
+    return AccuracyTable(first.models, first.settings, np.mean([one.correct.mean(axis=2) for one in measured], axis=0))
 
 
-def _sizes(found: Stability) -> str:
-    return ", ".join(f"{size} ({count})" for size, count in found.sizes.items())
+def _sizes(stability: Stability) -> str:
+    return ", ".join(f"{size} ({count})" for size, count in stability.sizes.items())

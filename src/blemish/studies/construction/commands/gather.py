@@ -45,7 +45,7 @@ def gather_command(
         write_table(table, out)
         say(f"wrote {out}: {len(table.models)} models, {len(table.settings)} columns (fractions)")
         return
-    found = gather_correct(runs)
-    write_correct(found, out)
-    models, settings, images = found.correct.shape
+    gathered = gather_correct(runs)
+    write_correct(gathered, out)
+    models, settings, images = gathered.correct.shape
     say(f"wrote {out}: {models} models, {settings} settings, {images} images")

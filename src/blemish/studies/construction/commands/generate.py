@@ -81,8 +81,8 @@ def categories_command(
         say(f"left out, because scores are undefined: {', '.join(left_out)}", style="yellow")
     categories, path = find_categories(kept, count=count, stop_above=stop_above, restarts=restarts, seed=seed)
     shown(["categories", "same", "different"], [[str(k), _mean(c.same), _mean(c.different)] for k, c in path])
-    for name, found in categories.members.items():
-        say(f"{name}: {', '.join(found)}")
+    for name, members in categories.members.items():
+        say(f"{name}: {', '.join(members)}")
     if models is not None:
         table = read_table(models, unit="percent" if percent else "fraction")
         _tell(check_categories(table, categories), len(table.models))
@@ -101,17 +101,17 @@ def _tell(check: CategoryCheck, models: int) -> None:
 
 def _benchmarks(
     prefix: str,
-    found: Sequence[Sequence[str]],
+    benchmarks: Sequence[Sequence[str]],
     severities: list[str] | None,
     plugins: list[str] | None,
     title: str = "",
 ) -> list[Benchmark]:
     """Benchmarks with numbered names, at these severities or at those that each catalogue was published with."""
     levels, catalog = chosen_severities(severities), chosen_catalog(plugins)
-    width = len(str(len(found)))
+    width = len(str(len(benchmarks)))
     return [
         make_benchmark(f"{prefix}-{number:0{width}d}", members, title=title, severities=levels, catalog=catalog)
-        for number, members in enumerate(found, start=1)
+        for number, members in enumerate(benchmarks, start=1)
     ]
 
 
@@ -144,11 +144,11 @@ def generate_command(
       blemish build generate categories.json -o paper -n 2 -k 3 --draw categories-first
     """
     categories = read_categories(source)
-    found = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed, draw=draw)
+    drawn_sets = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed, draw=draw)
     title = f"{n} of {len(categories.members)} categories, {k} corruptions of each; drawn {draw}, seed {seed}"
-    write_groups({"": _benchmarks(f"n{n}k{k}", found, severities, plugins, title)}, out)
+    write_groups({"": _benchmarks(f"n{n}k{k}", drawn_sets, severities, plugins, title)}, out)
     possible = count_benchmarks(categories, n=n, k=k)
-    say(f"wrote {len(found):,} benchmarks to {out}, of {possible:,} that there are, drawn {draw}: {DRAWS[draw]}")
+    say(f"wrote {len(drawn_sets):,} benchmarks to {out}, of {possible:,} that there are, drawn {draw}: {DRAWS[draw]}")
 
 
 @exit_on_input_error
@@ -178,13 +178,13 @@ def unbalance_command(
     if not groups:
         say("no substitution is possible: no category has a corruption to spare", style="yellow")
         raise typer.Exit(1)
-    names = [f"std-{found.std:.2f}" for found in groups]
+    names = [f"std-{spread.std:.2f}" for spread in groups]
     written = {
-        name: _benchmarks(f"{group.name}-{name}", found.benchmarks, severities, plugins)
-        for name, found in zip(names, groups, strict=True)
+        name: _benchmarks(f"{group.name}-{name}", spread.benchmarks, severities, plugins)
+        for name, spread in zip(names, groups, strict=True)
     }
     write_groups(written, out)
-    shown(["group", "benchmarks"], [[name, str(len(found))] for name, found in written.items()])
+    shown(["group", "benchmarks"], [[name, str(len(spread))] for name, spread in written.items()])
     say(f"wrote {len(groups)} groups to {out}")
 
 
@@ -209,12 +209,16 @@ def syn2nat_command(
     """
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     overlap, categories = read_matrix(matrix), read_categories(source)
-    found = select_least_overlapping(overlap, categories, k=k)
-    (benchmark,) = _benchmarks(out.stem, [found.members], severities, plugins)
-    mean = "no pairs within a category" if found.mean is None else f"mean overlap within categories {found.mean:.4f}"
-    title = f"all {len(categories.members)} categories, {found.k} corruptions of each"
+    selection = select_least_overlapping(overlap, categories, k=k)
+    (benchmark,) = _benchmarks(out.stem, [selection.members], severities, plugins)
+    mean = (
+        "no pairs within a category"
+        if selection.mean is None
+        else f"mean overlap within categories {selection.mean:.4f}"
+    )
+    title = f"all {len(categories.members)} categories, {selection.k} corruptions of each"
     write_benchmark(Benchmark(out.stem, title, benchmark.metric, benchmark.conditions), out)
-    say(f"{title}; {mean}" + ("" if found.proven else " (a lower one is not ruled out)"))
-    say("  " + ", ".join(found.members), style="cyan")
+    say(f"{title}; {mean}" + ("" if selection.proven else " (a lower one is not ruled out)"))
+    say("  " + ", ".join(selection.members), style="cyan")
     say(f"wrote {out}")
-    draw(figure, lambda: overlap_figure(overlap, categories=categories, chosen=found.members, title=title))
+    draw(figure, lambda: overlap_figure(overlap, categories=categories, chosen=selection.members, title=title))

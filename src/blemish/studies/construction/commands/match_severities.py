@@ -95,10 +95,10 @@ def match_severities_command(
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
 
     def work(report: Report) -> list[SeverityRange]:
-        found = []
+        made = []
         for number, name in enumerate(names):
             report(number, len(names), name)
-            found.append(
+            made.append(
                 match_range(
                     name,
                     clean,
@@ -107,7 +107,7 @@ def match_severities_command(
                     tolerance=tolerance,
                 )
             )
-        return found
+        return made
 
     ranges = with_progress("build match-severities", work, unit=None, kept="nothing is kept.")
     _write(ranges, out, protocol, catalog)
@@ -128,9 +128,9 @@ def _measuring(model: Classifier, images: Images, protocol: Protocol) -> Callabl
 
 def _rows(ranges: list[SeverityRange]) -> list[tuple[object, ...]]:
     return [
-        (found.corruption, end, at.target, at.severity, at.low, at.high, at.robustness, at.reached)
-        for found in ranges
-        for end, at in (("lower", found.lower), ("upper", found.upper))
+        (each.corruption, end, at.target, at.severity, at.low, at.high, at.robustness, at.reached)
+        for each in ranges
+        for end, at in (("lower", each.lower), ("upper", each.upper))
     ]
 
 
@@ -140,8 +140,8 @@ def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol, catalog: 
     else:
         # Ends are rounded to the hundredth, which is finer than can be told.
         steps = [
-            step_of(catalog[found.corruption], round(found.lower.severity, 2), round(found.upper.severity, 2))
-            for found in ranges
+            step_of(catalog[each.corruption], round(each.lower.severity, 2), round(each.upper.severity, 2))
+            for each in ranges
         ]
         steps = [replace(step, low=max(step.low, 0.01), high=max(step.high, 0.01)) for step in steps]
         conditions = tuple(Condition((step,)) for step in steps)
@@ -151,6 +151,6 @@ def _write(ranges: list[SeverityRange], out: Path, protocol: Protocol, catalog: 
 
 
 def _explain(ranges: list[SeverityRange]) -> None:
-    short = [found.corruption for found in ranges if not found.upper.reached]
+    short = [each.corruption for each in ranges if not each.upper.reached]
     if short:
         say(f"even severity 5 leaves more than the upper target: {', '.join(short)}", style="yellow")

@@ -97,8 +97,8 @@ def natural_command(
         raise InputError("nothing to compare with natural sets; expected benchmarks, folders of them, or --score")
     known = read_columns(source)
     pairs = _natural_pairs(natural, known, clean)
-    found = _Found(source, _groups(groups or [], plugins), scores or [], pairs, clean)
-    table, values = found.read(complete_only=complete_only, unit="percent" if percent else "fraction")
+    inputs = _Found(source, _groups(groups or [], plugins), scores or [], pairs, clean)
+    table, values = inputs.read(complete_only=complete_only, unit="percent" if percent else "fraction")
     names = [name.removeprefix(_NATURAL) for name in pairs]
     results = {
         name: correlate_with_natural(
@@ -121,7 +121,7 @@ def natural_command(
     _show({name: result.group for name, result in results.items()}, names)
     rows = [
         [name, count, how, g.natural, f"{g.mean:.6g}", f"{g.p_value:.3g}", *_cells(g.low, g.high)]
-        for (name, result), (count, how) in zip(results.items(), map(found.kind, results), strict=True)
+        for (name, result), (count, how) in zip(results.items(), map(inputs.kind, results), strict=True)
         for g in result.group
     ]
     write_rows(out, ["group", "benchmarks", "scored_by", "natural", "correlation", "p_value", "low", "high"], rows)

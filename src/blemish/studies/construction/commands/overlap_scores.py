@@ -77,10 +77,10 @@ def overlap_scores_command(
     check_output(out, ".csv", ".json", figures=[figure], overwrite=overwrite)
     check_output(intervals, ".csv", overwrite=overwrite)
     if source.suffix.lower() == ".npz":
-        found = _from_correctness(source, corruptions, clean, least_gain, resamples, level, seed)
-        matrix = found.matrix
+        computed = _from_correctness(source, corruptions, clean, least_gain, resamples, level, seed)
+        matrix = computed.matrix
         if intervals is not None:
-            write_intervals(found, intervals)
+            write_intervals(computed, intervals)
     else:
         if intervals is not None:
             raise InputError("--intervals needs to know which images were classified correctly; expected an .npz file")
@@ -109,16 +109,16 @@ def _from_correctness(
     )
 
 
-def write_intervals(found: OverlapIntervals, path: Path) -> None:
+def write_intervals(intervals: OverlapIntervals, path: Path) -> None:
     """The interval of every pair, and in how many resamples its score was undefined."""
-    matrix = found.matrix
+    matrix = intervals.matrix
     rows = []
     for first, second in matrix.pairs():
         i, j = matrix.index(first), matrix.index(second)
-        cells = [matrix.scores[i, j], found.low[i, j], found.high[i, j], found.undefined_share[i, j]]
+        cells = [matrix.scores[i, j], intervals.low[i, j], intervals.high[i, j], intervals.undefined_share[i, j]]
         rows.append([first, second, *("undefined" if np.isnan(cell) else f"{cell:.6g}" for cell in cells)])
     write_rows(path, ["first", "second", "score", "low", "high", "undefined_share"], rows)
-    say(f"wrote {path}: {100 * found.level:g} % intervals of {len(rows)} pairs")
+    say(f"wrote {path}: {100 * intervals.level:g} % intervals of {len(rows)} pairs")
 
 
 def _summarise(matrix: OverlapMatrix) -> None:
@@ -153,23 +153,24 @@ def compare_command(
     """
     check_output(out, ".csv", figures=[figure], overwrite=overwrite)
     one, other = read_matrix(first), read_matrix(second)
-    found = compare_matrices(one, other, threshold=threshold, largest=len(one.pairs()))
+    agreement = compare_matrices(one, other, threshold=threshold, largest=len(one.pairs()))
     say(
-        f"{len(found.names)} common corruptions, {found.pairs} pairs: Pearson {found.pearson:.3f}, Spearman "
-        f"{found.spearman:.3f}, mean difference {found.mean_difference:+.3f}"
+        f"{len(agreement.names)} common corruptions, {agreement.pairs} pairs: Pearson {agreement.pearson:.3f}, "
+        f"Spearman {agreement.spearman:.3f}, mean difference {agreement.mean_difference:+.3f}"
     )
     rows = [
-        [" – ".join(d.pair), f"{d.first:.3f}", f"{d.second:.3f}", f"{d.difference:+.3f}"] for d in found.largest[:10]
+        [" – ".join(d.pair), f"{d.first:.3f}", f"{d.second:.3f}", f"{d.difference:+.3f}"]
+        for d in agreement.largest[:10]
     ]
     shown(["largest differences", "first", "second", "difference"], rows)
-    if found.selections:
-        same = "the same benchmark is selected" if found.same_benchmark else "different benchmarks are selected"
+    if agreement.selections:
+        same = "the same benchmark is selected" if agreement.same_benchmark else "different benchmarks are selected"
         say(f"at threshold {threshold:g} {same}:")
-        for path, selection in zip((first, second), found.selections, strict=True):
+        for path, selection in zip((first, second), agreement.selections, strict=True):
             say(f"  {path.name}: {', '.join(selection.members)}")
     if out is not None:
-        lines = [[*d.pair, repr(d.first), repr(d.second), repr(d.difference)] for d in found.largest]
+        lines = [[*d.pair, repr(d.first), repr(d.second), repr(d.difference)] for d in agreement.largest]
         write_rows(out, ["first", "second", first.name, second.name, "difference"], lines)
         say(f"wrote {out}")
-    scores = [(d.first, d.second) for d in found.largest]
-    draw(figure, lambda: agreement_figure(found, scores, names=(first.stem, second.stem)))
+    scores = [(d.first, d.second) for d in agreement.largest]
+    draw(figure, lambda: agreement_figure(agreement, scores, names=(first.stem, second.stem)))

@@ -79,21 +79,21 @@ def select_command(
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     check_output(optima, ".json", overwrite=overwrite)
     matrix = read_matrix(source)
-    found = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
-    title = f"{found.size} corruptions with overlapping scores of at most {threshold:g}"
-    write_benchmark(make_benchmark(out.stem, found.members, title=title, catalog=chosen_catalog(plugins)), out)
-    say(found.explain())
-    say("  " + ", ".join(found.members), style="cyan")
+    selection = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
+    title = f"{selection.size} corruptions with overlapping scores of at most {threshold:g}"
+    write_benchmark(make_benchmark(out.stem, selection.members, title=title, catalog=chosen_catalog(plugins)), out)
+    say(selection.explain())
+    say("  " + ", ".join(selection.members), style="cyan")
     say(f"wrote {out}")
     if optima is not None:
-        content = {"made_with": MADE_WITH, "threshold": threshold, "size": found.size, "count": found.count}
-        content["subsets"] = found.optima
+        content = {"made_with": MADE_WITH, "threshold": threshold, "size": selection.size, "count": selection.count}
+        content["subsets"] = selection.optima
         write_bytes(optima, (json.dumps(content, indent=1) + "\n").encode())
-        say(f"wrote {optima}: {len(found.optima):,} subsets")
+        say(f"wrote {optima}: {len(selection.optima):,} subsets")
     # The chosen ones first, so that their block is easy to see.
-    rest = [name for name in matrix.names if name not in found.members]
-    ordered = matrix.only([*found.members, *rest])
-    draw(figure, lambda: overlap_figure(ordered, chosen=found.members, title=title))
+    rest = [name for name in matrix.names if name not in selection.members]
+    ordered = matrix.only([*selection.members, *rest])
+    draw(figure, lambda: overlap_figure(ordered, chosen=selection.members, title=title))
 
 
 @exit_on_input_error
@@ -123,13 +123,14 @@ def sweep_command(
             rows.append([f"{item.threshold:g}", "–", "–", "–", item.reason])
             lines.append([item.threshold, 0, "", "", "", item.reason])
             continue
-        found = item.selection
-        count = "more than listed" if found.count is None else str(found.count)
-        rows.append([f"{item.threshold:g}", str(found.size), count, f"{found.mean:.3f}", ", ".join(found.members)])
-        note = "" if found.proven else f"lowest mean not proven; none below {found.mean_bound:.6g}"
-        lines.append(
-            [item.threshold, found.size, found.count or "", f"{found.mean:.6g}", " ".join(found.members), note]
+        selection = item.selection
+        count = "more than listed" if selection.count is None else str(selection.count)
+        rows.append(
+            [f"{item.threshold:g}", str(selection.size), count, f"{selection.mean:.3f}", ", ".join(selection.members)]
         )
+        note = "" if selection.proven else f"lowest mean not proven; none below {selection.mean_bound:.6g}"
+        members = " ".join(selection.members)
+        lines.append([item.threshold, selection.size, selection.count or "", f"{selection.mean:.6g}", members, note])
     shown(["threshold", "size", "largest subsets", "mean score", "benchmark"], rows)
     write_rows(out, ["threshold", "size", "largest_subsets", "mean_score", "benchmark", "note"], lines)
     say(f"wrote {out}")
@@ -177,11 +178,11 @@ def coverage_command(
         names = listed(corruptions)
         if benchmark is not None:
             names = list(load_benchmark(benchmark, catalog=chosen_catalog(plugins)).groups)
-        found = coverage_by_overlap(read_matrix(source), names, threshold=threshold)
+        coverage = coverage_by_overlap(read_matrix(source), names, threshold=threshold)
         header = ["corruption", "overlaps most with", "score", "covered"]
         rows = [
             [c.corruption, c.by or "–", "undefined" if math.isnan(c.score) else f"{c.score:.4f}", _yes(c.covered)]
-            for c in found
+            for c in coverage
         ]
     shown(header, rows)
     covered = sum(row[-1] == "yes" for row in rows)
@@ -232,10 +233,10 @@ def balance_command(
         raise InputError(
             f"{source}: no row is named like a column; expected a row for the model trained on each corruption"
         )
-    found = balance(mean_corruption_errors(table, baseline=baseline, models=trained, relative=not plain))
-    ordered = sorted(found.scores.items(), key=lambda item: item[1])
+    balanced = balance(mean_corruption_errors(table, baseline=baseline, models=trained, relative=not plain))
+    ordered = sorted(balanced.scores.items(), key=lambda item: item[1])
     shown(["trained on", "mCE"], [[name, f"{value:.1f}"] for name, value in ordered])
-    say(f"standard deviation {found.std:.2f}, range {found.range:.2f} (the smaller, the more balanced)")
+    say(f"standard deviation {balanced.std:.2f}, range {balanced.range:.2f} (the smaller, the more balanced)")
     write_rows(out, ["trained_on", "mce_percent"], [[name, f"{value:.6g}"] for name, value in ordered])
     say(f"wrote {out}")
-    draw(figure, lambda: balance_figure(found))
+    draw(figure, lambda: balance_figure(balanced))

@@ -49,11 +49,11 @@ def table_command(
     if printed:
         if name == TESTBED:
             raise InputError(f"{TESTBED} is a table of accuracies; expected no --printed")
-        found = printed_table(name)
-        rows = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in found.values]
-        lines = [[model, *row] for model, row in zip(found.models, rows, strict=True)]
-        write_rows(out, ["model", *found.columns], lines)
-        say(f"wrote {out}: {len(found.models)} models, {len(found.columns)} columns ({found.about})")
+        numbers = printed_table(name)
+        rows = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in numbers.values]
+        lines = [[model, *row] for model, row in zip(numbers.models, rows, strict=True)]
+        write_rows(out, ["model", *numbers.columns], lines)
+        say(f"wrote {out}: {len(numbers.models)} models, {len(numbers.columns)} columns ({numbers.about})")
         return
     if name in PRINTED and name not in PUBLISHED:
         raise InputError(f"{name}: accuracies do not follow from what is printed; expected --printed with it")

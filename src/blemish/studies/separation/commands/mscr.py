@@ -145,18 +145,18 @@ def mscr_command(
     opened = [(spec, speed.apply(settings.open_named(spec, catalog=catalog))) for spec in dict.fromkeys(models or ())]
 
     def prepare(report: Report) -> tuple[LabelledPoints, list[list[LeftOut]], list[_Trained], float, str]:
-        found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
-        found, left_out = leave_out_contradictions(found) if exclude_duplicates else (found, [])
-        ready = [(spec, model, _labels_for(model, found, data, mapping)) for spec, model in opened]
-        at = _radius(found, epsilon, norm, exclude_duplicates, device, report)
+        points = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        points, left_out = leave_out_contradictions(points) if exclude_duplicates else (points, [])
+        ready = [(spec, model, _labels_for(model, points, data, mapping)) for spec, model in opened]
+        at = _radius(points, epsilon, norm, exclude_duplicates, device, report)
         source = "as asked" if epsilon is not None else f"ε_min of the {'points that are left' if left_out else 'data'}"
-        return found, left_out, ready, at, source
+        return points, left_out, ready, at, source
 
-    found, left_out, ready, at, source = with_progress(
+    points, left_out, ready, at, source = with_progress(
         "mscr, preparation", prepare, first="reading points", unit=None, kept="nothing is kept."
     )
     if left_out:
-        name_left_out(left_out, found)
+        name_left_out(left_out, points)
     complain(
         f"ε = {at:.6g} ({source}), {norm}, k = {k}, {runs} runs, {draws} draws, "
         + ("clipped to 0 … 1" if clip else "not clipped, as in the paper"),
@@ -167,8 +167,8 @@ def mscr_command(
     def work(report: Report) -> tuple[dict[str, Matrix], list[ModelScore]]:
         matrices = {
             name: experiment(
-                found.points,
-                found.labels,
+                points.points,
+                points.labels,
                 train,
                 model=f"{name} {epochs} epochs" if name.startswith("wrn") else name,
                 epsilon_min=at,
@@ -183,7 +183,7 @@ def mscr_command(
             )
             for name, train in trainers.items()
         }
-        return matrices, _trained_scores(ready, found, at, protocol, report)
+        return matrices, _trained_scores(ready, points, at, protocol, report)
 
     kept = "finished runs are kept where --keep was given."
     matrices, scores = with_progress("mscr", work, first="training", unit=None, kept=kept)
@@ -220,7 +220,7 @@ def _radii(text: str, at: float, option: str) -> tuple[float, ...]:
 
 
 def _radius(
-    found: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: torch.device, report: Report
+    points: LabelledPoints, epsilon: float | None, norm: str, exclude: bool, device: torch.device, report: Report
 ) -> float:
     if epsilon is not None:
         if not epsilon > 0:
@@ -228,8 +228,8 @@ def _radius(
         return epsilon
     report(0, None, "searching ε_min")
     result = separation(
-        found.points,
-        found.labels,
+        points.points,
+        points.labels,
         norm=cast(Norm, norm),
         per_pair=False,
         closest=1,
@@ -246,35 +246,35 @@ def _radius(
     return result.epsilon_min
 
 
-def _labels_for(model: Classifier, found: LabelledPoints, data: Path, mapping: str | None) -> NDArray[np.int64]:
+def _labels_for(model: Classifier, points: LabelledPoints, data: Path, mapping: str | None) -> NDArray[np.int64]:
     """Class folders are numbered as `blemish run` does it; other labels were given."""
     if model.assumed is not None:
         notify(f"model {model.name}: {model.assumed}")
-    outputs = classes_of(model, found.points)
-    if found.labels.dtype.kind in "iu":
-        names = found.names or tuple(str(number) for number in range(len(found.labels)))
-        check_below(found.labels, names, outputs, source=data.name, model=f"model {model.name}")
-        return found.labels
-    named = [str(label) for label in found.labels.tolist()]
-    folders = class_folders(data) if data.is_dir() else [str(label) for label in np.unique(found.labels).tolist()]
+    outputs = classes_of(model, points.points)
+    if points.labels.dtype.kind in "iu":
+        names = points.names or tuple(str(number) for number in range(len(points.labels)))
+        check_below(points.labels, names, outputs, source=data.name, model=f"model {model.name}")
+        return points.labels
+    named = [str(label) for label in points.labels.tolist()]
+    folders = class_folders(data) if data.is_dir() else [str(label) for label in np.unique(points.labels).tolist()]
     if mapping is None:
         indices = class_indices(folders, outputs, source=data.name, model=model.name)
     else:
         indices = folder_indices(str(data), folders, mapping)
     labels = np.array([indices[name] for name in named], dtype=np.int64)
-    check_below(labels, found.names or named, outputs, source=data.name, model=f"model {model.name}")
+    check_below(labels, points.names or named, outputs, source=data.name, model=f"model {model.name}")
     return labels
 
 
 def _trained_scores(
-    models: list[_Trained], found: LabelledPoints, at: float, settings: dict[str, Any], report: Report
+    models: list[_Trained], points: LabelledPoints, at: float, settings: dict[str, Any], report: Report
 ) -> list[ModelScore]:
     return [
         score
         for spec, model, labels in models
         for score in mscr(
             {spec: from_classifier(model, clip=settings["clip"])},
-            found.points,
+            points.points,
             labels,
             epsilon=at,
             progress=report,

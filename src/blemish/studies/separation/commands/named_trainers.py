@@ -36,11 +36,11 @@ def _estimator(name: str) -> Callable[[int], Any]:
     _, module, attribute = [*name.split(":"), "", ""][:3]
     try:
         with ending_refused(name):
-            found = getattr(importlib.import_module(module), attribute)
-        seeded = isinstance(found, type) and "random_state" in inspect.signature(found).parameters
-        if not isinstance(found, type):
-            return cast(Callable[[int], Any], found)
-        return partial(_made, found, seeded)
+            trainer = getattr(importlib.import_module(module), attribute)
+        seeded = isinstance(trainer, type) and "random_state" in inspect.signature(trainer).parameters
+        if not isinstance(trainer, type):
+            return cast(Callable[[int], Any], trainer)
+        return partial(_made, trainer, seeded)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{name}: cannot be imported ({error}); expected python:module:name") from error
 

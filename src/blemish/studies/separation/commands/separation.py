@@ -110,11 +110,11 @@ def separation_command(
     on_device = device_named(device)
 
     def work(report: Report) -> tuple[LabelledPoints, Separation]:
-        found = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
+        points = read_points(data, labels=labels, resize=resize, crop=crop, progress=report)
         report(0, None, "comparing points")
-        return found, separation(
-            found.points,
-            found.labels,
+        return points, separation(
+            points.points,
+            points.labels,
             norm=cast(Norm, norm),
             per_pair=per_pair,
             closest=closest,
@@ -123,15 +123,15 @@ def separation_command(
             progress=report,
         )
 
-    found, result = with_progress("separation", work, first="reading points", unit=None, kept="nothing is kept.")
+    points, result = with_progress("separation", work, first="reading points", unit=None, kept="nothing is kept.")
     text = json_text({"made_with": MADE_WITH, "data": data.resolve().name, **result.record()})
     write_json(text, out)
     if figures is not None:
-        _draw(found, result, figures, on_device)
+        _draw(points, result, figures, on_device)
     if as_json:
         emit(f"{text}\n")
         return
-    _print(found, result)
+    _print(points, result)
 
 
 def check_json_file(path: Path | None, *, overwrite: bool) -> None:
@@ -171,12 +171,12 @@ def _amount(value: float, scale: float) -> str:
     return f"{value:.6g}" if scale == 1 else f"{value:.6f} ({value * scale:g}/{scale:g})"
 
 
-def _print(found: LabelledPoints, result: Separation) -> None:
+def _print(points: LabelledPoints, result: Separation) -> None:
     say(f"{result.points} points, {len(result.classes)} classes, {result.norm}")
     if result.contradiction_count:
         pair = result.contradictions[0]
         named = zip((pair.first, pair.second), pair.classes, strict=True)
-        example = " and ".join(f"{_name(found, index)} ({label})" for index, label in named)
+        example = " and ".join(f"{_name(points, index)} ({label})" for index, label in named)
         left = "; left out" if result.duplicates_excluded else ""
         count = result.contradiction_count
         say(f"{count} pairs of equal points have different labels, such as {example}{left}", style="yellow")
@@ -184,38 +184,38 @@ def _print(found: LabelledPoints, result: Separation) -> None:
     say(f"ε_min = {_amount(result.epsilon_min, result.scale)}")
     if result.distance == 0:
         say("the classes touch, so no noise can be avoided; --exclude-duplicates leaves such pairs out", style="yellow")
-    show(_table("closest pairs", found, result.closest, result.scale))
+    show(_table("closest pairs", points, result.closest, result.scale))
     if result.pairs and len(result.pairs) > 1:
         ranked = sorted(result.pairs, key=lambda pair: pair.distance)
         title = "closest pair of each two classes"
-        show(_table(title, found, ranked[:_SHOWN], result.scale))
+        show(_table(title, points, ranked[:_SHOWN], result.scale))
         if len(ranked) > _SHOWN:
             say(f"… and {len(ranked) - _SHOWN} more in --json", style="dim")
 
 
-def _name(found: LabelledPoints, index: int) -> str:
-    return str(index) if found.names is None else found.names[index]
+def _name(points: LabelledPoints, index: int) -> str:
+    return str(index) if points.names is None else points.names[index]
 
 
-def _table(title: str, found: LabelledPoints, pairs: list[Pair], scale: float) -> Table:
+def _table(title: str, points: LabelledPoints, pairs: list[Pair], scale: float) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in ("distance", "classes", "first", "second"):
         table.add_column(heading)
     for pair in pairs:
         names = " – ".join(str(label) for label in pair.classes)
-        table.add_row(_amount(pair.distance, scale), names, _name(found, pair.first), _name(found, pair.second))
+        table.add_row(_amount(pair.distance, scale), names, _name(points, pair.first), _name(points, pair.second))
     return table
 
 
-def _draw(found: LabelledPoints, result: Separation, folder: Path, device: torch.device) -> None:
+def _draw(points: LabelledPoints, result: Separation, folder: Path, device: torch.device) -> None:
     from blemish.reports.figure_files import save_figure
     from blemish.studies.separation import figures as draw
 
-    count = len(found.points)
+    count = len(points.points)
     chosen = np.arange(count) if count <= 10 * _QUERIES else np.linspace(0, count - 1, _QUERIES).astype(np.int64)
     distances, _ = nearest_other_class(
-        found.points,
-        found.labels,
+        points.points,
+        points.labels,
         norm=result.norm,
         chosen=chosen,
         exclude_duplicates=result.duplicates_excluded,
@@ -225,8 +225,8 @@ def _draw(found: LabelledPoints, result: Separation, folder: Path, device: torch
     drawn = {_FIGURES[0]: draw.distance_distribution(distances, norm=result.norm, epsilon_min=result.epsilon_min)}
     if result.pairs and len(result.classes) <= 100:
         drawn[_FIGURES[1]] = draw.class_pairs(result)
-    if found.pictures:
-        drawn[_FIGURES[2]] = draw.closest_pairs(found.points, result.closest)
+    if points.pictures:
+        drawn[_FIGURES[2]] = draw.closest_pairs(points.points, result.closest)
     for name, figure in drawn.items():
         save_figure(figure, folder / f"{name}.png")
     complain(f"wrote {', '.join(f'{name}.png' for name in drawn)} to {folder}", style="")

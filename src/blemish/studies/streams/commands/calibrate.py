@@ -123,7 +123,7 @@ def calibrate_command(
     everything = sum(surface.accuracy.size for surface in surfaces.values())
     say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(loaded)} images each")
     rises = [monotonicity(surface) for surface in surfaces.values()]
-    worst = max(rises, key=lambda found: found.largest)
+    worst = max(rises, key=lambda rise: rise.largest)
     share = sum(found.steps for found in rises) / sum(found.of for found in rises)
     say(f"accuracy rises with severity at {100 * share:.1f} % of steps, by {100 * worst.largest:.1f} points at most")
     _describe_certainty(list(surfaces.values()))
@@ -133,9 +133,9 @@ def _describe_certainty(surfaces: Sequence[Surface]) -> None:
     """How well cells are known, and whether rises are real: both say whether more images are needed."""
     halves = [wilson_interval(surface.images / 2, surface.images).width / 2 for surface in surfaces]
     say(f"a cell is known to within {100 * max(halves):.1f} points (95 %, at an accuracy of one half)", style="dim")
-    found = certain_rises(surfaces)
+    tested = certain_rises(surfaces)
     say(
-        f"{found.rises} of {found.neighbours} steps between measured cells rise, {found.certain} of them more than by "
-        "chance (image by image, 5 % for all together)",
+        f"{tested.rises} of {tested.neighbours} steps between measured cells rise, {tested.certain} of them more than "
+        "by chance (image by image, 5 % for all together)",
         style="dim",
     )

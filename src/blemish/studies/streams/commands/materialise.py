@@ -58,7 +58,7 @@ def materialise_command(
     walk = read_chosen_walk(file, catalog)
     image_set = shown.image_set(images, subset=walk.protocol.subset, named=str(walk.protocol.set))
     stream = Stream(image_set, walk, seed=seed, length=length, preset=shown.preset, catalog=catalog)
-    warn(protocol_text(stream, anyway=shown.anyway, jpeg=True))  # shards hold JPEG pictures
+    warn(protocol_text(stream, allow_mismatch=shown.allow_mismatch, jpeg=True))  # shards hold JPEG pictures
 
     def work(report: Report) -> Outcome:
         return materialise(

@@ -89,7 +89,7 @@ class ShownOptions:
     random_crop: RandomCrop = None
     plugins: Plugins = None
     frost: Frost = None
-    anyway: Annotated[
+    allow_mismatch: Annotated[
         bool,
         typer.Option("--anyway", help="Go on, with a warning, where images are not shown as they were calibrated."),
     ] = False
@@ -124,16 +124,16 @@ class ShownOptions:
         return from_source(source, resize=self.resize, crop=self.crop, random=self.random_crop)
 
 
-def protocol_text(stream: Stream, *, anyway: bool, jpeg: bool | None = None) -> str | None:
-    """That a stream shows images otherwise than its walk was calibrated with, if it does and goes on ``anyway``.
+def protocol_text(stream: Stream, *, allow_mismatch: bool, jpeg: bool | None = None) -> str | None:
+    """That a stream shows images otherwise than its walk was calibrated with, if it does.
 
-    Otherwise it is refused.
+    Without ``allow_mismatch`` it is refused.
     """
     different = protocol_differences(stream, jpeg=jpeg)
     if not different:
         return None
     message = f"images are not shown as the walk was calibrated ({'; '.join(different)})"
-    if not anyway:
+    if not allow_mismatch:
         raise InputError(f"{message}; expected the same: calibrate as you will run, or go on with --anyway")
     return f"{message}: its target accuracy need not be held"
 

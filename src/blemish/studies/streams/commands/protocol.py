@@ -141,7 +141,7 @@ def protocol_command(
     warnings = warn(
         *changes_text([run.walk for run in runs]),
         *_guesses(surfaces, runs),
-        *(protocol_text(stream, anyway=shown.anyway) for stream in streams),
+        *(protocol_text(stream, allow_mismatch=shown.allow_mismatch) for stream in streams),
         other_model_text(runs[0].walk, classifier.describe()),
         *left_out,
     )

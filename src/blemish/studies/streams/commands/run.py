@@ -88,7 +88,7 @@ def run_command(
         device=None if jobs else classifier.device,
         catalog=catalog,
     )
-    warn(other_model_text(walk, classifier.describe()), protocol_text(stream, anyway=shown.anyway))
+    warn(other_model_text(walk, classifier.describe()), protocol_text(stream, allow_mismatch=shown.allow_mismatch))
     made, left_out = methods.make(network, image_set, classifier)
     warn(*left_out)
 
