@@ -401,6 +401,32 @@ _SENSOR = {
     ),
 }
 
+_MED_SHARED = (
+    *("gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
+    *("pixelate", "jpeg_compression", "zoom_blur", "saturate"),
+)
+# In the settings of the first data set that has them; what is ImageNet-C's with other settings is counted so.
+_MED = {
+    **{name: count for name, count in (_BENCHMARK | _EXTRA).items() if name in _MED_SHARED},
+    "defocus_blur": Count(2 * 2.5 * 15.6 + 3 + LEVELS, 0, "a disk of radius 5 by FFT"),
+    "motion_blur": Count(2 * 31 + LEVELS, 0, "31 taps along a line"),
+    "gaussian_blur": Count(4 * 17 + LEVELS, 0, "17 taps along either side"),
+    "brightness_up": Count(3, 0, "product, clip, truncation"),
+    "brightness_down": Count(3, 0, "product, clip, truncation"),
+    "contrast_up": Count(5 / 3 + 5, 1, "mean gray (second read); product, sum, clip, truncation"),
+    "contrast_down": Count(5 / 3 + 5, 1, "mean gray (second read); product, sum, clip, truncation"),
+    "gamma_corr_up": Count(1, 0, "look-up"),
+    "gamma_corr_down": Count(1, 0, "look-up"),
+    "stain_deposit": Count(2 * 24 * 24 * SHAPE / VALUES + 1, 0, "two boxes of 24 × 24; selection"),
+    "bubble": Count(
+        11 * 2 * 20 * 20 * SHAPE / VALUES + 2 / 3 + 6, 0, "eleven bubbles, two boxes of 20 × 20 each; opacity, mix"
+    ),
+    "black_corner": Count(3 / 3 + 1, 0, "distance, selection"),
+    "characters": Count(
+        2 * 5.5 * 81 * (SHAPE + 3 * MIX) / VALUES + 2, 0, "two words of five or six letters, 81 pixels each; mixes"
+    ),
+}
+
 COUNTS: dict[str, Count] = {
     **_BENCHMARK,
     **_EXTRA,
@@ -412,6 +438,7 @@ COUNTS: dict[str, Count] = {
     **{f"human:{name}": count for name, count in _HUMAN.items()},
     **{f"laion:{name}": count for name, count in _LAION.items()},
     **{f"sensor:{name}": count for name, count in _SENSOR.items()},
+    **{f"med:{name}": count for name, count in _MED.items()},
 }
 
 BENCHMARK: tuple[str, ...] = tuple(_BENCHMARK)

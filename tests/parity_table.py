@@ -1,6 +1,6 @@
-"""Print the parity tables of docs/corruptions.md, cbar.md and optics.md; needs the recordings beside the checkout.
+"""Print the parity tables of docs/corruptions.md, cbar.md, optics.md and medical.md.
 
-Run with the names of catalogues (imagenet-c, cbar, optics) for theirs alone.
+Needs the recordings beside the checkout. Run with names of catalogues (imagenet-c, cbar, optics, med) for theirs alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from blemish.corruptions.optics import MODES
 from conftest import SHARED
-from corruptions import test_cbar_parity, test_optics
+from corruptions import test_cbar_parity, test_med, test_optics
 from corruptions.test_parity import CASES, FILES, load, rendered
 
 Difference = tuple[str, str, NDArray[np.int64]]
@@ -44,6 +44,15 @@ def optics() -> Iterator[Difference]:
             yield "optics_224", name, found
 
 
+def med() -> Iterator[Difference]:
+    """MedMNIST-C, but for characters."""
+    arrays = test_med.load()
+    for unit, severity, image in test_med.CASES:
+        data_set, name = unit.split("/")
+        if name != "characters":
+            yield "medmnist_c_224", name, test_med.difference(data_set, name, severity, image, arrays)
+
+
 def print_table(differences: Iterator[Difference], files: list[str]) -> None:
     """One row per corruption: the share of equal values, of values within one level, and the largest difference."""
     found: dict[str, dict[str, list[NDArray[np.int64]]]] = {}
@@ -71,6 +80,7 @@ TABLES: dict[str, tuple[Callable[[], Iterator[Difference]], list[str]]] = {
     "imagenet-c": (imagenet_c, list(FILES)),
     "cbar": (cbar, list(test_cbar_parity.FILES)),
     "optics": (optics, ["optics_224"]),
+    "med": (med, ["medmnist_c_224"]),
 }
 
 

@@ -16,6 +16,7 @@ ROOT = Path(blemish.__file__).parent
 
 # The longest matching prefix decides. Modules of one prefix may import each other; two prefixes of one level may not.
 LAYERS = {
+    "ops.transfer": -1,
     "version": 0,
     "core": 1,
     "ops.fused": 0,

@@ -12,6 +12,9 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.benchmarks.files import benchmark_toml, built_in, load_benchmark, parse_benchmark
 from blemish.core.errors import InputError
 from blemish.corruptions.cbar import CBAR
+from blemish.corruptions.med.published import data_sets
+from blemish.corruptions.severity import DATA_SETS
+from blemish.metrics.baselines import published_baseline
 
 PUBLISHED = {
     # name: (conditions besides clean, corruptions or sequences, image preset); counts from the papers.
@@ -93,6 +96,26 @@ def test_imagenet_syn2nat_is_the_released_list() -> None:
     benchmark = load_benchmark("imagenet-syn2nat")
     assert benchmark.groups == tuple(f"syn2nat:{name}" for name in SYN2NAT.split())
     assert all(condition.severity == 5 for condition in benchmark.conditions[1:])
+
+
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if name != "chestmnist"])
+def test_medical_benchmarks_are_the_published_ones(name: str) -> None:
+    """All corruptions of a data set at five severities, with its own settings and AlexNet's numbers for each."""
+    benchmark = load_benchmark(f"medmnist-c/{name}")
+    corruptions = data_sets()[name]["corruptions"]
+    assert benchmark.groups == tuple(f"med:{corruption}" for corruption in corruptions)
+    assert len(benchmark.conditions) == 5 * len(corruptions) + 1
+    assert (benchmark.protocol.preset, benchmark.protocol.storage, benchmark.metric) == (name, "raw", "mbe")
+    baseline = published_baseline(benchmark.baseline or "")
+    assert set(baseline.means) == set(benchmark.groups)
+    assert (baseline.preset, baseline.classes) == (name, data_sets()[name]["classes"])
+
+
+def test_several_labels_for_an_image_are_left_out_with_a_word() -> None:
+    with pytest.raises(InputError, match="medmnist-c/chestmnist is left out: ChestMNIST has fourteen labels"):
+        load_benchmark("medmnist-c/chestmnist")
+    with pytest.raises(InputError, match="did you mean medmnist-c/pathmnist"):
+        load_benchmark("medmnist-c/pathmnst")
 
 
 def test_catalogues_are_complete() -> None:

@@ -107,7 +107,10 @@ def test_baselines(results: Path, tmp_path: Path) -> None:
     assert json.loads(output)[0]["headline"]["value"] == pytest.approx(100)
     code, _, errors = invoke("score", results / "plain", "--baseline", "alexnot")
     assert code == 2
-    assert "unknown baseline 'alexnot'; expected alexnet, or a folder with a run" in errors
+    assert (
+        "unknown baseline 'alexnot'; expected alexnet, alexnet/ and a data set of MedMNIST-C, or a folder with a run"
+        in errors
+    )
 
 
 @pytest.mark.parametrize("flag", ["", "--markdown", "--latex", "--json"])

@@ -24,7 +24,7 @@ SIZES = [(8, 8), (31, 57), (224, 160)]
 # A float32 sum may round differently on another device, and a value at the edge of a level then falls on the other
 # side: one level on few values. Counts of photons and the blobs of spatter turn such a value into a visible one.
 SAME_ON_GPU = 0.999
-GPU_JUMPS = {"shot_noise", "spatter", "snow", "sensor:low_light", "sensor:iso_noise"}
+GPU_JUMPS = {"shot_noise", "spatter", "snow", "sensor:low_light", "sensor:iso_noise", "med:shot_noise"}
 
 
 def existing(corruption: blemish.Corruption, *severities: float) -> list[float]:

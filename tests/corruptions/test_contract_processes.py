@@ -23,7 +23,7 @@ CAPABILITY = torch.backends.cpu.get_cpu_capability()
 WITHOUT_AVX2 = 1e-3
 JUMPS = {
     *("shot_noise", "snow", "spatter", "p:shot_noise", "p:snow", "p:spatter"),
-    *("sensor:low_light", "sensor:iso_noise"),
+    *("sensor:low_light", "sensor:iso_noise", "med:shot_noise"),
 }
 
 

@@ -6,11 +6,8 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +19,7 @@ from blemish.data.open import open_source
 from blemish.data.source import Source
 from breaking_proxy import BreakingProxy
 from command_line import command
+from file_servers import GoogleFiles, HubFiles, WebFiles, serving
 from foreign import foreign
 from image_tables import image_table, write_table
 from tar_files import tar_bytes
@@ -101,6 +99,20 @@ def fingerprint(folder: Path) -> str:
     return load(open_source(folder / "v-{0..2}.tar")).fingerprint
 
 
+def elsewhere(address: str, **settings: str) -> subprocess.Popen[str]:
+    """A process that prints the fingerprint of the images at an address; libraries see settings from the beginning."""
+    code = (
+        "import sys\n"
+        "import blemish.data.fetching as fetching\n"
+        "from blemish.data.cache import load\n"
+        "from blemish.data.open import open_source\n"
+        "fetching._PIECE = 7000\n"
+        "print(load(open_source(sys.argv[1])).fingerprint)\n"
+    )
+    given = [sys.executable, "-c", code, address]
+    return subprocess.Popen(given, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
+
+
 class TestS3:
     def test_the_three_kinds_of_files(self, bucket: Bucket, tmp_path: Path) -> None:
         assert load(open_source(f"s3://{bucket}/v-{{0..2}}.tar")).fingerprint == fingerprint(tmp_path)
@@ -157,16 +169,8 @@ class TestS3:
 
     def test_two_processes_share_the_cache(self, bucket: Bucket, proxy: BreakingProxy, tmp_path: Path) -> None:
         proxy.breaks = 4
-        code = (
-            "import sys\n"
-            "from blemish.data.cache import load\n"
-            "from blemish.data.open import open_source\n"
-            "print(load(open_source(sys.argv[1])).fingerprint)\n"
-        )
-        given = [sys.executable, "-c", code, f"s3://{bucket}/v-{{0..2}}.tar"]
-        both = [subprocess.Popen(given, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) for _ in range(2)]
-        found = {process.communicate(timeout=120)[0].strip() for process in both}
-        assert found == {fingerprint(tmp_path)}
+        both = [elsewhere(f"s3://{bucket}/v-{{0..2}}.tar") for _ in range(2)]
+        assert {process.communicate(timeout=120)[0].strip() for process in both} == {fingerprint(tmp_path)}
         assert len(list((tmp_path / "cache").iterdir())) == 3
 
     def test_a_run_that_is_limited_resumed_and_shared_out(
@@ -188,74 +192,26 @@ class TestS3:
         assert "holds results of another run" in other.stderr
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Files by name, whole or in pieces, with or without a tag; breaks off as often as it is told."""
-
-    files: dict[str, bytes]
-    ranges, tags, breaks = True, True, 0
-
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
-
-    def do_GET(self) -> None:
-        self._answer(body=True)
-
-    def _answer(self, *, body: bool) -> None:
-        kind = type(self)
-        content = kind.files.get(self.path.partition("?")[0])
-        if content is None:
-            self.send_error(404)
-            return
-        span = self.headers.get("Range")
-        part = content
-        if span and kind.ranges:
-            start, _, stop = span.removeprefix("bytes=").partition("-")
-            part = content[int(start) : int(stop) + 1]
-        self.send_response(206 if part is not content else 200)
-        self.send_header("Content-Length", str(len(part)))
-        if kind.ranges:
-            self.send_header("Accept-Ranges", "bytes")
-            if part is not content:
-                self.send_header("Content-Range", f"bytes {start}-{stop}/{len(content)}")
-        if kind.tags:
-            self.send_header("ETag", f'"{hashlib.md5(content).hexdigest()}"')
-        self.end_headers()
-        if body:
-            if kind.breaks > 0 and len(part) > 1:
-                kind.breaks -= 1
-                part = part[: len(part) // 2]
-                self.close_connection = True
-            self.wfile.write(part)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Handler]]]:
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[WebFiles]]]:
     foreign("aiohttp")
-    kind = type("Own", (Handler,), {"files": {"/v.tar": tar_bytes(range(30))}})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
     monkeypatch.setenv("BLEMISH_REMOTE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(fetching, "_PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(fetching, "_PIECE", 7000)
-    yield f"http://127.0.0.1:{server.server_port}", kind
-    server.shutdown()
-    server.server_close()
-    thread.join(10)
+    kind = type("Own", (WebFiles,), {"files": {"/v.tar": tar_bytes(range(30))}})
+    with serving(kind) as address:
+        yield address, kind
 
 
 class TestWeb:
     @pytest.mark.parametrize("ranges", [True, False], ids=["pieces", "whole"])
-    def test_a_server_that_breaks_off(self, web: tuple[str, type[Handler]], ranges: bool) -> None:
+    def test_a_server_that_breaks_off(self, web: tuple[str, type[WebFiles]], ranges: bool) -> None:
         address, kind = web
         kind.ranges, kind.breaks = ranges, 3
         assert levels(open_source(f"{address}/v.tar?signature=secret")) == list(range(30))
         assert kind.breaks == 0
 
-    def test_a_server_that_always_breaks_off(self, web: tuple[str, type[Handler]], tmp_path: Path) -> None:
+    def test_a_server_that_always_breaks_off(self, web: tuple[str, type[WebFiles]], tmp_path: Path) -> None:
         address, kind = web
         kind.breaks = 10**6
         with pytest.raises(StorageError, match=r"/v\.tar: cannot be fetched \(.*tried 4 times") as caught:
@@ -264,14 +220,41 @@ class TestWeb:
         assert list((tmp_path / "cache").iterdir()) == []
 
     @pytest.mark.parametrize("tags", [True, False])
-    def test_versions(self, web: tuple[str, type[Handler]], tags: bool) -> None:
+    def test_versions(self, web: tuple[str, type[WebFiles]], tags: bool) -> None:
         address, kind = web
         kind.tags = tags
         assert levels(open_source(f"{address}/v.tar")) == list(range(30))
         kind.files["/v.tar"] = tar_bytes(range(40, 70))
         assert levels(open_source(f"{address}/v.tar")) == list(range(40, 70))
 
-    def test_what_is_not_there(self, web: tuple[str, type[Handler]]) -> None:
+    def test_what_is_not_there(self, web: tuple[str, type[WebFiles]]) -> None:
         address, _ = web
         with pytest.raises(InputError, match=r"/nowhere\.tar: no such file"):
             open_source(f"{address}/nowhere.tar")
+
+
+class TestOtherStores:
+    """The clients of the hub and of Google, each with a server that speaks as much as they ask for."""
+
+    @pytest.mark.parametrize("address", ["hf://datasets/org/name/data/v.tar", "hf://datasets/org/name/data"])
+    def test_the_hub(self, tmp_path: Path, address: str) -> None:
+        foreign("huggingface_hub")
+        with serving(type("Own", (HubFiles,), {"content": tar_bytes(range(20))})) as server:
+            given = {"HF_ENDPOINT": server, "HF_HUB_OFFLINE": "0", "BLEMISH_REMOTE_CACHE": str(tmp_path / "cache")}
+            found = elsewhere(address, **given).communicate(timeout=120)[0].strip()
+        (tmp_path / "v.tar").write_bytes(tar_bytes(range(20)))
+        assert found == load(open_source(tmp_path / "v.tar")).fingerprint
+
+    @pytest.mark.parametrize("address", ["gs://bucket/data/v.tar", "gs://bucket/data"])
+    def test_google(self, tmp_path: Path, address: str) -> None:
+        foreign("gcsfs")
+        with serving(type("Own", (GoogleFiles,), {"content": tar_bytes(range(20))})) as server:
+            given = {
+                "STORAGE_EMULATOR_HOST": server,
+                "FSSPEC_GS_TOKEN": "anon",
+                "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # asks another protocol what kind of bucket it is
+                "BLEMISH_REMOTE_CACHE": str(tmp_path / "cache"),
+            }
+            found = elsewhere(address, **given).communicate(timeout=120)[0].strip()
+        (tmp_path / "v.tar").write_bytes(tar_bytes(range(20)))
+        assert found == load(open_source(tmp_path / "v.tar")).fingerprint

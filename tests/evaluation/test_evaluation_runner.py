@@ -118,8 +118,8 @@ def test_several_models_share_a_folder(tmp_path: Path) -> None:
 def test_long_names_and_strange_models(tmp_path: Path) -> None:
     run = evaluate(model("ä" * 300), source(), benchmark("fog@1"), out=tmp_path)
     assert run.name == "ä" * 300
-    with pytest.raises(InputError, match="a model of type function"):
-        evaluate(forward, source(), benchmark("fog@1"), out=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a int; expected a torch module"):  # functions are models
+        evaluate(7, source(), benchmark("fog@1"), out=tmp_path)  # type: ignore[arg-type]
 
 
 def test_a_limit_takes_all_classes_in_proportion(tmp_path: Path) -> None:

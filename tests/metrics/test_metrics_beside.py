@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -177,6 +179,21 @@ class TestBeside:
         assert beside.difference is None
         assert stimulus.fall is not None  # from the levels that there are
 
+    def test_a_name_that_nobody_knows(self, tmp_path: Path) -> None:
+        """Numbers are there all the same; blemish run refuses it before any work."""
+        chosen = {"reference": "nobody"}
+        scores = score(write_run(tmp_path, "net", {"clean": 0.9, "fog@3": 0.5}, benchmark=chosen), replicates=10)
+        assert scores.beside is None
+        assert "No published accuracies are called 'nobody'; known are laion-c, human-16." in scores.remarks
+        file = tmp_path / "own.toml"
+        lines = 'name = "own"\nreference = "nobody"\n[[conditions]]\ncorruptions = ["fog"]\nseverities = [3]\n'
+        file.write_text(lines, encoding="utf-8")
+        out = tmp_path / "out"
+        code, _, errors = invoke("run", file, "-m", "demo:plain", "-d", "demo:digits", "-o", out)
+        assert code == 2
+        assert "no published accuracies are called 'nobody'" in errors
+        assert not out.exists()
+
     def test_other_benchmarks_have_none(self, tmp_path: Path) -> None:
         assert score(write_run(tmp_path, "net", {"clean": 0.9, "fog@3": 0.5}), replicates=10).beside is None
 
@@ -215,6 +232,10 @@ class TestCommands:
         assert entry["beside"]["reference"]["name"] == "human-16"
         assert entry["beside"]["stimuli"][1]["levels"][1]["people"]["value"] == pytest.approx(100 * 529 / 640)
         assert entry["headline"]["title"] == "mean accuracy"
+        _, output, _ = invoke("score", tmp_path, "--replicates", 50, "--csv")
+        rows = {(row["metric"], row["of"]): row for row in csv.DictReader(io.StringIO(output))}
+        assert float(rows["people_accuracy", "human:contrast 50 %"]["value"]) == pytest.approx(100 * 529 / 640)
+        assert rows["below_people_from", "human:contrast"]["unit"] == "severity"
 
     def test_laion_c_beside_its_leaderboard(self, tmp_path: Path) -> None:
         chosen = {"metric": "accuracy", "reference": "laion-c", "title": "LAION-C-like distortions"}

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from blemish.ops.box import box_blur
-from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map, shifted, snapped
-from blemish.ops.warp import warp_affine
+from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map, shifted
+from blemish.ops.warp import snapped, warp_affine
 from pictures import pictures
 
 SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)

@@ -13,9 +13,9 @@ from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.catalog import hint
 from blemish.corruptions.inputs import MIN_SIDE
-from blemish.corruptions.severity import PRESETS
+from blemish.corruptions.severity import DATA_SETS, PRESETS
 
-__all__ = ["METRICS", "POOLS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
+__all__ = ["BALANCED", "METRICS", "POOLS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
 
 STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
@@ -30,11 +30,16 @@ METRICS = {
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
     "residual": "mean residual robustness: clean accuracy less accuracy",
+    "balanced_error": "mean balanced error over all conditions, every class counting the same; relative to no baseline",
+    "mbe": "mean balanced error of corruptions, every class counting the same, relative to a baseline's",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
     "flips": "mean flip probability over perturbation sequences, relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
+
+BALANCED = ("balanced_error", "mbe", "mean_be")
+"""Metrics in which every class counts the same, however many images it has; the last is that of a part."""
 
 _SHOWN = 5
 
@@ -69,8 +74,9 @@ class Protocol:
             raise InputError(f"{alone}; expected both, or neither")
         if self.pool is not None and self.pool not in POOLS:
             raise InputError(f"unknown pool {self.pool!r}; expected one of {', '.join(POOLS)}")
-        if self.preset is not None and self.preset not in PRESETS:
-            raise InputError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
+        if self.preset is not None and self.preset not in (*PRESETS, *DATA_SETS):
+            known = f"{', '.join(PRESETS)}, or a data set of MedMNIST-C: {', '.join(DATA_SETS)}"
+            raise InputError(f"unknown preset {self.preset!r}; expected one of {known}")
         if self.storage not in STORAGES:
             raise InputError(f"unknown storage {self.storage!r}; expected {' or '.join(STORAGES)}")
         for what, side in (("resize", self.resize), ("crop", self.crop)):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark, Protocol
@@ -31,10 +33,23 @@ _PROTOCOL_KEYS: Mapping[str, type] = {
 }
 
 
+_LEFT_OUT = {
+    "medmnist-c/chestmnist": "ChestMNIST has fourteen labels for every image, and records hold one answer for each",
+}
+
+
+@cache
 def built_in() -> list[str]:
-    """The names of the benchmarks that come with the library."""
-    files = resources.files("blemish.benchmarks").iterdir()
-    return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
+    """The names of the benchmarks that come with the library; those of one publication share what is before a slash."""
+    return sorted(_names(resources.files("blemish.benchmarks"), ""))
+
+
+def _names(folder: Traversable, prefix: str) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.name.endswith(_SUFFIX):
+            yield prefix + entry.name.removesuffix(_SUFFIX)
+        elif entry.is_dir() and not prefix and not entry.name.startswith("_"):
+            yield from _names(entry, f"{entry.name}/")
 
 
 def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) -> Benchmark:
@@ -45,6 +60,10 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
         return parse_benchmark(content, where=text, catalog=catalog)
     if is_there(text) and not is_folder(text):
         return parse_benchmark(read_text(text), where=text, catalog=catalog)
+    if text in _LEFT_OUT:
+        raise InputError(f"benchmark {text} is left out: {_LEFT_OUT[text]}")
+    if text.partition("/")[0] in {name.partition("/")[0] for name in built_in() if "/" in name}:
+        raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
     if text.endswith(_SUFFIX) or os.sep in text:
         raise InputError(f"{text}: no such benchmark file")
     raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")

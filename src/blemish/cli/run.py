@@ -19,6 +19,7 @@ from blemish.data.source import Source
 from blemish.data.subsets import chosen_classes, only_classes
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
+from blemish.metrics.references import reference_named
 from blemish.metrics.sequential import precise_enough
 from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
@@ -106,6 +107,8 @@ def run_command(
     catalog = chosen_catalog(plugins, frost, tiles)
     chosen = _adjusted(load_benchmark(benchmark, catalog=catalog), sets, chosen_conditions(patterns))
     chosen = protocol.apply(chosen)
+    if chosen.reference is not None:
+        reference_named(chosen.reference)  # refused before any work where there is none
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_files(unit for unit in units.values() if isinstance(unit, Corruption))

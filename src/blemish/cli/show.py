@@ -10,7 +10,7 @@ import typer
 from PIL import Image
 
 from blemish.cli.sequence import picture_to_show, show_sequence
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.files import write_bytes
 from blemish.core.marks import mark_settings
 from blemish.core.progress import ProgressReport
@@ -107,7 +107,8 @@ def show_command(
     usual = GALLERY_SEVERITIES if gallery else DEFAULT_SEVERITIES
     levels = [check_severity(level) for level in chosen_severities(severities) or usual]
     for corruption in chosen:
-        corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
+        with about(corruption.name):
+            corruption.table.at([0], preset or corruption.table.preset(WORKING_SIDE, WORKING_SIDE))
     if gallery:
         check_report_path(out)
     elif out.suffix.lower() not in Image.registered_extensions():

@@ -33,6 +33,8 @@ _COLUMNS = (
     rb"trained_on,mce_percent\n",
     rb"group,benchmarks,scored_by,natural,correlation,",
     rb"first,second,score,low,high,",
+    rb"condition,corruption,catalogue,severity,measure,distance,",
+    rb"model,measure,(corruption,condition,distance|scope,of,up_to),",
     rb"first,second,[^\n]*,difference\n",
 )
 _TEXT = b"|".join(

@@ -2,10 +2,6 @@
 
 Every word is a pure function of ``(seed, image id, stream name, index)``: nothing is advanced, so neither the order
 of images nor the way they are batched can change a draw, and CPU and GPU give the same words bit for bit.
-
-The hash is a relative of pcg4d (Jarzynski and Olano, JCGT 9(3), 2020): two rounds of multiply-adds over four 32-bit
-words, each followed by an xor of the high half into the low half. Every step is a bijection, so that no word is
-likelier than another.
 """
 
 from __future__ import annotations
@@ -25,15 +21,12 @@ from torch import Tensor
 
 from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
+from blemish.core.words import FEW, expanded, on_device, stream_keys
 from blemish.ops.compiled import compiled
-from blemish.ops.fused import kernels_for
+from blemish.ops.fused import fused
 
 CPU = torch.device("cpu")
 _TABLE_BITS = 16
-
-# So few values are not worth importing a compiler for.
-_FEW = 2**12
-_MULTIPLIER, _INCREMENT = np.int32(1664525), np.int32(1013904223)  # Numerical Recipes' LCG, as in pcg4d
 
 
 def hash_id(name: str) -> int:
@@ -95,87 +88,6 @@ def _whole(number: int, what: str) -> int:
     return whole
 
 
-def _fold(words: Any) -> None:
-    """Xor high halves into low ones."""
-    if isinstance(words, Tensor):
-        halves = words.view(torch.int16)  # one pass instead of three
-        halves[..., ::2] ^= halves[..., 1::2]
-    else:
-        words ^= (words >> 16) & 0xFFFF  # the mask makes the arithmetic shift of signed words a logical one
-
-
-def _mix(words: Any) -> None:
-    """One round in place over four rows of words, NumPy or torch: multiply-adds, then high bits into low ones."""
-    x, y, z, w = words
-    x += y * w
-    y += z * x
-    z += x * y
-    w += y * z
-    _fold(words)
-
-
-@lru_cache(maxsize=1024)
-def _salt(name: str) -> NDArray[np.int32]:
-    return np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
-
-
-def _keys(ids: Tensor, name: str) -> NDArray[np.int32]:
-    """Four key words per image, shape (4, B), from a 64-bit id and the full name of the stream (seed included)."""
-    salt, kernels = _salt(name), compiled("words", worthwhile=len(ids) > _FEW)
-    if kernels is not None:
-        mixed: NDArray[np.int32] = kernels.mixed_keys(salt, ids.numpy())
-        return mixed
-    key = np.repeat(salt[:, None], len(ids), axis=1)
-    key[:2] += ids.numpy().view(np.int32).reshape(-1, 2).T
-    for _ in range(3):
-        key *= _MULTIPLIER
-        key += _INCREMENT
-        _mix(key)
-    return key
-
-
-def _expand(keys: NDArray[np.int32], count: int, device: torch.device) -> Tensor:
-    """``count`` int32 words per image, shape (B, count).
-
-    The same operators run in NumPy on the CPU, where they cost half of what torch's do, and in torch elsewhere.
-    """
-    quarter = -(-count // 4)
-    shape = (keys.shape[1], 4, quarter)
-    fused = kernels_for(device)
-    if fused is not None:
-        words: Tensor = fused.expanded(torch.from_numpy(keys).to(device, non_blocking=True), quarter)
-        return words[:, :count]
-    kernels = compiled("words", worthwhile=keys.shape[1] * count > _FEW) if device.type == "cpu" else None
-    if kernels is not None:
-        return torch.from_numpy(kernels.expanded(keys, quarter))[:, :count]
-    store: Any
-    k: Any
-    multiply: Any = np.multiply if device.type == "cpu" else torch.mul
-    if device.type == "cpu":
-        store, k = np.empty(shape, np.int32), keys[:, :, None]
-        store[:, 0] = np.arange(quarter, dtype=np.int32)
-    else:
-        store, k = (
-            torch.empty(shape, dtype=torch.int32, device=device),
-            torch.from_numpy(keys)[:, :, None].to(device, non_blocking=True),
-        )
-        store[:, 0] = torch.arange(quarter, dtype=torch.int32, device=device)
-    words = store.swapaxes(0, 1)
-    # The first round written out, as only x varies along a row yet. An odd multiplier lets y visit every value.
-    x, y, z, w = words
-    x += k[0]
-    multiply(x, k[2] | 1, out=y)
-    y += k[1]
-    multiply(x, y, out=z)
-    z += k[2]
-    multiply(y, z, out=w)
-    w += k[3]
-    _fold(words)
-    _mix(words)
-    result: Tensor = torch.as_tensor(store)
-    return result.view(keys.shape[1], -1)[:, :count]
-
-
 @lru_cache(maxsize=16)
 def _normal_table(device: str) -> Tensor:
     """Standard normal quantiles: the mean of the normal law inside each of 2¹⁶ cells of equal probability.
@@ -226,16 +138,28 @@ class CounterRng:
 
     def keys(self, name: str) -> NDArray[np.int32]:
         """What the words of a stream are made from: four words per image, (4, B)."""
-        return _keys(self.ids, f"{self.seed}/{self.scope}/{name}")
+        return stream_keys(self.ids, f"{self.seed}/{self.scope}/{name}")
 
     def raw(self, name: str, *shape: int) -> Tensor:
         """Uniform 32-bit words as int32."""
-        return _expand(self.keys(name), math.prod(shape), self.device).reshape(len(self.ids), *shape)
+        return expanded(self.keys(name), math.prod(shape), self.device).reshape(len(self.ids), *shape)
 
     def _kernels(self, shape: tuple[int, ...]) -> Any | None:
         if self.device.type != "cpu":
             return None
-        return compiled("words", worthwhile=len(self.ids) * math.prod(shape) > _FEW)
+        return compiled("words", worthwhile=len(self.ids) * math.prod(shape) > FEW)
+
+    def _uniforms(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:
+        """By kernels, where there are any."""
+        there, kernels = fused("words", self.device), self._kernels(shape)
+        if there is not None:
+            values = there.coarse_uniforms(on_device(self.keys(name), self.device), math.prod(shape), symmetric)
+        elif kernels is not None:
+            values = torch.from_numpy(kernels.coarse_uniforms(self.keys(name), math.prod(shape), symmetric))
+        else:
+            return None
+        made: Tensor = values.view(len(self.ids), *shape)
+        return made
 
     def _halves(self, name: str, shape: tuple[int, ...]) -> Tensor:
         count = math.prod(shape)
@@ -244,7 +168,7 @@ class CounterRng:
 
     def _are_few(self, words: Tensor) -> bool:
         """Whether NumPy, which has the same operators, begins sooner than torch has done."""
-        return self.device.type == "cpu" and words.numel() <= _FEW
+        return self.device.type == "cpu" and words.numel() <= FEW
 
     def uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 23 random bits each."""
@@ -258,18 +182,16 @@ class CounterRng:
 
     def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
-        kernels = self._kernels(shape)
-        if kernels is not None:
-            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), False)
-            return torch.from_numpy(values).view(len(self.ids), *shape)
+        made = self._uniforms(name, shape, False)
+        if made is not None:
+            return made
         return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
 
     def symmetric_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (−1, 1), 16 random bits each."""
-        kernels = self._kernels(shape)
-        if kernels is not None:
-            values = kernels.coarse_uniforms(self.keys(name), math.prod(shape), True)
-            return torch.from_numpy(values).view(len(self.ids), *shape)
+        made = self._uniforms(name, shape, True)
+        if made is not None:
+            return made
         return self.coarse_uniforms(name, *shape).mul_(2).sub_(1)
 
     def normals(self, name: str, *shape: int) -> Tensor:
@@ -278,8 +200,12 @@ class CounterRng:
         if kernels is not None:
             values = kernels.normals(self.keys(name), math.prod(shape), normal_table())
             return torch.from_numpy(values).view(len(self.ids), *shape)
-        index = self._halves(name, shape).to(torch.int32)
         table = _normal_table(str(self.device))
+        there = fused("words", self.device)
+        if there is not None:
+            drawn: Tensor = there.normals(on_device(self.keys(name), self.device), math.prod(shape), table)
+            return drawn.view(len(self.ids), *shape)
+        index = self._halves(name, shape).to(torch.int32)
         return table.index_select(0, index.flatten()).view(index.shape)
 
     def integers(self, name: str, *shape: int, high: int) -> Tensor:

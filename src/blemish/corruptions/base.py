@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, check_seed, image_ids
 from blemish.core.types import Shape
+from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, make_parts
 from blemish.corruptions.inputs import as_severities, check_images, plain_severity
-from blemish.corruptions.precision import cpu_by_default, full_precision
+from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import (
     PUBLISHED_SIDE,
     Params,
@@ -24,9 +23,9 @@ from blemish.corruptions.severity import (
     severity_text,
 )
 from blemish.ops.compiled import compiled
-from blemish.ops.compiled.threads import shares, together
-from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels, as_levels, truncated, unit_range
+from blemish.ops.compiled.threads import shares
+from blemish.ops.fused import fused, kernels_for
+from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.transfer import to_device
 
 __all__ = [
@@ -34,6 +33,7 @@ __all__ = [
     "Corruption",
     "Files",
     "Numbers",
+    "alike",
     "as_planes",
     "no_draw",
     "per_image",
@@ -47,6 +47,15 @@ _SLACK = 2.0**-12
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
+
+
+def _room(images: Tensor) -> int:
+    """How many images are worked on at a time."""
+    return max(1, (_CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK) // images[0].numel())
+
+
+def _slices(count: int, size: int) -> list[slice | Tensor]:
+    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
 def per_image(values: Tensor, images: Tensor) -> Tensor:
@@ -69,11 +78,6 @@ def quantise(images: Tensor) -> Tensor:
     return truncated(torch.add(slack, images, alpha=255, out=images).clamp_(0, 255))
 
 
-def as_planes(levels: Levels) -> Levels:
-    """Images (B, C, H, W) as (B, C, pixels), the same memory."""
-    return levels.reshape(*levels.shape[:2], -1)
-
-
 def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     """The draw of a corruption without randomness."""
     return ()
@@ -94,29 +98,6 @@ class Files(Protocol):
         """Refuse where they are missing, with how to get them."""
 
 
-Numbers = Mapping[str, NDArray[np.float64]]
-"""Parameter name to one value per image."""
-
-
-def _always(params: Numbers, height: int, width: int) -> bool:
-    return True
-
-
-class AtOnce(NamedTuple):
-    """The same pixels by compiled kernels, without images of floats in between.
-
-    ``kernels`` names their module (see `blemish.ops.compiled`), which ``make`` is given: with levels and an array for
-    the result, both uint8 (B, C, H, W) in the order of their memory, one parameter value per image, and the random
-    streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
-    there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
-    """
-
-    kernels: str
-    make: Callable[[Any, Levels, Levels, Numbers, CounterRng], None]
-    suits: Callable[[Numbers, int, int], bool] = _always
-    instead_of: tuple[Any, ...] | None = None
-
-
 @dataclass(frozen=True)
 class Corruption:
     """A named corruption of images.
@@ -129,8 +110,8 @@ class Corruption:
     ``severities`` are those it was published with: numbers, or "1-5" for one drawn from that range for every image;
     ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
     ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
-    corruption's. ``at_once`` makes the same pixels faster on a CPU. ``files`` are needed for any pixel; ``variant_of``
-    names the corruption that it imitates, beside which it is left out of what is meant by default.
+    corruption's. ``at_once`` makes the same pixels faster. ``files`` are needed for any pixel; ``variant_of`` names
+    the corruption that it imitates, beside which it is left out of what is meant by default.
     """
 
     name: str
@@ -175,9 +156,13 @@ class Corruption:
         """
         check_images(images)
         numbers = image_ids(ids, len(images))
-        if self.at_once is not None and images.device.type == "cpu":
-            kernels = compiled(self.at_once.kernels)
-            made = kernels and self._made_at_once(kernels, images, severity, check_seed(seed), numbers, preset)
+        if self.at_once is not None:
+            kernels = fused(self.at_once.kernels, images.device)
+            arrays = kernels is None
+            if arrays and images.device.type == "cpu":
+                kernels = compiled(self.at_once.kernels)
+            asked = (arrays, images, severity, check_seed(seed), numbers, preset)
+            made = None if kernels is None else self._made_at_once(kernels, *asked)
             if made is not None:
                 return made
         levels = self._severities(severity, len(images))
@@ -185,11 +170,12 @@ class Corruption:
         with full_precision(images.device):
             params = self.table.at(levels, preset)
             out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
-            room = _CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK
-            for rows in self._parts(levels, params, max(1, room // images[0].numel())):
+            for rows in self._parts(levels, params, _room(images)):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
+                if self._is_all(result, rows, images):
+                    return result
                 out[rows] = result if out.dtype == torch.uint8 else unit_range(result).to(out.dtype)
         return out
 
@@ -200,19 +186,26 @@ class Corruption:
                 self.require(level)
         return levels
 
+    @staticmethod
+    def _is_all(result: Tensor, rows: slice | Tensor, images: Tensor) -> bool:
+        """Whether a result needs no copy to be what a call returns."""
+        whole = isinstance(rows, slice) and len(result) == len(images)
+        alone = images.dtype == torch.uint8 and result.data_ptr() != images.data_ptr()
+        return whole and alone and images.is_contiguous() and result.is_contiguous()
+
     def _made_at_once(
         self,
         kernels: Any,
+        arrays: bool,
         images: Tensor,
         severity: float | Sequence[float] | Tensor,
         seed: int,
         numbers: Tensor,
         preset: str | None,
     ) -> Tensor | None:
-        """What a call returns, by compiled kernels, with a share of the images for each thread; None if they cannot."""
+        """What a call returns, by kernels, on a CPU with a share of the images for each thread; None if they cannot."""
         assert self.at_once is not None
-        make, (count, _, height, width) = self.at_once.make, images.shape
-        stream = self.stream or self.name
+        count, _, height, width = images.shape
         one = plain_severity(severity)
         if one is not None:
             self.require(one)
@@ -220,38 +213,20 @@ class Corruption:
             if one == 0:
                 return images.detach().clone()
             asked = params = {name: np.full(count, value) for name, value in values.items()}
-            parts: list[slice | Tensor] = [*shares(count)]
+            parts: list[slice | Tensor] = [*shares(count)] if arrays else _slices(count, _room(images))
         else:
             levels = self._severities(severity, count)
             with full_precision(images.device):
                 known = self.table.at(levels, preset or self.table.preset(height, width))
-                parts = [*self._parts(levels, known, -(-count // torch.get_num_threads()))]
+                size = -(-count // torch.get_num_threads()) if arrays else _room(images)
+                parts = [*self._parts(levels, known, size)]
             params = {name: column.numpy() for name, column in known.items()}
             asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
         if not self.at_once.suits(asked, height, width):
             return None
-        direct = images.dtype == torch.uint8 and images.is_contiguous()
-        source = (images.detach() if direct else as_levels(images)).numpy()
+        rng = CounterRng(seed, numbers, self.stream or self.name, images.device)
         out = torch.empty_like(images) if one is not None else images.detach().clone()
-        target = out.numpy() if direct else np.empty_like(source)
-
-        def work(rows: slice | Tensor) -> None:
-            index = rows if isinstance(rows, slice) else rows.numpy()
-            own = {name: values[index] for name, values in params.items()}
-            made = target[index]  # of a slice, the very memory
-            make(kernels, source[index], made, own, CounterRng(seed, numbers[rows], stream))
-            if index is not rows:
-                target[index] = made
-
-        with cpu_by_default():
-            if parts == [slice(0, count)]:
-                make(kernels, source, target, params, CounterRng(seed, numbers, stream))
-            else:
-                together([partial(work, rows) for rows in parts])
-        if not direct:
-            for rows in parts:
-                made = torch.from_numpy(target)[rows]
-                out[rows] = made if out.dtype == torch.uint8 else unit_range(made).to(out.dtype)
+        make_parts(self.at_once, kernels, images, out, params, parts, rng, arrays=arrays)
         return out
 
     def supports(self, severity: float) -> bool:
@@ -280,7 +255,7 @@ class Corruption:
         """Index the images to be changed, in parts of up to ``size`` that share the ``shared`` parameters."""
         changed = levels > 0
         if bool(changed.all()) and all(bool((params[name] == params[name][0]).all()) for name in self.shared):
-            yield from (slice(i, i + size) for i in range(0, len(levels), size))
+            yield from _slices(len(levels), size)
             return
         index = changed.nonzero().flatten()
         groups = [index]

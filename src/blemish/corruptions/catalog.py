@@ -14,6 +14,7 @@ from blemish.corruptions.imagenet_c import IMAGENET_C
 from blemish.corruptions.imagenet_c.weather import frost_from
 from blemish.corruptions.laion import LAION_C, tiled_with
 from blemish.corruptions.lp import LP
+from blemish.corruptions.med import MED
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.optics import OPTICS
 from blemish.corruptions.sensor import SENSOR
@@ -87,4 +88,4 @@ class Catalog(ByName[Corruption]):
         return Catalog(*self._entries.values(), *corruptions)
 
 
-catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C, *SENSOR)
+catalog = Catalog(*IMAGENET_C, *NOC, *SYN2NAT, *LP, *CBAR, *CANDIDATES, *OPTICS, *HUMAN, *LAION_C, *SENSOR, *MED)

@@ -13,6 +13,7 @@ from torch import Tensor
 from blemish.core.errors import InputError, brief
 
 __all__ = [
+    "DATA_SETS",
     "MAX_SEVERITY",
     "PRESETS",
     "PUBLISHED_SIDE",
@@ -90,6 +91,12 @@ class _Fixed(Mapping[str, _Value]):
 
 PRESETS: Mapping[str, int] = _Fixed({"imagenet": 224, "inception": 299, "imagenet64": 64, "cifar": 32})
 """The presets of ImageNet-C and the image side each was made for."""
+
+DATA_SETS = (
+    *("pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist", "breastmnist", "chestmnist"),
+    *("pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
+)
+"""The data sets of MedMNIST-C, in the order of their publication: presets of corruptions with settings for each."""
 
 
 def nearest_size(sizes: Mapping[str, int], height: int, width: int) -> str:
@@ -206,12 +213,19 @@ class SeverityTable:
         return known
 
     def at(self, severity: Tensor | Sequence[float], preset: str) -> Params:
-        """The parameters of each image for a severity per image. A table without presets serves for all of them."""
+        """The parameters of each image for a severity per image. A table without presets serves for all of them.
+
+        One with settings for data sets has those of the first where only a size is named.
+        """
         if preset not in self.rows:
-            if len(self.rows) > 1 or preset not in PRESETS:
-                known = self.rows if len(self.rows) > 1 else PRESETS
-                raise InputError(f"unknown preset {preset!r}; expected one of {', '.join(known)}")
-            (preset,) = self.rows
+            any_preset = "any" in self.rows
+            by_size = preset in PRESETS and not self.rows.keys() & PRESETS.keys()
+            if not by_size and not (any_preset and preset in DATA_SETS):
+                what = "no settings for" if preset in DATA_SETS else "unknown preset"
+                raise InputError(
+                    f"{what} {preset!r}; expected one of {', '.join(PRESETS if any_preset else self.rows)}"
+                )
+            preset = next(iter(self.rows))
         table = np.array(self.rows[preset])
         last = len(table) - 1
         # NumPy, because so few numbers are all overhead.

@@ -21,7 +21,7 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
-from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
+from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
 from blemish.ops.levels import as_levels
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
@@ -98,7 +98,8 @@ class Corrupt:
         if not (id_from is None or isinstance(id_from, str | int) or callable(id_from)) or isinstance(id_from, bool):
             raise InputError(f"id_from {id_from!r}; expected a key, a position or a function of the sample")
         if preset is not None:
-            self.corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
+            with about(self.corruption.name):
+                self.corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
 
     @overload
     def __call__(self, images: Images, /, *, id: Ids | None = None) -> Images: ...
@@ -146,6 +147,8 @@ class Corrupt:
 
 def preset_rule(table: SeverityTable) -> str:
     """How a preset is chosen when none is named, in words."""
+    if any(name in DATA_SETS for name in table.rows):
+        return f"the first data set: {', '.join(table.rows)}"
     sizes = sorted((table.sizes[name], name) for name in table.rows)
     return "nearest to the shorter side: " + ", ".join(f"{name} {size}" for size, name in sizes)
 

@@ -20,8 +20,9 @@ from blemish.corruptions.inputs import MIN_SIDE
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 
-_IMAGE_KEYS = ("images", "x", "data")
-_LABEL_KEYS = ("labels", "y")
+# The last are those of MedMNIST's files, which hold other images for training.
+_IMAGE_KEYS = ("images", "x", "data", "test_images")
+_LABEL_KEYS = ("labels", "y", "test_labels")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class ImageArray:
 def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None) -> ImageArray:
     """Images from a ``.npy`` file, which is mapped, not read, or from ``images``, ``x`` or ``data`` of a ``.npz``.
 
-    Labels come from ``labels`` or ``y`` of the ``.npz``, or from a ``.npy`` file of their own.
+    Labels come from ``labels`` or ``y`` of the ``.npz``, or from a ``.npy`` file of their own. Of MedMNIST's files, the
+    test images and their labels are taken.
     """
     name = os.fspath(path)
     own_labels = None

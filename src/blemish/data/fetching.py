@@ -115,6 +115,8 @@ class RemoteFile:
     def __init__(self, address: str) -> None:
         self.name = shown_address(address)
         self._system, self._path = file_system(address)
+        # File systems that open a file for it would read ahead, and throw that away.
+        self._how = {} if getattr(self._system, "async_impl", False) else {"cache_type": "none"}
         self._size, self._version = self._state()
         # What cannot be told from a later version is not used by another run.
         mark = self._version or secrets.token_hex(8)
@@ -166,7 +168,7 @@ class RemoteFile:
         start, stop = number * _PIECE, min(self._size, (number + 1) * _PIECE)
 
         def read() -> bytes:
-            content = bytes(self._system.cat_file(self._path, start=start, end=stop))
+            content = bytes(self._system.cat_file(self._path, start=start, end=stop, **self._how))
             if len(content) != stop - start and not (whole and len(content) == self._size):
                 raise _ShortReadError(f"{len(content):,} bytes of {stop - start:,} came")
             return content

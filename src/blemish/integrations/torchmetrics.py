@@ -156,5 +156,7 @@ class MeanCorruptionError(_Errors):
 
 def _baseline(baseline: Baseline | Run | str) -> Baseline:
     if isinstance(baseline, Run):
-        return baseline_from_run(baseline)
-    return published_baseline(baseline) if isinstance(baseline, str) else baseline
+        baseline = baseline_from_run(baseline)
+    found = published_baseline(baseline) if isinstance(baseline, str) else baseline
+    found.require(balanced=False)
+    return found

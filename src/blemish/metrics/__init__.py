@@ -4,8 +4,10 @@ from blemish.core.resampling import Bootstrap
 from blemish.core.statistics import Estimate
 from blemish.evaluation.chance import Chance, against_chance
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline
+from blemish.metrics.beside import Beside, Fall, falls_below
 from blemish.metrics.calibration import Reliability, calibration_error, pooled, reliability
 from blemish.metrics.compare import Comparison, Difference, compare, protocol_differences
+from blemish.metrics.consistency import Agreement, Consistency, cohen_kappa, error_consistency
 from blemish.metrics.formulas import (
     corruption_error,
     mean_corruption_error,
@@ -17,6 +19,7 @@ from blemish.metrics.formulas import (
 )
 from blemish.metrics.looks import look_levels
 from blemish.metrics.plan import Missing
+from blemish.metrics.references import Reference, reference_named
 from blemish.metrics.scored import Score, Scores
 from blemish.metrics.scores import score
 from blemish.metrics.sequential import precise_enough
@@ -24,13 +27,18 @@ from blemish.metrics.titles import TITLES, Title
 
 __all__ = [
     "TITLES",
+    "Agreement",
     "Baseline",
+    "Beside",
     "Bootstrap",
     "Chance",
     "Comparison",
+    "Consistency",
     "Difference",
     "Estimate",
+    "Fall",
     "Missing",
+    "Reference",
     "Reliability",
     "Score",
     "Scores",
@@ -38,8 +46,11 @@ __all__ = [
     "against_chance",
     "baseline_from_run",
     "calibration_error",
+    "cohen_kappa",
     "compare",
     "corruption_error",
+    "error_consistency",
+    "falls_below",
     "look_levels",
     "mean_corruption_error",
     "mean_flip_rate",
@@ -48,6 +59,7 @@ __all__ = [
     "precise_enough",
     "protocol_differences",
     "published_baseline",
+    "reference_named",
     "relative_corruption_error",
     "reliability",
     "residual_robustness",

@@ -16,7 +16,7 @@ from blemish.core.errors import InputError, UnknownNameError
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.evaluation.chance import chance_of
 from blemish.evaluation.runs import Run
-from blemish.metrics.formulas import Array
+from blemish.metrics.formulas import Array, balanced_accuracy
 from blemish.metrics.table import Kind, read_tables
 
 _SEVERITIES = list(range(1, MAX_SEVERITY + 1))
@@ -28,7 +28,8 @@ class Baseline:
 
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
     numbers of each kind come from, and of single corruptions in what they differ. ``unfit`` is why a run cannot be
-    compared with it.
+    compared with it. Errors are ``balanced`` where every class counts the same. Published ones are of images with the
+    settings of a ``preset``, and of so many ``classes``.
     """
 
     name: str
@@ -41,6 +42,9 @@ class Baseline:
     published: bool = False
     near_chance: bool = False
     unfit: str | None = None
+    balanced: bool = False
+    preset: str = "imagenet"
+    classes: int = 1000
 
     def errors_of(self, conditions: Sequence[Condition]) -> Array:
         """The errors under all conditions of one corruption, or their mean where only that is known."""
@@ -58,6 +62,12 @@ class Baseline:
                 )
             return np.asarray(self.means[group])
         raise InputError(f"baseline {self.name} has no errors of {', '.join(missing)}")
+
+    def require(self, *, balanced: bool) -> None:
+        """Refuse to be divided by where errors are of the other kind."""
+        if self.balanced != balanced:
+            held, wanted = ("balanced", "plain") if self.balanced else ("plain", "balanced")
+            raise InputError(f"baseline {self.name} holds {held} errors; expected {wanted} ones to divide by")
 
     def clean_error(self) -> float:
         """The error on clean images."""
@@ -97,9 +107,15 @@ def _tables() -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
+@cache
+def _medical() -> dict[str, Any]:
+    path = resources.files("blemish.metrics") / "medmnist_c.json"
+    return {f"alexnet/{name}": entry for name, entry in json.loads(path.read_text(encoding="utf-8"))["alexnet"].items()}
+
+
 def published_baselines() -> tuple[str, ...]:
     """The names of the baselines that come with the library."""
-    return tuple(_tables())
+    return (*_tables(), *_medical())
 
 
 def published_baseline(name: str = "alexnet") -> Baseline:
@@ -108,10 +124,11 @@ def published_baseline(name: str = "alexnet") -> Baseline:
     >>> published_baseline("alexnet").clean
     0.435
     """
+    if name in _medical():
+        return _medical_baseline(name)
     if name not in _tables():
-        raise UnknownNameError(
-            f"unknown baseline {name!r}; expected {' or '.join(published_baselines())}, or a folder with a run"
-        )
+        known = f"{' or '.join(_tables())}, alexnet/ and a data set of MedMNIST-C"
+        raise UnknownNameError(f"unknown baseline {name!r}; expected {known}, or a folder with a run")
     entry = _tables()[name]
     errors = {
         f"{group}@{severity}": error
@@ -129,6 +146,21 @@ def published_baseline(name: str = "alexnet") -> Baseline:
     )
 
 
+def _medical_baseline(name: str) -> Baseline:
+    entry = _medical()[name]
+    source = "AlexNet's balanced errors are those of the authors of MedMNIST-C, trained on the same data set."
+    return Baseline(
+        name=name,
+        clean=entry["clean"],
+        means={f"med:{corruption}": error for corruption, error in entry["corrupted"].items()},
+        remarks={"means": source},
+        published=True,
+        balanced=True,
+        preset=name.removeprefix("alexnet/"),
+        classes=entry["classes"],
+    )
+
+
 def fitted(baseline: Baseline, run: Run) -> Baseline:
     """A baseline for a run: one that does not fit it says why."""
     why = unfit_for(baseline, run.info.protocol.preset)
@@ -136,10 +168,11 @@ def fitted(baseline: Baseline, run: Run) -> Baseline:
 
 
 def unfit_for(baseline: Baseline, preset: str | None) -> str | None:
-    """Why a baseline cannot be divided by under a preset: published numbers are of images of 224 pixels."""
-    if not baseline.published or preset in (None, "imagenet"):
+    """Why a baseline cannot be divided by under a preset: published numbers are of one size of images, or data set."""
+    if not baseline.published or preset == baseline.preset or (preset is None and not baseline.balanced):
         return None
-    return f"baseline {baseline.name} was measured on images of 224 pixels, and this run has the preset {preset}"
+    measured = baseline.preset if baseline.balanced else "images of 224 pixels"
+    return f"baseline {baseline.name} was measured on {measured}, and this run has the preset {preset}"
 
 
 def baseline_from_run(run: Run) -> Baseline:
@@ -150,7 +183,12 @@ def baseline_from_run(run: Run) -> Baseline:
     near = CLEAN in conditions and chance_of(run.records(CLEAN)).near
     tables = [table.only("correct", "flip", "top5") for table in read_tables(run, conditions)]
     means = {key: value for table in tables for key, value in table.means().items()}
-    errors = {text: float(1 - value) for (kind, text), value in means.items() if kind == "correct"}
+    balanced = any(table.labels is not None for table in tables)
+    errors = {
+        text: float(1 - (balanced_accuracy(value) if balanced else value))
+        for (kind, text), value in means.items()
+        if kind == ("recalls" if balanced else "correct")
+    }
     return Baseline(
         name=run.name,
         clean=errors.pop(str(CLEAN), None),
@@ -159,4 +197,5 @@ def baseline_from_run(run: Run) -> Baseline:
         top5={text: float(value) for (kind, text), value in means.items() if kind == "top5"},
         remarks={},
         near_chance=near,
+        balanced=balanced,
     )

@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.core.statistics import Estimate, percentile_interval, unanimous_interval
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array
-from blemish.metrics.references import Level, Reference, reference_named
+from blemish.metrics.references import Level, Reference, reference_named, references
 from blemish.metrics.table import Key
 
 __all__ = ["Beside", "Fall", "LevelBeside", "StimulusBeside", "beside", "falls_below"]
@@ -106,7 +106,7 @@ def beside(
     Intervals are over the images of the run and over people's trials, which are drawn anew from a binomial law.
     """
     name = run.info.benchmark.reference
-    if name is None:
+    if name is None or name not in references():  # a remark says so
         return None
     reference = reference_named(name)
     measured = {condition.group for condition in run.conditions}

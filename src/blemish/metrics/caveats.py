@@ -9,9 +9,14 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
 from blemish.metrics.plan import Metric, Missing, Plan
+from blemish.metrics.references import references
 from blemish.metrics.titles import TITLES, Part, partial_name
 
-_RELATIVE = ("relative_ce", "relative_mce", "mean_relative_ce")
+_RELATIVE = (
+    *("relative_ce", "relative_mce", "mean_relative_ce"),
+    *("relative_be", "relative_mbe", "mean_relative_be"),
+)
+_IMAGENET = 1000
 _LOSSES = (*_RELATIVE, "residual")
 _CALIBRATION = ("confidence", "ece")
 
@@ -75,6 +80,8 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
         metric = run.info.benchmark.metric
         title = TITLES[metric].title if metric in TITLES else metric
         lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
+    if (name := run.info.benchmark.reference) is not None and name not in references():
+        lines.append(f"No published accuracies are called {name!r}; known are {', '.join(references())}.")
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:
@@ -93,6 +100,7 @@ def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
             lines.append(f"Frost was made with {protocol.frost} photographs, not with those of published numbers.")
     if any(condition.is_sequence for condition in run.conditions):
         lines.append("These are raw frames; published flip probabilities are of frames compressed as video.")
-    if classes is not None and classes != 1000:
-        lines.append(f"The baseline's numbers are of ImageNet's 1000 classes; this data has {classes}.")
+    if classes is not None and classes != baseline.classes:
+        whose = "ImageNet's " if baseline.classes == _IMAGENET else ""
+        lines.append(f"The baseline's numbers are of {whose}{baseline.classes} classes; this data has {classes}.")
     return lines

@@ -22,7 +22,7 @@ from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
 from blemish.metrics.plan import Metric, Missing, make_plan, merged
-from blemish.metrics.references import reference_named
+from blemish.metrics.references import reference_named, references
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
 from blemish.metrics.titles import TITLES, Part, Scope, partial_name
@@ -160,7 +160,7 @@ def compare(
             continue
         rows.append(row)
     people = None
-    if (name := first.info.benchmark.reference) is not None:
+    if (name := first.info.benchmark.reference) in references():
         people = reference_named(name).kappa_between_people({str(condition) for condition in both})
     return Comparison(
         first=first.name,

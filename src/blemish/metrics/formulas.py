@@ -81,6 +81,29 @@ def relative_corruption_error(
     return np.where(start > HIGHEST_CLEAN_ERROR, np.nan, relative)
 
 
+def class_hits(correct: ArrayLike, labels: ArrayLike) -> NDArray[np.float32]:
+    """For each image and class whether it is of that class and answered correctly, and whether it is of it: (N, 2 K).
+
+    Means of these, over images or over any resample of them, are all that `balanced_accuracy` needs.
+    """
+    present, which = np.unique(np.asarray(labels), return_inverse=True)
+    member = np.zeros((len(which), len(present)), dtype=np.float32)
+    member[np.arange(len(which)), which.ravel()] = 1
+    return np.concatenate([member * np.asarray(correct)[:, None], member], axis=1, dtype=np.float32)
+
+
+def balanced_accuracy(hits: ArrayLike) -> Array:
+    """The mean recall over classes, from means of `class_hits` (…, 2 K). A class that is not among the images is none.
+
+    >>> float(balanced_accuracy(class_hits([True, True, False, True], [0, 0, 1, 1]).mean(0)))
+    0.75
+    """
+    correct, images = np.split(np.asarray(hits, dtype=np.float64), 2, axis=-1)
+    seen = images > 0
+    recalls = np.where(seen, correct, 0) / np.where(seen, images, 1)
+    return np.asarray(recalls.sum(-1) / seen.sum(-1))
+
+
 def mean_corruption_error(errors: Mapping[str, ArrayLike], baseline: Mapping[str, ArrayLike]) -> Array:
     """mCE: the mean CE of all corruptions. Both mappings hold the same corruptions.
 

@@ -14,6 +14,7 @@ from blemish.metrics.baselines import Baseline
 from blemish.metrics.calibration import error_of_gaps
 from blemish.metrics.formulas import (
     Array,
+    balanced_accuracy,
     corruption_error,
     relative_corruption_error,
     relative_to,
@@ -27,6 +28,7 @@ Function = Callable[[Means], Array]
 
 _PER_CONDITION = ("error", "accuracy", "confidence", "ece")
 _PER_CORRUPTION = ("error", "accuracy", "ce", "relative_ce", "robustness", "residual", "confidence", "ece")
+_BALANCED = ("balanced_error", "be", "relative_be")
 _PER_SEQUENCE = ("flips", "fr", "ut5d", "t5d", "zipf")
 
 
@@ -71,9 +73,10 @@ def make_plan(
     Where the conditions are only a ``partial`` benchmark, their means are not called what the benchmark's are.
     """
     maker = _Maker(measured, baseline, partial)
+    per_condition = (*_PER_CONDITION, *(_BALANCED[:1] if maker.is_balanced else ()))
     plain = [c for c in conditions if c.other is None and not c.is_sequence]
     for condition in plain:
-        maker.add_each(_PER_CONDITION, "condition", str(condition), [condition])
+        maker.add_each(per_condition, "condition", str(condition), [condition])
     _add_corruptions(maker, [c for c in plain if c != CLEAN], family)
     _add_sequences(maker, [c for c in conditions if c.is_sequence])
     _add_natural(maker, [c for c in conditions if c.other is not None])
@@ -94,6 +97,7 @@ class _Maker:
     def __init__(self, measured: Iterable[Key], baseline: Baseline | None, is_partial: bool) -> None:
         self.measured = set(measured)
         self.is_partial = is_partial
+        self.is_balanced = any(kind == "recalls" for kind, _ in self.measured)
         self.baseline = baseline
         self.metrics: list[Metric] = []
         self.missing: list[tuple[Scope, Missing]] = []
@@ -109,6 +113,8 @@ class _Maker:
         key: Key = (kind, str(condition))
         if key not in self.measured:
             raise InputError(f"no {'Zipf distances' if kind == 'zipf' else 'records'} of {condition}")
+        if kind == "recalls":
+            return lambda means: balanced_accuracy(means[key])
         return lambda means: means[key]
 
     def columns(self, kind: Kind, conditions: Sequence[Condition]) -> Function:
@@ -175,6 +181,9 @@ def _single(maker: _Maker, name: str, condition: Condition) -> Function:
     if name == "error":
         correct = maker.column("correct", condition)
         return lambda means: 1 - correct(means)
+    if name == "balanced_error":
+        recall = maker.column("recalls", condition)
+        return lambda means: 1 - recall(means)
     if name == "ece":
         gaps = maker.column("gaps", condition)
         return lambda means: error_of_gaps(gaps(means))
@@ -188,7 +197,8 @@ def _add_corruptions(maker: _Maker, conditions: Sequence[Condition], family_of: 
     families: dict[str, list[str]] = {}
     for group, members in groups.items():
         families.setdefault(family_of(members[0]), []).append(group)
-    for name in _PER_CORRUPTION if groups else ():
+    plain = [name for name in _PER_CORRUPTION if not (maker.is_balanced and name in ("ce", "relative_ce"))]
+    for name in [*plain, *(_BALANCED if maker.is_balanced else ())] if groups else ():
         metrics = {
             group: maker.add(name, "corruption", group, members, partial(_over_severities, maker, name, members))
             for group, members in groups.items()
@@ -200,10 +210,10 @@ def _add_corruptions(maker: _Maker, conditions: Sequence[Condition], family_of: 
 
 def _over_severities(maker: _Maker, name: str, group: Sequence[Condition]) -> Function:
     """A metric of one corruption: all its severities together."""
-    if name in ("ce", "relative_ce"):
+    if name in ("ce", "relative_ce", "be", "relative_be"):
         return _against_baseline(maker, name, group)
     correct = maker.columns("correct", group)
-    if name in _PER_CONDITION:
+    if name in (*_PER_CONDITION, "balanced_error"):
         return _mean([_single(maker, name, condition) for condition in group])
     clean = maker.column("correct", CLEAN)
     formula = robustness_score if name == "robustness" else residual_robustness
@@ -213,14 +223,16 @@ def _over_severities(maker: _Maker, name: str, group: Sequence[Condition]) -> Fu
 def _against_baseline(maker: _Maker, name: str, group: Sequence[Condition]) -> Function:
     baseline = maker.base()
     base = baseline.errors_of(group)
-    correct = maker.columns("correct", group)
+    kind: Kind = "recalls" if name in _BALANCED else "correct"
+    baseline.require(balanced=kind == "recalls")
+    correct = maker.columns(kind, group)
     with about(group[0].group):
-        if name == "ce":
+        if name in ("ce", "be"):
             corruption_error(np.zeros(len(group)), base)  # a baseline that cannot be divided by is refused here
             return lambda means: corruption_error(1 - correct(means), base)
         if baseline.near_chance:
             raise InputError(f"baseline {baseline.name} is near chance, so that its errors can hardly rise")
-        clean, start = maker.column("correct", CLEAN), baseline.clean_error()
+        clean, start = maker.column(kind, CLEAN), baseline.clean_error()
         relative_corruption_error(np.zeros(len(group)), 0.0, base, baseline_clean=start)
     return lambda means: relative_corruption_error(1 - correct(means), 1 - clean(means), base, baseline_clean=start)
 

@@ -172,9 +172,11 @@ def measured(
 ) -> Estimate:
     """A metric of one model. Where all images of a condition agree, its error and accuracy get an exact interval."""
     value = metric.function(point)
-    if metric.name in ("error", "accuracy") and len(metric.conditions) == 1 and value in (0, 1):
+    known = ("error", "accuracy", "balanced_error")
+    if metric.name in known and len(metric.conditions) == 1 and value in (0, 1):
         key: Key = ("correct", str(metric.conditions[0]))
-        images = next(len(table.images) for table in tables if key in table.columns)
+        table = next(table for table in tables if key in table.columns)
+        images = table.images_by_the_rarest if metric.name == "balanced_error" else len(table.images)
         return unanimous_interval(float(value), images, level=level).scaled(TITLES[metric.name].scale)
     return estimate(metric, value, metric.function(replicated), level=level)
 

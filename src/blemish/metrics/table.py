@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from blemish.benchmarks.benchmark import BALANCED
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
@@ -25,11 +26,11 @@ from blemish.metrics.flips import (
     top5_distances,
     zipf_distances,
 )
-from blemish.metrics.formulas import Array
+from blemish.metrics.formulas import Array, class_hits
 
-Kind = Literal["correct", "confidence", "gaps", "flip", "top5", "zipf"]
-"""What is measured on an image: correct or not, confidence, calibration gaps by bin; along a sequence the fraction of
-flips and the mean distances between rankings."""
+Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf"]
+"""What is measured on an image: correct or not, confidence, calibration gaps by bin, correct or not by class; along a
+sequence the fraction of flips and the mean distances between rankings."""
 
 Key = tuple[Kind, str]
 """A kind and a condition, as text."""
@@ -40,37 +41,55 @@ Means = Mapping[Key, Array]
 
 @dataclass(frozen=True)
 class Table(Mapping[Key, Array]):
-    """Columns over the same images, in the order of their names. Calibration gaps are made when they are asked for."""
+    """Columns over the same images, in the order of their names. Calibration gaps are made when they are asked for.
+
+    So are recalls, where there are ``labels``: the benchmark is then headed by balanced errors.
+    """
 
     name: str
     images: NDArray[np.str_]
     columns: Mapping[Key, NDArray[Any]]
+    labels: NDArray[np.int32] | None = None
 
     def __getitem__(self, key: Key) -> Array:
         kind, text = key
         if kind == "gaps":
             return bin_gaps(self.columns["confidence", text], self.columns["correct", text])
+        if kind == "recalls" and self.labels is not None:
+            return class_hits(self.columns["correct", text], self.labels)
         return self.columns[key]
 
     def __iter__(self) -> Iterator[Key]:
         yield from self.columns
         yield from (("gaps", text) for kind, text in self.columns if kind == "confidence")
+        if self.labels is not None:
+            yield from (("recalls", text) for kind, text in self.columns if kind == "correct")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    @property
+    def images_by_the_rarest(self) -> int:
+        """As many images as if all classes had as few as the rarest.
+
+        So many in agreement bound a balanced error: no spread of errors over classes makes agreement likelier.
+        """
+        counts = np.unique(self.images if self.labels is None else self.labels, return_counts=True)[1]
+        return int(counts.min()) * len(counts)
 
     def means(self) -> dict[Key, Array]:
         """The means over images."""
         return {key: np.asarray(np.mean(self[key], axis=0, dtype=np.float64)) for key in self}
 
     def only(self, *kinds: Kind) -> Table:
-        """The columns of some kinds; calibration gaps come with confidences."""
+        """The columns of some kinds; calibration gaps come with confidences, and recalls with outcomes."""
         return replace(self, columns={key: values for key, values in self.columns.items() if key[0] in kinds})
 
     def take(self, keys: Sequence[Key], images: NDArray[np.str_]) -> Table:
         """Some of the columns and images."""
         rows = np.searchsorted(self.images, images)
-        return Table(self.name, images, {key: self.columns[key][rows] for key in keys})
+        labels = None if self.labels is None else self.labels[rows]
+        return Table(self.name, images, {key: self.columns[key][rows] for key in keys}, labels)
 
 
 def drawn_with(tables: Sequence[Table], table: Table) -> tuple[Table, NDArray[np.intp] | None]:
@@ -87,6 +106,8 @@ def drawn_with(tables: Sequence[Table], table: Table) -> tuple[Table, NDArray[np
 def read_tables(run: Run, conditions: Sequence[Condition], *, report: ProgressReport = tell_nobody) -> list[Table]:
     """The tables of a run: first that of its own images, then one for each natural set or part of the classes."""
     columns: dict[str, dict[Key, NDArray[Any]]] = {}
+    labels: dict[str, NDArray[np.int32]] = {}
+    balanced = run.info.benchmark.metric in BALANCED
     images: dict[str, tuple[str, NDArray[np.str_]]] = {}
     for number, condition in enumerate(conditions):
         report(number, len(conditions), f"reading {run.name}")
@@ -98,7 +119,9 @@ def read_tables(run: Run, conditions: Sequence[Condition], *, report: ProgressRe
         first, expected = images.setdefault(table, (str(condition), names))
         _check_images(run, (first, expected), (str(condition), names))
         columns.setdefault(table, {}).update(measured)
-    return [Table(name, images[name][1], columns[name]) for name in sorted(columns)]
+        if balanced and not condition.is_sequence:
+            labels.setdefault(table, records.labels[np.argsort(records.images, kind="stable")])
+    return [Table(name, images[name][1], columns[name], labels.get(name)) for name in sorted(columns)]
 
 
 def _columns(condition: Condition, records: Records) -> tuple[NDArray[np.str_], dict[Key, NDArray[Any]]]:

@@ -31,6 +31,13 @@ TITLES = {
     "relative_ce": Title("relative CE"),
     "relative_mce": Title("relative mCE"),
     "mean_relative_ce": Title("mean relative CE"),
+    "balanced_error": Title("balanced error"),
+    "be": Title("BE"),
+    "mbe": Title("mean BE"),
+    "mean_be": Title("mean BE"),
+    "relative_be": Title("relative BE"),
+    "relative_mbe": Title("mean relative BE"),
+    "mean_relative_be": Title("mean relative BE"),
     "robustness": Title("robustness score R", scale=1.0, unit="", higher_is_better=True),
     "residual": Title("residual robustness"),
     "flips": Title("flip probability"),
@@ -50,11 +57,21 @@ TITLES = {
 }
 """The metrics by name."""
 
-MEANS = {"ce": "mce", "relative_ce": "relative_mce", "fr": "mfr", "t5d": "mt5d"}
+MEANS = {
+    "ce": "mce",
+    "relative_ce": "relative_mce",
+    "fr": "mfr",
+    "t5d": "mt5d",
+    "be": "mbe",
+    "relative_be": "relative_mbe",
+}
 """What the mean of a metric over a whole benchmark is called, where that is another name."""
 
 SUMMARY = (
     "error",
+    "balanced_error",
+    "mbe",
+    "relative_mbe",
     "mce",
     "relative_mce",
     "robustness",
@@ -69,8 +86,26 @@ SUMMARY = (
 )
 """The means that sum up a benchmark, in the order in which they are shown."""
 
-_PARTIAL = {"mce": "mean_ce", "relative_mce": "mean_relative_ce", "mfr": "mean_fr", "mt5d": "mean_t5d"}
-_TITLED_MEAN = ("error", "accuracy", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap")
+_PARTIAL = {
+    "mce": "mean_ce",
+    "relative_mce": "mean_relative_ce",
+    "mfr": "mean_fr",
+    "mt5d": "mean_t5d",
+    "mbe": "mean_be",
+    "relative_mbe": "mean_relative_be",
+}
+_TITLED_MEAN = (
+    "error",
+    "accuracy",
+    "balanced_error",
+    "robustness",
+    "residual",
+    "ece",
+    "flips",
+    "ut5d",
+    "zipf",
+    "natural_gap",
+)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.ops.compiled import compiled
+from blemish.ops.fused import fused
 
 __all__ = ["Norm", "exact_k_mask", "in_ball"]
 
@@ -45,6 +46,10 @@ def exact_k_mask(rng: CounterRng, count: Tensor, *shape: int, name: str = "few")
     if kernels is not None:
         words = rng.raw(name, size).contiguous().numpy()
         return torch.from_numpy(kernels.smallest(words, count.to(torch.int64).numpy())).view(-1, *shape)
+    there = fused("selection", rng.device)
+    if there is not None:
+        chosen: Tensor = there.smallest(rng.raw(name, size), count.to(torch.int64).numpy())
+        return chosen.view(-1, *shape)
     # Distinct keys, so that exactly so many lie below the bound: 32 random bits, then the place.
     keys = (rng.raw(name, size).to(torch.int64) << 31) + torch.arange(size, device=rng.device)
     last_kept = (count.to(torch.int64) - 1).clamp(min=0)

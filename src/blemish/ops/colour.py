@@ -1,10 +1,11 @@
-"""Colour: luminance and saturation."""
+"""Colour: luminance, gray levels and saturation."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-__all__ = ["LUMINANCE", "luminance", "scale_saturation"]
+__all__ = ["LUMINANCE", "as_colour", "back_to", "luma", "luminance", "scale_saturation"]
 
 LUMINANCE = (0.299, 0.587, 0.114)
 """What red, green and blue contribute to luminance (ITU-R BT.601)."""
@@ -16,6 +17,22 @@ def luminance(images: Tensor, weights: tuple[float, float, float] = LUMINANCE) -
         return images.clone()
     r, g, b = weights
     return (images[:, :1] * r).add_(images[:, 1:2], alpha=g).add_(images[:, 2:], alpha=b)
+
+
+def luma(levels: Tensor) -> Tensor:
+    """Pillow's gray level of uint8 colours (B, 3, H, W), int32 (B, 1, H, W)."""
+    values = levels.to(torch.int32)
+    return (values[:, :1] * 19595 + values[:, 1:2] * 38470 + values[:, 2:] * 7471 + 32768) >> 16
+
+
+def as_colour(images: Tensor) -> Tensor:
+    """Three channels; gray images get three equal ones."""
+    return images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images
+
+
+def back_to(images: Tensor, result: Tensor) -> Tensor:
+    """The uint8 result with as many channels as the images had."""
+    return luma(result).to(result.dtype) if images.shape[1] == 1 else result
 
 
 def scale_saturation(images: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

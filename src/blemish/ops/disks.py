@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.filters import border_index, convolve, pad
-from blemish.ops.levels import Levels
+from blemish.ops.transfer import to_device
 
 __all__ = ["disk_blur", "disk_levels"]
 
@@ -129,17 +129,18 @@ def _by_fft(images: Tensor, lenses: Sequence[Lens]) -> Tensor:
     return convolve(images, kernels, (_REACH, _REACH), "reflect101", which=torch.from_numpy(inverse.ravel()))
 
 
-def disk_levels(kernels: Any, levels: Levels, out: Levels, lenses: Sequence[Lens]) -> None:
-    """The same from levels to levels by the compiled kernels of `blemish.ops.compiled.blurs`."""
+def disk_levels(kernels: Any, levels: Any, out: Any, lenses: Sequence[Lens]) -> None:
+    """The same from levels to levels by the kernels of `blemish.ops.compiled.blurs`, or by fused ones."""
     margins = [_margins(size) for size in levels.shape[-2:]]
     for lens in set(lenses):
         members = [i for i, own in enumerate(lenses) if own == lens]
         whole = len(members) == len(levels)
-        source, made = (levels, out) if whole else (levels[members], np.empty_like(levels[members]))
+        index = to_device(torch.tensor(members), levels.device) if isinstance(levels, Tensor) else members
+        source, made = (levels, out) if whole else (levels[index], out[index])
         pairs, classes = _paired(lens)
         kernels.weighted_classes(source, made, *margins, pairs, *classes)
         if not whole:
-            out[members] = made
+            out[index] = made
 
 
 @lru_cache(maxsize=64)

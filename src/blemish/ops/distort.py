@@ -5,20 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
+from blemish.ops.warp import snapped
 
-__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted", "snapped"]
-
-# OpenCV samples at multiples of 1/32 pixel. Then bilinear weights are exact in float32, and so is the result.
-_STEPS = 32
-
-# Far outside any image, where a position still is an exact float32.
-_FAR = 2.0**16
-
-
-def snapped(positions: Tensor) -> Tensor:
-    """The nearest multiples of 1/32 pixel, for positions of any size."""
-    return positions.nan_to_num(0.0).clamp_(-_FAR, _FAR).mul_(_STEPS).round_().div_(_STEPS)
+__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted"]
 
 
 def shifted(images: Tensor, shift: Tensor) -> Tensor:
@@ -27,12 +18,27 @@ def shifted(images: Tensor, shift: Tensor) -> Tensor:
     Bilinear, to 1/32 pixel. A shift by exactly half a pixel puts half of all values midway between two levels, so
     unlike `sample` this makes no error in the positions.
     """
+    lines = []
     for dim, move in ((-1, shift[:, 0]), (-2, shift[:, 1])):
         size = images.shape[dim]
         position = snapped(torch.arange(size) - move[:, None])
         below = position.floor()
-        images = _blended(images, dim, _mirrored(below, size), _mirrored(below + 1, size), position - below)
-    return images
+        lines.append((_mirrored(below, size), _mirrored(below + 1, size), position - below))
+    return _mixed(images, *lines)
+
+
+_Lines = tuple[Tensor, Tensor, Tensor]
+"""For each image the numbers of lines and of others, and the share of the others, (B, n) on the CPU."""
+
+
+def _mixed(images: Tensor, columns: _Lines, rows: _Lines) -> Tensor:
+    """Columns, then rows."""
+    kernels = fused("stencils", images.device)
+    if kernels is not None:
+        across, down = (tuple(part.numpy() for part in lines) for lines in (columns, rows))
+        mixed: Tensor = kernels.mixed_lines(images, across, down)
+        return mixed
+    return _blended(_blended(images, -1, *columns), -2, *rows)
 
 
 def _blended(images: Tensor, dim: int, first: Tensor, second: Tensor, share: Tensor) -> Tensor:
@@ -51,13 +57,14 @@ def area_enlarged(images: Tensor, sides: Tensor, height: int, width: int) -> Ten
     A new pixel shows the mean of what it covers, as OpenCV enlarges by area: old pixels stay squares. `sides` (B, 2)
     int64 lives on the CPU. Whole numbers decide where an old pixel ends.
     """
-    for dim, size, old in ((-1, width, sides[:, :1]), (-2, height, sides[:, 1:])):
+    lines = []
+    for size, old in ((width, sides[:, :1]), (height, sides[:, 1:])):
         pixel = torch.arange(size)
         first = pixel * old // size
         beyond = (pixel + 1) * old - (first + 1) * size
         share = (beyond % old).to(torch.float64) / old * (beyond > 0)
-        images = _blended(images, dim, first, torch.minimum(first + 1, old - 1), share)
-    return images
+        lines.append((first, torch.minimum(first + 1, old - 1), share))
+    return _mixed(images, *lines)
 
 
 def _mirrored(positions: Tensor, size: int) -> Tensor:

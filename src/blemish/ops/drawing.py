@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
 __all__ = ["disc_counts", "distances", "paint_discs", "polygon_union", "stroke_mask"]
@@ -21,12 +22,16 @@ def disc_counts(centres: Tensor, radii: Tensor, height: int, width: int) -> Tens
     `centres` (B, N, 2) as (x, y) and `radii` (B, N) live on the device; a negative radius draws nothing.
     """
     device = centres.device
-    across = (torch.arange(width, device=device) - centres[..., :1]).abs_()
     down = torch.arange(height, device=device) - centres[..., 1:]
     radii = radii[..., None]
     chord = radii * radii - down * down
     # Half the width of the disc in each row; a row that it does not meet has none, not even its middle.
     half = torch.where((chord >= 0) & (radii >= 0), chord.clamp(min=0).sqrt_(), -1)
+    kernels = fused("drawing", device)
+    if kernels is not None:
+        covers: Tensor = kernels.disc_counts(centres[..., 0], half, width)
+        return covers
+    across = (torch.arange(width, device=device) - centres[..., :1]).abs_()
     counts = torch.zeros((len(centres), 1, height, width), dtype=torch.uint8, device=device)
     for x, reach in zip(across.unbind(1), half.unbind(1), strict=True):
         counts.add_((x[:, None, :] <= reach[:, :, None]).unsqueeze_(1))
@@ -55,7 +60,12 @@ def polygon_union(vertices: Tensor, drawn: Tensor, height: int, width: int, devi
     crossing = start[..., :1] + (y - start[..., 1:]) * slope
     crossing = crossing.masked_fill_(~(meets & drawn[..., None, None]), width)
     # A pixel is inside if an odd number of edges lies to its left. Short whole numbers are compared fastest.
-    edges = crossing.ceil_().clamp_(-1, width).to(torch.int16).unsqueeze(-1)
+    edges = crossing.ceil_().clamp_(-1, width).to(torch.int16)
+    kernels = fused("drawing", device)
+    if kernels is not None:
+        union: Tensor = kernels.odd_union(edges, width)
+        return union
+    edges = edges.unsqueeze(-1)
     x = torch.arange(width, dtype=torch.int16, device=device)
     inside = torch.zeros((*vertices.shape[:2], height, width), dtype=torch.bool, device=device)
     for edge in edges.unbind(2):

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
 from blemish.ops.fourier import fast_size, transformed
-from blemish.ops.fused import kernels_for
+from blemish.ops.fused import fused, kernels_for
 from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import to_device
@@ -40,9 +40,8 @@ GaussianBorder = Border | Literal["zeros"]
 
 _Numbers = TypeVar("_Numbers", Tensor, NDArray[Any])
 
-# Up to this radius a GPU is quicker with sums over neighbours than with products of matrices, and a CPU with kernels.
-_NEAR = 16
-_CPU_NEAR = 32
+# Up to this radius kernels are quicker with sums over neighbours than with products of matrices.
+_NEAR = 32
 _BORDERS = ("replicate", "reflect", "reflect101")
 
 
@@ -78,9 +77,9 @@ def gaussian_blur(
     """
     if int(truncate * float(sigma.max()) + 0.5) == 0:
         return images
-    if border != "zeros" and images.dtype == torch.float32 and _has_taps(images.device, border):
+    if border != "zeros" and images.dtype == torch.float32 and _has_taps(images.device):
         # Which way an image takes depends on its own radius alone.
-        near = near_enough(sigma, *images.shape[-2:], truncate=truncate, device=images.device)
+        near = near_enough(sigma, *images.shape[-2:], truncate=truncate)
         if bool(near.all()):
             return _by_taps(images, sigma, truncate, border)
         if bool(near.any()):
@@ -104,14 +103,13 @@ def gaussian_blur(
     return out
 
 
-def _has_taps(device: torch.device, border: Border) -> bool:
-    return border != "reflect101" if kernels_for(device) is not None else device.type == "cpu"
+def _has_taps(device: torch.device) -> bool:
+    return device.type == "cpu" or kernels_for(device) is not None
 
 
-def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float, device: torch.device) -> _Numbers:
-    """Which Gaussians are sums over neighbours on that device, rather than products of matrices."""
-    most = _CPU_NEAR if kernels_for(device) is None else _NEAR
-    return truncate * sigma + 0.5 < min(most + 1, height, width)
+def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float) -> _Numbers:
+    """Which Gaussians are sums over neighbours, rather than products of matrices."""
+    return truncate * sigma + 0.5 < min(_NEAR + 1, height, width)
 
 
 def gaussian_taps(sigma: Tensor, truncate: float, reach: int) -> tuple[Tensor, Tensor]:
@@ -125,24 +123,23 @@ def gaussian_taps(sigma: Tensor, truncate: float, reach: int) -> tuple[Tensor, T
 
 @lru_cache(maxsize=256)
 def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], int]:
-    weights, radii = gaussian_taps(torch.tensor([sigma], dtype=torch.float64), truncate, _CPU_NEAR)
+    weights, radii = gaussian_taps(torch.tensor([sigma], dtype=torch.float64), truncate, _NEAR)
     return weights[0].numpy(), int(radii[0])
 
 
 def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The same as arrays, for compiled kernels."""
-    weights, radii = zip(*(_one_gaussian(value, truncate) for value in sigma), strict=True)
-    return np.stack(weights), np.array(radii, dtype=np.int64)
+    distinct, kinds = np.unique(np.array(sigma), return_inverse=True)
+    weights, radii = zip(*(_one_gaussian(value, truncate) for value in distinct.tolist()), strict=True)
+    return np.stack(weights)[kinds], np.array(radii, dtype=np.int64)[kinds]
 
 
 def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
-    fused = kernels_for(images.device)
-    if fused is not None:
-        shares, reaches = gaussian_taps(sigma, truncate, _NEAR)
-        settings = (to_device(shares, images.device, torch.float32), to_device(reaches, images.device, torch.int32))
-        blurred: Tensor = fused.gaussian_rows_and_columns(images, *settings, border == "reflect")
-        return blurred
     weights, radii = gaussian_arrays(sigma.tolist(), truncate)
+    on_device = fused("blurs", images.device)
+    if on_device is not None:
+        blurred: Tensor = on_device.gaussian(images, weights, radii, _BORDERS.index(border))
+        return blurred
     kernels = compiled("blurs")
     if kernels is None:
         return _sums(images, torch.from_numpy(weights).to(torch.float32), int(radii.max()), border)

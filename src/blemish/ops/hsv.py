@@ -9,7 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["hue", "hue_ramps", "lightness", "lightness_room", "shift_hsv", "with_lightness"]
+from blemish.ops.fused import fused
+
+__all__ = ["hue", "hue_ramps", "lightness", "lightness_room", "relit", "shift_hsv", "with_lightness"]
 
 _SEXTANTS = 6
 
@@ -36,6 +38,10 @@ def shift_hsv(images: Tensor, turn: Tensor, saturation: Tensor, value: Tensor) -
 
     The shifts are (B, 1, 1, 1). Of a gray image only the value changes.
     """
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        shifted: Tensor = kernels.shift_hsv(images, turn, saturation, value)
+        return shifted
     largest = images.amax(1, keepdim=True)
     wanted = (largest + value).clamp_(0, 1)
     if images.shape[1] == 1:
@@ -66,3 +72,18 @@ def with_lightness(images: Tensor, old: Tensor, new: Tensor) -> Tensor:
     room = lightness_room(old)
     ratio = lightness_room(new).div_(room.masked_fill_(room <= 0, 1))
     return (images - old).mul_(ratio).add_(new)
+
+
+def relit(images: Tensor, factor: Tensor) -> Tensor:
+    """The lightness of images on grey levels times a factor, but at most 1.
+
+    The reference rounds the lightness to a level before and down to one after. Float noise decides which way it rounds
+    halfway between two levels; for images on levels that noise is the same everywhere.
+    """
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        made: Tensor = kernels.relit(images, factor)
+        return made
+    light = lightness(images)
+    new = (light * 255).round_().mul_(factor).add_(2.0**-12).floor_().mul_(1 / 255).clamp_(max=1)
+    return with_lightness(images, light, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
 __all__ = ["turn_hue"]
@@ -17,6 +18,10 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     """
     if images.shape[1] == 1:
         return images
+    kernels = fused("tones", images.device)
+    if kernels is not None:
+        turned: Tensor = kernels.turn_hue(images, turns)
+        return turned
     red, green, blue = images[:, :1], images[:, 1:2], images[:, 2:]
     value = images.amax(1, keepdim=True)
     chroma = value - images.amin(1, keepdim=True)

@@ -23,8 +23,7 @@ from torch.nn import functional
 
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
-from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels
+from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
 __all__ = ["jpeg_levels", "jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]
@@ -213,10 +212,11 @@ def _code_colour(levels: Tensor, tables: Tensor) -> Tensor:
 
 def jpeg_torch(levels: Tensor, quality: Tensor) -> Tensor:
     """Uint8 images (B, C, H, W) after a JPEG round trip at one whole quality (1 … 100) per image, on any device."""
-    fused = kernels_for(levels.device)
-    if fused is not None and levels.shape[1] == 3:
-        result: Tensor = fused.jpeg(levels, to_device(quantisation_tables(quality), levels.device, torch.int32))
-        return result
+    kernels = fused("jpeg", levels.device)
+    if kernels is not None:
+        levels, out = levels.contiguous(), torch.empty(levels.shape, dtype=torch.uint8, device=levels.device)
+        jpeg_levels(kernels, levels, out, quality.tolist())
+        return out
     tables = quantisation_tables(to_device(quality, levels.device, torch.int64))
     if levels.shape[1] == 1:
         return _code(levels.to(torch.float32), tables[:, 0]).to(torch.uint8)
@@ -245,9 +245,10 @@ def _through_pillow(planes: NDArray[np.uint8], quality: int) -> Image.Image:
     return Image.frombytes(mode, (width, height), file.getvalue(), "jpeg", mode, "")
 
 
-def jpeg_levels(kernels: Any, levels: Levels, out: Levels, quality: Sequence[float]) -> None:
-    """The same by the compiled kernels of `blemish.ops.compiled.jpeg`, which take less time than Pillow."""
-    kernels.jpeg(levels, out, np.stack([_table(int(whole)) for whole in quality]))
+def jpeg_levels(kernels: Any, levels: Any, out: Any, quality: Sequence[float]) -> None:
+    """The same by the kernels of `blemish.ops.compiled.jpeg`, which take less time than Pillow, or by fused ones."""
+    distinct, kinds = np.unique(np.array(quality), return_inverse=True)
+    kernels.jpeg(levels, out, np.stack([_table(int(whole)) for whole in distinct]), kinds.reshape(-1))
 
 
 def jpeg_round_trip(levels: Tensor, quality: Tensor) -> Tensor:

@@ -18,8 +18,7 @@ from torch.nn import functional as F
 
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
-from blemish.ops.fused import kernels_for
-from blemish.ops.levels import Levels, truncated
+from blemish.ops.levels import truncated
 
 
 def _zoom_extent(size: int, factor: float) -> tuple[int, int, int, int]:
@@ -53,12 +52,6 @@ def enlarged(images: Tensor, height: int, width: int) -> Tensor:
 
 def mean_zoom(images: Tensor, factors: Sequence[float]) -> Tensor:
     """The mean of the images and of their enlargements by each factor."""
-    fused = kernels_for(images.device)
-    if fused is not None:
-        height, width = images.shape[-2:]
-        rows, columns = (_zoom_sources(size, tuple(factors), images.device) for size in (height, width))
-        mean: Tensor = fused.zoom_mean(images, rows, columns)
-        return mean
     kernels = compiled("lines") if images.device.type == "cpu" and images.dtype == torch.float32 else None
     if kernels is not None:
         places = zoom_places(images.shape[-2:], factors)
@@ -192,11 +185,11 @@ def pixelated(levels: Tensor, height: int, width: int) -> Tensor:
     return repeated.index_select(1, rows).view(levels.shape)
 
 
-def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, width: int) -> None:
-    """The same by the compiled kernels of `blemish.ops.compiled.boxes`."""
+def pixelate_levels(kernels: Any, levels: Any, out: Any, height: int, width: int) -> None:
+    """The same by the kernels of `blemish.ops.compiled.boxes`, or by fused ones."""
     tall, wide = levels.shape[-2:]
     columns, rows = _box_arrays(wide, width), _box_arrays(tall, height)
-    repeated = (_box_arrays(width, wide)[0][0], _box_arrays(height, tall)[0][0])
+    repeated = (_repeated(width, wide), _repeated(height, tall))
     planes = (levels.reshape(-1, tall, wide), out.reshape(-1, tall, wide))
     kernels.pixelate(*planes, *columns, *rows, *repeated)
 
@@ -205,3 +198,10 @@ def pixelate_levels(kernels: Any, levels: Levels, out: Levels, height: int, widt
 def _box_arrays(source: int, target: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     pixels, weights = _box_taps(source, target, torch.device("cpu"))
     return pixels.numpy().astype(np.uint32), weights.numpy()
+
+
+@lru_cache(maxsize=64)
+def _repeated(source: int, target: int) -> NDArray[np.uint32]:
+    """Which of the pixels of a line stands at each place of a longer one."""
+    places: NDArray[np.uint32] = _box_arrays(source, target)[0][0]
+    return places

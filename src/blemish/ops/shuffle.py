@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.ops.fused import kernels_for
 from blemish.ops.transfer import to_device
 
 __all__ = ["shuffle_sources"]
@@ -27,10 +26,6 @@ def shuffle_sources(dy: Tensor, dx: Tensor, max_delta: Tensor) -> Tensor:
     was visited before, so the pixel points on to the source's own source. Chains of such pointers are followed for all
     pixels at once.
     """
-    fused = kernels_for(dy.device)
-    if fused is not None:
-        sources: Tensor = fused.glass_sources(dy, dx, to_device(max_delta, dy.device, torch.int32))
-        return sources.to(torch.int64)
     batch, passes, height, width = dy.shape
     rows, columns = torch.arange(height, device=dy.device)[:, None], torch.arange(width, device=dy.device)
     delta = to_device(max_delta, dy.device, torch.int64).view(-1, 1, 1)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["Inside", "covered", "covered_index", "pixels_between", "times_covered", "topmost"]
+__all__ = ["Inside", "covered", "covered_index", "pixels_between", "placed_index", "times_covered", "topmost"]
 
 Inside = Callable[[Tensor, Tensor], Tensor]
 """Whether a pixel that lies (down, right) of a shape's centre, in pixels, belongs to the shape."""
@@ -43,6 +43,15 @@ def _near(centre: Tensor, offsets: Tensor, reach: float) -> tuple[Tensor, Tensor
     """The rows, or columns, within reach of each centre, and their distances from it."""
     position = (centre - reach).ceil_()[..., None] + offsets
     return position, position - centre[..., None]
+
+
+def placed_index(rows: Tensor, columns: Tensor, shown: Tensor, height: int, width: int) -> Tensor:
+    """The flat positions of pixels at (row, column), (B, N, P) int64, of the shapes that are `shown` (B, N).
+
+    As `covered_index` counts them: height · width stands for what is outside the image, or not shown.
+    """
+    seen = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width) & shown[..., None]
+    return torch.where(seen, rows * width + columns, height * width)
 
 
 def _canvas(index: Tensor, height: int, width: int, dtype: torch.dtype) -> Tensor:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
+from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
 Outside = Literal["zeros", "replicate", "reflect101"]
@@ -22,6 +23,9 @@ _PADDING: dict[Outside, str] = {"zeros": "zeros", "replicate": "border", "reflec
 _FINE = 1024
 _SHIFT = 5
 _STEPS = 32
+
+# Far outside any image, where a position still is an exact float32.
+_FAR = 2.0**16
 
 
 def affine_from_points(source: Tensor, target: Tensor) -> Tensor:
@@ -37,6 +41,11 @@ def warp_affine(images: Tensor, backward: Tensor) -> Tensor:
     `backward` (B, 2, 3) float64 lives on the CPU. Positions are rounded to 1/32 pixel as OpenCV does.
     """
     height, width = images.shape[-2:]
+    kernels = fused("warps", images.device)
+    if kernels is not None:
+        positions = (part.numpy() for part in affine_positions(backward, height, width))
+        warped: Tensor = kernels.affine(images, *positions)
+        return warped
     per_column, per_row = (to_device(part, images.device) for part in affine_positions(backward, height, width))
     fine = per_column[:, :, None, :] + per_row[:, :, :, None] + _FINE // _STEPS // 2
     position = (fine >> _SHIFT).to(torch.float32)
@@ -69,9 +78,41 @@ def projected(backward: Tensor, height: int, width: int, device: torch.device) -
 def sample(images: Tensor, x: Tensor, y: Tensor, *, outside: Outside, nearest: bool = False) -> Tensor:
     """The images at positions (x, y), float32 (B, H', W') in pixels from the first pixel's centre, bilinearly."""
     height, width = images.shape[-2:]
+    kernels = fused("warps", images.device)
+    if kernels is not None:
+        sampled: Tensor = kernels.sampled(images, x, y, outside, nearest)
+        return sampled
     grid = torch.stack([x * (2 / (width - 1)) - 1, y * (2 / (height - 1)) - 1], dim=-1)
     mode = "nearest" if nearest else "bilinear"
     return F.grid_sample(images, grid, mode=mode, padding_mode=_PADDING[outside], align_corners=True)
+
+
+def sample_map(
+    images: Tensor,
+    backward: Tensor,
+    *,
+    outside: Outside,
+    nearest: bool = False,
+    snap: bool = False,
+    size: tuple[int, int] | None = None,
+) -> Tensor:
+    """The images where maps lead: `sample` at what `projected` gives, where ``snap`` at multiples of 1/32 pixel.
+
+    ``size`` is that of the result, if not the images' own.
+    """
+    height, width = size or images.shape[-2:]
+    kernels = fused("warps", images.device)
+    if kernels is not None:
+        mapped: Tensor = kernels.mapped(images, backward.numpy(), (height, width), outside, nearest, snap)
+        return mapped
+    positions = projected(backward, height, width, images.device)
+    x, y = map(snapped, positions) if snap else positions
+    return sample(images, x, y, outside=outside, nearest=nearest)
+
+
+def snapped(positions: Tensor) -> Tensor:
+    """The nearest multiples of 1/32 pixel, for positions of any size."""
+    return positions.nan_to_num(0.0).clamp_(-_FAR, _FAR).mul_(_STEPS).round_().div_(_STEPS)
 
 
 def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

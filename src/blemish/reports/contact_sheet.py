@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import SeverityTable, severity_text
+from blemish.corruptions.severity import DATA_SETS, SeverityTable, severity_text
 from blemish.corruptions.transform import content_id, corrupt
 from blemish.data.pictures import resize_and_crop
 
@@ -70,11 +70,14 @@ def reduced(image: Image.Image, side: int) -> Image.Image:
 
 
 def _preset(table: SeverityTable, preset: str | None, image: Image.Image) -> str:
-    if len(table.rows) == 1:
+    if len(table.rows) == 1 and not table.rows.keys() & set(DATA_SETS):
         return "severities for all image sizes"
     if preset:
         return f"preset {preset} (as asked)"
-    return f"preset {table.preset(image.height, image.width)} (nearest to a shorter side of {min(image.size)} px)"
+    why = f"nearest to a shorter side of {min(image.size)} px"
+    if table.rows.keys() & set(DATA_SETS):
+        why = "the first data set with settings"
+    return f"preset {table.preset(image.height, image.width)} ({why})"
 
 
 def _find(item: str | Corruption) -> Corruption:

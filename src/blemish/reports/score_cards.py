@@ -11,6 +11,7 @@ from blemish.reports.reading import Reading, benchmark_title, column_of, title_o
 from blemish.reports.score_tables import cell, with_interval
 from blemish.reports.tables import DAGGER, FOOTNOTE
 
+_RELATIVE = ("ce", "relative_ce", "be", "relative_be")
 _CARD_LINES = both_names(name for name in SUMMARY if name not in ("ut5d", "mt5d", "zipf"))
 _STRONG = 55
 
@@ -85,7 +86,7 @@ def card(reading: Reading) -> Card:
 
 def heatmap(reading: Reading) -> Heatmap:
     """Errors by corruption and severity, and the metrics of corruptions as far as there are any."""
-    more = [name for name in ("ce", "relative_ce") if any(reading.get(name, "corruption", g) for g in reading.groups)]
+    more = [name for name in _RELATIVE if any(reading.get(name, "corruption", g) for g in reading.groups)]
     means = [reading.get("error", "corruption", group) for group in reading.groups]
     return Heatmap(
         reading,

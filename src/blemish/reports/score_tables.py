@@ -10,7 +10,7 @@ from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
 from blemish.reports.tables import Cell, Table, number
 
-_GROUP_METRICS = ("error", "ce", "relative_ce", "robustness", "residual", "ece")
+_GROUP_METRICS = ("error", "ce", "relative_ce", "balanced_error", "be", "relative_be", "robustness", "residual", "ece")
 # Calibration has a table of its own.
 _SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
@@ -18,6 +18,9 @@ _SHORT = {
     "error": "mean",
     "ce": "CE",
     "relative_ce": "relative CE",
+    "balanced_error": "balanced",
+    "be": "BE",
+    "relative_be": "relative BE",
     "robustness": "R",
     "residual": "residual",
     "ece": "ECE",
@@ -74,8 +77,11 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
         (Cell(benchmark_title(name, part if number < len(headlines) or mixed else None)), *_row(name, part, readings))
         for number, (name, part) in enumerate((*headlines, *others))
     ]
-    clean = [with_interval("error", reading.get("error", "condition", "clean")) for reading in readings]
-    lines.insert(len(headlines), (Cell("clean error, %"), *clean))
+    for place, name in enumerate(("error", "balanced_error"), start=len(headlines)):
+        clean = [reading.get(name, "condition", "clean") for reading in readings]
+        if name == "error" or any(clean):
+            cells = (with_interval(name, score) for score in clean)
+            lines.insert(place, (Cell(f"clean {TITLES[name].title}, %"), *cells))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
     if len(readings) > _FEW:
         grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]

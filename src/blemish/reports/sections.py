@@ -31,7 +31,21 @@ from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Cell, Table, number
 
 _TERMS = (
-    *("error", "mce", "relative_mce", "robustness", "residual", "ece", "flips", "ut5d", "zipf", "natural_gap"),
+    *(
+        "error",
+        "mce",
+        "relative_mce",
+        "balanced_error",
+        "mbe",
+        "relative_mbe",
+        "robustness",
+        "residual",
+        "ece",
+        "flips",
+        "ut5d",
+        "zipf",
+        "natural_gap",
+    ),
     "effective_robustness",
 )
 

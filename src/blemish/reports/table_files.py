@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from blemish.core.csv_files import csv_text
@@ -49,29 +49,43 @@ def _json(value: Any) -> str:
 def scores_csv(readings: Sequence[Reading]) -> str:
     """A row per number; ``trained_on`` is † where the model met a corruption that it was trained on.
 
-    ``near_chance`` says so of models that are not better than chance on clean images.
+    ``near_chance`` says so of models that are not better than chance on clean images. Published accuracies of people
+    are rows of the scope ``level``; a model that never falls below them has no value there.
     """
     rows = (
         {
             "model": reading.label,
             "benchmark": reading.scores.benchmark,
-            "metric": row.name,
-            "scope": row.scope,
-            "of": row.of,
-            "value": row.estimate.value,
-            "low": row.estimate.low,
-            "high": row.estimate.high,
+            "metric": name,
+            "scope": scope,
+            "of": of,
+            "value": value,
+            "low": low,
+            "high": high,
             "level": reading.scores.level,
-            "unit": row.unit,
+            "unit": unit,
             "images": reading.scores.images,
-            "trained_on": "†" if row.trained_on else "",
+            "trained_on": "†" if trained_on else "",
             "near_chance": "near chance" if reading.scores.near_chance else "",
         }
         for reading in readings
-        for row in reading.scores.rows
+        for name, scope, of, value, low, high, unit, trained_on in _numbers(reading)
     )
     marked = any(row.trained_on for reading in readings for row in reading.scores.rows)
     return _csv(rows, marked=marked)
+
+
+def _numbers(reading: Reading) -> Iterator[tuple[object, ...]]:
+    for row in reading.scores.rows:
+        number = row.estimate
+        yield row.name, row.scope, row.of, number.value, number.low, number.high, row.unit, row.trained_on
+    for stimulus in reading.scores.beside.stimuli if reading.scores.beside is not None else ():
+        for item in stimulus.levels:
+            of, people = f"{stimulus.corruption} {item.level.level}", item.people
+            yield "people_accuracy", "level", of, people.value, people.low, people.high, "%", False
+        if (fall := stimulus.fall) is not None:
+            ends = (fall.severity, fall.low, fall.high)
+            yield "below_people_from", "corruption", stimulus.corruption, *ends, "severity", False
 
 
 def comparison_csv(comparison: Comparison) -> str:

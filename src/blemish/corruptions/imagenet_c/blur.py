@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.rng import CPU, CounterRng
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
@@ -39,7 +39,7 @@ def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 def _near(params: Numbers, height: int, width: int) -> bool:
-    return bool(near_enough(params["sigma"], height, width, truncate=4.0, device=CPU).all())
+    return bool(near_enough(params["sigma"], height, width, truncate=4.0).all())
 
 
 def _make_gaussian(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
@@ -128,13 +128,15 @@ def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor,
     kernels = [_line_weights(*setting) for setting in zip(radius.tolist(), sigma.tolist(), strict=True)]
     count = max(map(len, kernels))
     # NumPy, because so few numbers are all overhead.
-    shifts, weights = np.zeros((len(kernels), count, 2), np.int64), np.zeros((len(kernels), count))
+    weights = np.zeros((len(kernels), count))
     steps = np.arange(count, dtype=np.float64)
-    for own, moves, shares, angle in zip(kernels, shifts, weights, degrees.tolist(), strict=True):
+    for own, shares in zip(kernels, weights, strict=True):
         shares[: len(own)] = own
-        turn = math.radians(angle)
-        moves[: len(own), 0] = np.ceil(steps[: len(own)] * math.sin(turn) - 0.5)
-        moves[: len(own), 1] = np.ceil(steps[: len(own)] * math.cos(turn) - 0.5)
+    turns = [math.radians(angle) for angle in degrees.tolist()]
+    directions = np.array([[math.sin(turn), math.cos(turn)] for turn in turns])
+    shifts = np.ceil(steps[:, None] * directions[:, None] - 0.5).astype(np.int64)
+    lengths = np.array([len(own) for own in kernels])
+    shifts *= (steps < lengths[:, None])[..., None]
     return torch.from_numpy(shifts), torch.from_numpy(weights)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.core.rng import CPU, CounterRng
+from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, alike, as_planes, per_image
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
@@ -97,7 +97,7 @@ def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tenso
 
 def _near(params: Numbers, height: int, width: int) -> bool:
     moving = params["sigma"][params["alpha"] > 0]
-    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT, device=CPU).all())
+    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT).all())
 
 
 def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
@@ -107,7 +107,7 @@ def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rn
     positions = (part.numpy() for part in affine_positions(backward, height, width))
     sigma = np.where(params["alpha"] > 0, params["sigma"], 0)
     weights, radii = gaussian_arrays(sigma.tolist(), _FIELD_CUT)
-    settings = (draw.fields.numpy(), weights.astype(np.float32), radii, params["alpha"])
+    settings = (alike(draw.fields, levels), weights.astype(np.float32), radii, params["alpha"])
     kernels.elastic(levels, out, *positions, *settings)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng, normal_table
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, per_image
-from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms
+from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms, make_noise
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.levels import Levels, unit_range
@@ -44,14 +44,10 @@ def _impulse(images: Tensor, params: Params, draw: Field) -> Tensor:
     return images.mul_(kept).add_(white)
 
 
-def _add_normal(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng, relative: bool) -> None:
-    settings = (rng.keys("field"), normal_table(), params["sigma"], relative)
-    kernels.add_normal(levels.reshape(len(levels), -1), out.reshape(len(out), -1), *settings)
-
-
 def _make_shot(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-    growth = np.stack([_growth(photons) for photons in params["photons"].tolist()])
-    settings = (normal_table(), normal_tails(), growth, params["photons"], POISSON_SWITCH)
+    distinct, kinds = np.unique(params["photons"], return_inverse=True)
+    growth = np.stack([_growth(photons) for photons in distinct.tolist()])
+    settings = (normal_table(), normal_tails(), growth, kinds, params["photons"], POISSON_SWITCH)
     kernels.poisson(levels.reshape(len(levels), -1), out.reshape(len(out), -1), rng.keys("field"), *settings)
 
 
@@ -86,7 +82,7 @@ gaussian_noise = Corruption(
     draw=draw_normals,
     apply=add_noise,
     source=SOURCE,
-    at_once=AtOnce("noise", partial(_add_normal, relative=False)),
+    at_once=AtOnce("noise", make_noise),
 )
 
 shot_noise = Corruption(
@@ -138,5 +134,5 @@ speckle_noise = Corruption(
     draw=draw_normals,
     apply=_speckle,
     source=SOURCE,
-    at_once=AtOnce("noise", partial(_add_normal, relative=True)),
+    at_once=AtOnce("noise", partial(make_noise, relative=True)),
 )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, quantise
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, alike, as_planes, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
@@ -67,7 +67,7 @@ def _make_snow(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: 
     taps = (values.numpy() for values in motion_taps(radius, sigma, flakes.degrees))
     settings = (params[name] for name in ("mean", "std", "threshold", "image_weight"))
     zoom = zoom_places(levels.shape[-2:], [float(params["zoom"][0])])
-    kernels.snow(levels, out, flakes.field[:, 0].numpy(), *settings, *zoom, *taps)
+    kernels.snow(levels, out, alike(flakes.field[:, 0], levels), *settings, *zoom, *taps)
 
 
 class Crop(NamedTuple):
@@ -122,10 +122,10 @@ class _MakeFrost(_Textured):
     def __call__(self, kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
         shape = Shape(*levels.shape[1:])
         textures = self.textures(params, shape.height, shape.width, rng.device)
-        crop = _crop(textures, shape, rng)
+        crop = _crop(textures, shape, rng.on_cpu())
         places = (crop.texture.numpy(), crop.top.numpy(), crop.left.numpy())
         weights = (params["image_weight"], params["frost_weight"])
-        kernels.blend(levels, out, textures.sheets.numpy(), *places, *weights)
+        kernels.blend(levels, out, alike(textures.sheets, levels), *places, *weights)
 
 
 class Wobble(NamedTuple):
@@ -151,9 +151,10 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
 
 def _make_fog(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     sizes = plasma_sizes(1 << (max(levels.shape[-2:]) - 1).bit_length())
-    wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes)).numpy()
-    noise = np.stack([plasma_noise(decay, len(sizes)) for decay in params["wibble_decay"].tolist()])
-    kernels.fog(levels, out, wobble, noise, params["thickness"])
+    wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes))
+    distinct, kinds = np.unique(params["wibble_decay"], return_inverse=True)
+    noise = np.stack([plasma_noise(decay, len(sizes)) for decay in distinct.tolist()])[kinds]
+    kernels.fog(levels, out, alike(wobble, levels), noise, params["thickness"])
 
 
 def _brightness(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:

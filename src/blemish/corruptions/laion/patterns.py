@@ -13,9 +13,10 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, side_scale
 from blemish.corruptions.draws import Field
-from blemish.corruptions.laion.colour import SOURCE, as_colour, back_to, luma, pixels
+from blemish.corruptions.laion.colour import SOURCE, pixels
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
+from blemish.ops.colour import as_colour, back_to, luma
 from blemish.ops.transfer import to_device
 
 __all__ = ["glitched", "luminance_checkerboard", "vertical_lines"]

@@ -16,14 +16,15 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
-from blemish.corruptions.laion.colour import SOURCE, as_colour, back_to, pixels
+from blemish.corruptions.laion.colour import SOURCE, pixels
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
+from blemish.ops.colour import as_colour, back_to
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
 from blemish.ops.pillow import resized
 from blemish.ops.raster import PixelTable, disc_mask, pixel_table, polygon_masks, star_masks
-from blemish.ops.stamps import topmost
+from blemish.ops.stamps import placed_index, topmost
 from blemish.ops.tiles import TileBank
 from blemish.ops.transfer import to_device
 
@@ -82,7 +83,7 @@ def _geometric_shapes(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     plain = torch.where(draw.kind == _CIRCLE, 2, draw.kind) * len(sizes) + draw.size
     star = 3 * len(sizes) + draw.size * 360 + draw.degrees
     mask = torch.where(draw.kind == _STAR, star, plain)
-    index = _positions(draw.y, draw.x, table.down[mask], table.right[mask], params["count"], source)
+    index = _placed(draw.y, draw.x, table.down[mask], table.right[mask], params["count"], source)
     colours = draw.colour.transpose(1, 2).to(torch.uint8)
     return back_to(images, _covered(source, index, colours))
 
@@ -93,14 +94,11 @@ def _first(draw: Iterable[Tensor], count: Tensor) -> Iterator[Tensor]:
     return (values[:, :most] for values in draw)
 
 
-def _positions(y: Tensor, x: Tensor, down: Tensor, right: Tensor, count: Tensor, images: Tensor) -> Tensor:
-    """The flat positions (B, N, P) of the pixels of the first ``count`` pieces, as `stamps` counts them."""
-    height, width = images.shape[-2:]
-    rows, columns = y[..., None] + down, x[..., None] + right
+def _placed(y: Tensor, x: Tensor, down: Tensor, right: Tensor, count: Tensor, images: Tensor) -> Tensor:
+    """Where the pixels of the first ``count`` pieces lie."""
     shown = torch.arange(y.shape[1], device="cpu") < count.view(-1, 1)
-    seen = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    seen &= to_device(shown, images.device)[..., None]
-    return torch.where(seen, rows * width + columns, height * width)
+    rows, columns = y[..., None] + down, x[..., None] + right
+    return placed_index(rows, columns, to_device(shown, images.device), *images.shape[-2:])
 
 
 def _covered(images: Tensor, index: Tensor, colours: Tensor) -> Tensor:
@@ -145,7 +143,7 @@ class _Stickers(_Tiled):
         tiles = self.bank.common(side, source.device)
         offset = torch.arange(side * side, device=source.device)
         down, right = torch.div(offset, side, rounding_mode="floor"), offset % side
-        index = _positions(draw.y, draw.x, down, right, params["count"], source)
+        index = _placed(draw.y, draw.x, down, right, params["count"], source)
         top = topmost(index, height, width).flatten(1)
         on_top = (top - 1).clamp(min=0)
         place = torch.arange(height * width, device=source.device)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.draws import Field, add_noise, draw_normals
+from blemish.corruptions.base import AtOnce, Corruption, per_image
+from blemish.corruptions.draws import Field, add_noise, draw_normals, make_noise
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.balls import Norm, exact_k_mask, in_ball
 
@@ -106,6 +106,7 @@ LP: tuple[Corruption, ...] = (
         table=SeverityTable.of(sigma=[0.02 / math.sqrt(3) * severity for severity in range(6)]),
         draw=draw_normals,
         apply=add_noise,
+        at_once=AtOnce("noise", make_noise),
         source="defined here",
     ),
 )

@@ -14,7 +14,7 @@ from blemish.corruptions.draws import signs
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.transfer import to_device
-from blemish.ops.warp import projected, sample
+from blemish.ops.warp import sample_map
 
 __all__ = ["GEOMETRY"]
 
@@ -46,9 +46,7 @@ def _about_centre(a: Tensor, b: Tensor, c: Tensor, d: Tensor, height: int, width
 
 
 def _warped(images: Tensor, backward: Tensor, *, nearest: bool = False) -> Tensor:
-    height, width = images.shape[-2:]
-    x, y = projected(backward, height, width, images.device)
-    return sample(images, x, y, outside="zeros", nearest=nearest)
+    return sample_map(images, backward, outside="zeros", nearest=nearest)
 
 
 def _translation(images: Tensor, params: Params, draw: Signs) -> Tensor:
@@ -98,8 +96,7 @@ def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
         [1 - across, 0, (across * draw.first) * width - across / 2],
         [0, 1 - down, (down * draw.first) * height - down / 2],
     ]
-    x, y = projected(_matrices(rows, across), height, width, images.device)
-    return sample(images, x, y, outside="replicate")
+    return sample_map(images, _matrices(rows, across), outside="replicate")
 
 
 GEOMETRY: tuple[Corruption, ...] = (

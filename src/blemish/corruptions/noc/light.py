@@ -10,10 +10,11 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.draws import Field, signs
+from blemish.corruptions.draws import Field, by_level, signs
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE, luminance
+from blemish.ops.fused import fused
 from blemish.ops.hue import turn_hue
 
 __all__ = ["LIGHT"]
@@ -93,6 +94,10 @@ def _gray_scale(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     if images.shape[1] == 1:
         return images
     weight = per_image(params["weight"], images)
+    kernels = fused("tones", images.device)
+    if kernels is not None:
+        faded: Tensor = kernels.faded(images, weight)
+        return faded
     gray = luminance(images)
     return images.mul_(1 - weight).add_(gray.mul_(weight))
 
@@ -121,6 +126,7 @@ LIGHT: tuple[Corruption, ...] = (
         apply=_brightness,
         severities="1-5",
         source=FIGURE_6,
+        at_once=by_level(_brightness, _draw_sign),
     ),
     Corruption(
         name="noc:contrast",
@@ -140,6 +146,7 @@ LIGHT: tuple[Corruption, ...] = (
         apply=_color_distortion,
         severities="1-5",
         source=FIGURE_6,
+        at_once=by_level(_color_distortion, _draw_channel),
     ),
     Corruption(
         name="noc:gray_scale",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise, side_scale
 from blemish.corruptions.draws import Field
 from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6
 from blemish.corruptions.severity import Params, SeverityTable
@@ -163,13 +165,32 @@ def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
     return (lengths * scale + 0.5).floor()
 
 
+def _hidden(size: Tensor, position: Tensor, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The bounds of the square that is hidden: top, bottom, left and right."""
+    size = _whole_pixels(size, side_scale(height, width))
+    top, left = ((position[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
+    return top, top + size, left, left + size
+
+
 def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
     height, width = images.shape[-2:]
-    size = _whole_pixels(params["size"], side_scale(height, width))
-    top, left = ((draw.position[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
-    rows = pixels_between(top, top + size, height, images.device)[:, None, :, None]
-    columns = pixels_between(left, left + size, width, images.device)[:, None, None, :]
+    top, bottom, left, right = _hidden(params["size"], draw.position, height, width)
+    rows = pixels_between(top, bottom, height, images.device)[:, None, :, None]
+    columns = pixels_between(left, right, width, images.device)[:, None, None, :]
     return torch.where(rows & columns, draw.gray, images)
+
+
+def _make_obstruction(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    draw = _draw_square(Shape(*levels.shape[1:]), {}, rng.on_cpu())
+    bounds = _hidden(torch.from_numpy(params["size"]), draw.position, *levels.shape[-2:])
+    kernels.rectangles(
+        levels, out, torch.stack(bounds, dim=1)[:, None].to(torch.int32).numpy(), _levels(draw.gray), True
+    )
+
+
+def _levels(gray: Tensor) -> NDArray[np.uint8]:
+    """The level of each gray value."""
+    return quantise(gray.clone()).flatten().numpy()
 
 
 def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Field:
@@ -183,6 +204,14 @@ def _border(images: Tensor, params: Params, draw: Field) -> Tensor:
     rows = pixels_between(thickness, height - thickness, height, images.device)[:, None, :, None]
     columns = pixels_between(thickness, width - thickness, width, images.device)[:, None, None, :]
     return torch.where(rows & columns, images, draw.field)
+
+
+def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    (gray,) = _draw_gray(Shape(*levels.shape[1:]), {}, rng.on_cpu())
+    height, width = levels.shape[-2:]
+    thickness = _whole_pixels(torch.from_numpy(params["thickness"]), side_scale(height, width))
+    bounds = torch.stack([thickness, height - thickness, thickness, width - thickness], dim=1)[:, None]
+    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), _levels(gray), False)
 
 
 SHAPES: tuple[Corruption, ...] = (
@@ -245,6 +274,7 @@ SHAPES: tuple[Corruption, ...] = (
         table=SeverityTable.between(size=(0, 47, 125)),
         draw=_draw_square,
         apply=_obstruction,
+        at_once=AtOnce("lookup", _make_obstruction),
         severities="1-5",
         source=FIGURE_5,
     ),
@@ -255,6 +285,7 @@ SHAPES: tuple[Corruption, ...] = (
         table=SeverityTable.between(thickness=(0, 9, 46)),
         draw=_draw_gray,
         apply=_border,
+        at_once=AtOnce("lookup", _make_border),
         severities="1-5",
         source=FIGURE_6,
     ),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.corruptions.base import Corruption, per_image, side_scale
-from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_pixel_uniforms
+from blemish.core.rng import CounterRng
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, side_scale
+from blemish.corruptions.draws import Field, add_noise, by_level, draw_normals, draw_pixel_uniforms, make_noise
 from blemish.corruptions.noc.published import FIGURE_5
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
@@ -43,6 +48,15 @@ def _salt_pepper(images: Tensor, params: Params, draw: Field) -> Tensor:
     half = per_image(params["amount"] / 2, images)
     # A whole range up or down ends beyond the extremes, where the result is clipped to them.
     return images.add_(draw.field < half).add_(draw.field > 1 - half, alpha=-1)
+
+
+def _make_salt_pepper(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    """Of the ranks (r + ½)/2¹⁶ those with r below a whole number are white, and those from another one on black."""
+    half = (params["amount"] / 2).astype(np.float32)
+    white = np.ceil(half.astype(np.float64) * 2.0**16 - 0.5).astype(np.int32)
+    # What is not above the bound is no pepper.
+    black = (np.floor((np.float32(1) - half).astype(np.float64) * 2.0**16 - 0.5) + 1).astype(np.int32)
+    kernels.salt_and_pepper(as_planes(levels), as_planes(out), rng.keys("field"), white, black)
 
 
 def _spreading_weights(variance: float) -> Tensor:
@@ -95,10 +109,14 @@ def _thumbnail_resize(images: Tensor, params: Params, draw: tuple[()]) -> Tensor
     return images
 
 
+def _blocks(count: int, size: Tensor) -> Tensor:
+    """For `count` pixels in blocks of size[b], the number of each one's block, (B, count)."""
+    return ((torch.arange(count, dtype=torch.float64) + 0.5) / size[:, None]).floor()
+
+
 def _block_means(count: int, size: Tensor, device: torch.device) -> Tensor:
-    """For `count` pixels in blocks of size[b], the matrices (B, 1, count, count) that average over the blocks."""
-    block = ((torch.arange(count, dtype=torch.float64) + 0.5) / size[:, None]).floor()
-    block = to_device(block, device, torch.float32)
+    """The matrices (B, 1, count, count) that average over the blocks."""
+    block = to_device(_blocks(count, size), device, torch.float32)
     same = (block[:, :, None] == block[:, None, :]).to(torch.float32)
     return (same / same.sum(-1, keepdim=True))[:, None]
 
@@ -106,9 +124,31 @@ def _block_means(count: int, size: Tensor, device: torch.device) -> Tensor:
 def _pixelate(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Blocks of one pixel would be no corruption at any image size: it is the further ones that scale with it."""
     height, width = images.shape[-2:]
-    size = 1 + (params["size"] - 1) * side_scale(height, width)
+    size = _block_sizes(params["size"], height, width)
     down, across = (_block_means(count, size, images.device) for count in (height, width))
     return down @ images @ across
+
+
+def _block_sizes(published: Tensor, height: int, width: int) -> Tensor:
+    return 1 + (published - 1) * side_scale(height, width)
+
+
+def _extents(blocks: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each pixel of rows (B, n) the first pixel of its block, and the first behind it."""
+    count = blocks.shape[1]
+    new = np.ones((len(blocks), count + 1), bool)
+    new[:, 1:-1] = blocks[:, 1:] != blocks[:, :-1]
+    place = np.arange(count + 1)
+    first = np.maximum.accumulate(np.where(new, place, 0)[:, :-1], axis=1)
+    behind = np.minimum.accumulate(np.where(new, place, count)[:, :0:-1], axis=1)[:, ::-1]
+    return first, behind
+
+
+def _make_pixelate(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    """In whole numbers: a mean that is no whole level is far enough from one for its fraction not to matter."""
+    sides = levels.shape[-2:]
+    size = _block_sizes(torch.from_numpy(params["size"]), *sides)
+    kernels.block_means(levels, out, *(_extents(_blocks(count, size).numpy()) for count in sides))
 
 
 TEXTURE: tuple[Corruption, ...] = (
@@ -121,6 +161,7 @@ TEXTURE: tuple[Corruption, ...] = (
         severities="1-5",
         source=FIGURE_5,
         version=2,
+        at_once=by_level(_quantization),
     ),
     Corruption(
         name="noc:gaussian_noise",
@@ -129,6 +170,7 @@ TEXTURE: tuple[Corruption, ...] = (
         table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
         draw=draw_normals,
         apply=add_noise,
+        at_once=AtOnce("noise", make_noise),
         severities="1-5",
         source=FIGURE_5,
     ),
@@ -139,6 +181,7 @@ TEXTURE: tuple[Corruption, ...] = (
         table=SeverityTable.between(amount=(0, 0.003, 0.032)),
         draw=draw_pixel_uniforms,
         apply=_salt_pepper,
+        at_once=AtOnce("noise", _make_salt_pepper),
         severities="1-5",
         source=FIGURE_5,
         version=2,
@@ -169,6 +212,7 @@ TEXTURE: tuple[Corruption, ...] = (
         description="Gives blocks of pixels their mean.",
         table=SeverityTable.between(size=(1, 2, 4)),
         apply=_pixelate,
+        at_once=AtOnce("blocks", _make_pixelate),
         severities="1-5",
         source=FIGURE_5,
     ),

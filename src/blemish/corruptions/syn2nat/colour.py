@@ -18,9 +18,11 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.draws import by_level
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks
 from blemish.ops.colour import luminance
+from blemish.ops.fused import fused
 from blemish.ops.hsv import shift_hsv
 from blemish.ops.hue import turn_hue
 from blemish.ops.transfer import to_device
@@ -82,6 +84,11 @@ def _jitter(images: Tensor, params: Params, draw: Jitter) -> Tensor:
 def _blended(images: Tensor, factor: Tensor, step: Tensor) -> Tensor:
     """Move away from black, the mean gray or each pixel's own gray, as `step` says; hue's turn moves nothing."""
     factor = per_image(torch.where(step == 3, 1.0, factor), images)
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        own, shared = (per_image((step == kind).to(torch.float64), images) for kind in (2, 1))
+        moved: Tensor = kernels.moved_from_gray(images, factor, own, shared)
+        return moved
     gray = luminance(images)
     # Rows first: a sum over a whole image may be split between threads.
     mean = gray.mean(3, keepdim=True).mean(2, keepdim=True)
@@ -109,6 +116,11 @@ _SEPIA = ((402, 787, 194), (357, 702, 172), (279, 547, 134))
 
 def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     weight = per_image(params["weight"], images)
+    kernels = fused("tones", images.device) if images.shape[1] == 3 else None
+    if kernels is not None:
+        matrix = to_device(torch.tensor(_SEPIA, dtype=torch.float32), images.device)
+        mixed: Tensor = kernels.toned(images, weight, matrix)
+        return mixed.add_(HALF_LEVEL)
     red, green, blue = images.expand(-1, 3, -1, -1).unsqueeze(2).unbind(1)
     toned = torch.cat([red * r + green * g + blue * b for r, g, b in _SEPIA], dim=1)
     toned = toned.mul_(1 / 1024).clamp_(max=1)
@@ -149,6 +161,7 @@ COLOURS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
+        at_once=by_level(_invert, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:posterize",
@@ -159,6 +172,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
+        at_once=by_level(_posterize, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:random_brightness",
@@ -169,6 +183,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_brightness,
         severities=(5,),
         source=SOURCE,
+        at_once=by_level(_brightness, draw_ranks),
     ),
     Corruption(
         name="syn2nat:random_contrast",
@@ -179,6 +194,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_contrast,
         severities=(5,),
         source=SOURCE,
+        at_once=by_level(_contrast, draw_ranks),
     ),
     Corruption(
         name="syn2nat:random_gamma",
@@ -189,6 +205,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_gamma,
         severities=(5,),
         source=SOURCE,
+        at_once=by_level(_gamma, draw_ranks),
     ),
     Corruption(
         name="syn2nat:rgb_shift",
@@ -199,6 +216,7 @@ COLOURS: tuple[Corruption, ...] = (
         apply=_rgb_shift,
         severities=(5,),
         source=SOURCE,
+        at_once=by_level(_rgb_shift, draw_ranks),
     ),
     Corruption(
         name="syn2nat:solarize",
@@ -209,6 +227,7 @@ COLOURS: tuple[Corruption, ...] = (
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
+        at_once=by_level(_solarize, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:to_sepia",

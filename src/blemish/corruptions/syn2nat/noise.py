@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.draws import draw_pixel_uniforms
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
+from blemish.corruptions.draws import draw_pixel_uniforms, make_noise
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks, span
 from blemish.ops.filters import pad
+from blemish.ops.fused import fused
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room
 from blemish.ops.poisson import poisson_quantile
 
@@ -29,6 +31,10 @@ class Grain(NamedTuple):
 def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """Differences along the main diagonal, and in rows and columns by `strength`."""
     strength = draw.within(0, params, "strength")
+    kernels = fused("stencils", images.device)
+    if kernels is not None:
+        embossed: Tensor = kernels.embossed(images, strength, per_image(params["alpha"], images))
+        return embossed.add_(HALF_LEVEL)
     around = pad(images, 1, 1, 1, 1, "reflect101")
     corners = around[..., 2:, 2:] - around[..., :-2, :-2]
     sides = around[..., 2:, 1:-1] - around[..., :-2, 1:-1]
@@ -41,10 +47,14 @@ def _emboss(images: Tensor, params: Params, draw: Ranks) -> Tensor:
 def _sharpen(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     """Eight times the pixel less its neighbours, and `lightness` times the pixel, over the image by `alpha`."""
     alpha = draw.within(0, params, "alpha")
+    gain = 1 + alpha * (8 + draw.within(1, params, "lightness"))
+    kernels = fused("stencils", images.device)
+    if kernels is not None:
+        sharpened: Tensor = kernels.sharpened(images, alpha, gain)
+        return sharpened.add_(HALF_LEVEL)
     around = pad(images, 1, 1, 1, 1, "reflect101")
     rows = around[..., :-2] + around[..., 1:-1] + around[..., 2:]
     block = rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]
-    gain = 1 + alpha * (8 + draw.within(1, params, "lightness"))
     return images.mul_(gain).sub_(block.mul_(alpha)).add_(HALF_LEVEL)
 
 
@@ -56,6 +66,17 @@ def _gauss_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
     """The variance is uniform, between the squares of the parameters."""
     low, high = (per_image(params[name].square(), images) for name in ("sigma_low", "sigma_high"))
     return images.addcmul_(draw.field, span(draw.at.ranks[:, :1], low, high).sqrt_().div_(255))
+
+
+def _make_gauss(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    ranks = draw_ranks(Shape(*levels.shape[1:]), {}, rng.on_cpu()).ranks[:, 0, 0, 0]
+    low, high = (torch.from_numpy(params[name]).square().to(torch.float32) for name in ("sigma_low", "sigma_high"))
+    sigma = span(ranks, low, high).sqrt_().div_(255)
+    make_noise(kernels, levels, out, {"sigma": sigma.numpy()}, rng)
+
+
+def _make_multiplicative(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    kernels.multiply_uniform(as_planes(levels), as_planes(out), rng.keys("field"), params["limit"])
 
 
 def _draw_multipliers(shape: Shape, params: Params, rng: CounterRng) -> Grain:
@@ -110,6 +131,7 @@ NOISES: tuple[Corruption, ...] = (
         table=SeverityTable.linear(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
         draw=_draw_normals,
         apply=_gauss_noise,
+        at_once=AtOnce("noise", _make_gauss),
         severities=(5,),
         source=SOURCE,
     ),
@@ -133,6 +155,7 @@ NOISES: tuple[Corruption, ...] = (
         table=SeverityTable.linear(limit=(0, 0.3)),
         draw=_draw_multipliers,
         apply=_multiplicative_noise,
+        at_once=AtOnce("noise", _make_multiplicative),
         severities=(5,),
         source=SOURCE,
     ),

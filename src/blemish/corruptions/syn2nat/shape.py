@@ -5,14 +5,18 @@ Pixels are those of images of 224 × 224 and grow with the shorter side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, side_scale
+from blemish.corruptions.draws import by_level
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import SOURCE
 from blemish.ops.colour import LUMINANCE
@@ -36,9 +40,20 @@ def _border(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 def _middle(share: Tensor, size: int, device: torch.device) -> Tensor:
     """Which of `size` pixels belong to a share of them in the middle, (B, size)."""
+    return pixels_between(*_bounds(share, size), size, device)
+
+
+def _bounds(share: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The first pixel of a share in the middle, and the first behind it."""
     kept = (share * size).round()
     start = ((size - kept) / 2).floor()
-    return pixels_between(start, start + kept, size, device)
+    return start, start + kept
+
+
+def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
+    kept = torch.from_numpy(params["kept"])
+    bounds = torch.stack([bound for size in levels.shape[-2:] for bound in _bounds(kept, size)], dim=1)[:, None]
+    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), False)
 
 
 class Holes(NamedTuple):
@@ -48,6 +63,20 @@ class Holes(NamedTuple):
     bottom: Tensor
     left: Tensor
     right: Tensor
+
+
+def _make_holes(
+    kernels: Any,
+    levels: Any,
+    out: Any,
+    params: Numbers,
+    rng: CounterRng,
+    *,
+    draw: Callable[[Shape, Params, CounterRng], Holes],
+) -> None:
+    known = {name: torch.from_numpy(values) for name, values in params.items()}
+    bounds = torch.stack(draw(Shape(*levels.shape[1:]), known, rng), dim=2)
+    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), True)
 
 
 def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
@@ -162,6 +191,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
         table=SeverityTable.linear(kept=(1, 130 / 224)),
         apply=_border,
+        at_once=AtOnce("lookup", _make_border),
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
@@ -173,6 +203,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(share=(0, 1)),
         draw=_draw_coarse_dropout,
         apply=_cut,
+        at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_coarse_dropout)),
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
@@ -184,6 +215,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
         draw=_draw_cutout,
         apply=_cut,
+        at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_cutout)),
         severities=(5,),
         source=SOURCE,
         uint8_io=True,
@@ -199,6 +231,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         source=SOURCE,
         only_severity=5,
         uint8_io=True,
+        at_once=by_level(_drop_channel, _draw_channel, uint8_io=True),
     ),
     Corruption(
         name="syn2nat:flip",

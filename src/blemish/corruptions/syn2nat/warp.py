@@ -12,13 +12,14 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
-from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map, shifted, snapped
+from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map, shifted
 from blemish.ops.transfer import to_device
-from blemish.ops.warp import affine_from_points, projected, sample, warp_affine
+from blemish.ops.warp import affine_from_points, sample, sample_map, snapped, warp_affine
 
 __all__ = ["WARPS"]
 
 _GRID_CELLS = 5
+_ROUND_SIZE = 16
 
 
 def _between(params: Params, rng: CounterRng, name: str) -> Tensor:
@@ -110,8 +111,8 @@ def _elastic(images: Tensor, params: Params, draw: Moves) -> Tensor:
     centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
     points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
     moved = points + draw.pixels
-    x, y = projected(affine_from_points(points.expand_as(moved), moved), height, width, images.device)
-    return _rounded(sample(images, snapped(x), snapped(y), outside="replicate"))
+    backward = affine_from_points(points.expand_as(moved), moved)
+    return _rounded(sample_map(images, backward, outside="replicate", snap=True))
 
 
 class Corners(NamedTuple):
@@ -165,9 +166,9 @@ def _perspective(images: Tensor, params: Params, draw: Corners) -> Tensor:
     quadrilateral = _widened(_widened(_in_order(points), 0), 1)
     own = torch.stack([_sides(quadrilateral, axis).amax(1) for axis in (0, 1)], dim=1)
     backward = quadrilateral_map(quadrilateral) / torch.nn.functional.pad(own, (0, 1), value=1.0)[:, None]
-    most_wide, most_tall = (int(side) for side in own.amax(0))
-    x, y = projected(backward, most_tall, most_wide, images.device)
-    rendered = sample(images, snapped(x), snapped(y), outside="zeros")
+    # Some more pixels than are shown, so that not every batch has sizes of its own, which may mean kernels of its own.
+    most_wide, most_tall = (-(-int(side) // _ROUND_SIZE) * _ROUND_SIZE for side in own.amax(0))
+    rendered = sample_map(images, backward, outside="zeros", snap=True, size=(most_tall, most_wide))
     return _rounded(area_enlarged(rendered, own.to(torch.int64), height, width))
 
 

@@ -21,7 +21,7 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
-from blemish.ops.hsv import lightness, with_lightness
+from blemish.ops.hsv import lightness, relit
 from blemish.ops.transfer import to_device
 
 __all__ = ["WEATHER"]
@@ -35,17 +35,6 @@ def _scale(height: int, width: int) -> float:
 def _rounded_to_levels(images: Tensor) -> Tensor:
     """Rounded to whole grey levels."""
     return images.mul_(255).add_(0.5).floor_().mul_(1 / 255)
-
-
-def _relit(images: Tensor, factor: Tensor) -> Tensor:
-    """The lightness of images on grey levels times a factor, but at most 1.
-
-    The reference rounds the lightness to a level before and down to one after. Float noise decides which way it rounds
-    halfway between two levels; for images on levels that noise is the same everywhere.
-    """
-    light = lightness(images)
-    new = (light * 255).round_().mul_(factor).add_(2.0**-12).floor_().mul_(1 / 255).clamp_(max=1)
-    return with_lightness(images, light, new)
 
 
 class Haze(NamedTuple):
@@ -125,7 +114,7 @@ def _rain(images: Tensor, params: Params, draw: Drops) -> Tensor:
     images = images.sub_(_DROP_LEVEL).mul_(1 - mask).add_(_DROP_LEVEL)
     largest = max(0.0, _DROP_BLUR * scale - 1) / 2
     images = box_blur(images, largest * params["blur"], largest=largest)
-    return _relit(_rounded_to_levels(images), per_image(params["light"], images)).add_(HALF_LEVEL)
+    return relit(_rounded_to_levels(images), per_image(params["light"], images)).add_(HALF_LEVEL)
 
 
 class Shadows(NamedTuple):
@@ -149,7 +138,7 @@ def _shadow(images: Tensor, params: Params, draw: Shadows) -> Tensor:
     vertices = (draw.vertices * torch.tensor([width + 1, height + 1])).floor()
     mask = polygon_union(vertices, torch.arange(_MOST_SHADOWS) < draw.number, height, width, images.device)
     images = _rounded_to_levels(images)
-    return torch.where(mask, _relit(images, per_image(params["light"], images)), images).add_(HALF_LEVEL)
+    return torch.where(mask, relit(images, per_image(params["light"], images)), images).add_(HALF_LEVEL)
 
 
 def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Field:
@@ -162,7 +151,7 @@ def _snow(images: Tensor, params: Params, draw: Field) -> Tensor:
     images = _rounded_to_levels(images)
     # A snow point of 0 is a third of white, and 1 five sixths.
     dark = lightness(images) < point / 2 + 1 / 3
-    return torch.where(dark, _relit(images, per_image(params["gain"], images)), images).add_(HALF_LEVEL)
+    return torch.where(dark, relit(images, per_image(params["gain"], images)), images).add_(HALF_LEVEL)
 
 
 class Flare(NamedTuple):

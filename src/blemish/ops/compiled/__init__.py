@@ -7,6 +7,7 @@ A kernel gives the very bits of the plain operations beside it. These use torch,
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -26,7 +27,8 @@ def compiled(family: str, *, worthwhile: bool = True) -> Any | None:
     """The module of kernels of that name, or None: no numba, another processor, or switched off by BLEMISH_COMPILED=0.
 
     Importing it compiles nothing: a kernel is compiled when it is first called on a machine, and kept for later.
-    For a little work that is not worthwhile, numba is used if it has been imported, but is not imported.
+    There are none for some kinds of work that a GPU has kernels for. For a little work that is not worthwhile, numba is
+    used if it has been imported, but is not imported.
     """
     if os.environ.get(_SWITCH) == "0" or not (worthwhile or "numba" in sys.modules):
         return None
@@ -43,4 +45,5 @@ def _module(family: str) -> Any | None:
     except Exception as error:  # whatever is missing or broken in it, the plain operations remain
         _log.debug("no compiled kernels: %s", error)
         return None
-    return importlib.import_module(f"blemish.ops.compiled.{family}")
+    name = f"{__name__}.{family}"
+    return importlib.import_module(name) if importlib.util.find_spec(name) is not None else None

@@ -186,8 +186,8 @@ def _colour(levels, out, tables, light, blues, reds, rows, t):
 
 
 @kernel
-def jpeg(levels, out, tables):
-    """Uint8 images (B, C, H, W) after a round trip with tables (B, 2, 64) int32."""
+def jpeg(levels, out, tables, kinds):
+    """Uint8 images (B, C, H, W) after a round trip with tables (N, 2, 64) int32, image b with number kinds[b]."""
     batch, channels, height, width = levels.shape
     t = np.zeros((64, _GROUP), np.int32)
     light = np.empty(((height + 7) // 8 * 8, (width + 7) // 8 * 8), np.uint8)
@@ -196,13 +196,13 @@ def jpeg(levels, out, tables):
     rows = np.empty((4, 2 * half[1] + 2), np.int32)
     for image in range(batch):
         if channels == 3:
-            _colour(levels[image], out[image], tables[image], light, blues, reds, rows, t)
+            _colour(levels[image], out[image], tables[kinds[image]], light, blues, reds, rows, t)
             continue
         for y in range(height):
             for x in range(width):
                 light[y, x] = levels[image, 0, y, x]
         _extend(light, height, width)
-        _code(light, tables[image, 0], t)
+        _code(light, tables[kinds[image], 0], t)
         for y in range(height):
             for x in range(width):
                 out[image, 0, y, x] = light[y, x]

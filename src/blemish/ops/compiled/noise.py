@@ -12,7 +12,7 @@ from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 from blemish.ops.compiled.words import BLOCK, fill
 
-__all__ = ["add_normal", "impulses", "poisson"]
+__all__ = ["add_normal", "impulses", "multiply_uniform", "poisson", "salt_and_pepper"]
 
 _F = np.float32
 
@@ -71,12 +71,60 @@ def impulses(levels, out, keys, white, hit):
                     target[i] = np.uint8(255) if rank < brightened else kept
 
 
+@part
+def _ranks(keys, image, count, words, out):
+    """The 16-bit values of an image's stream."""
+    quarter, halves = _quarter(count), words.view(np.uint16)
+    for start in range(0, quarter, BLOCK):
+        size = min(BLOCK, quarter - start)
+        fill(keys, image, start, size, words[0], words[1], words[2], words[3])
+        for share in range(4):
+            first = 2 * (share * quarter + start)
+            own, values = out[first : first + 2 * size], halves[share]
+            for i in range(len(own)):
+                own[i] = values[i]
+
+
 @kernel
-def poisson(levels, out, keys, table, tails, growth, photons, switch):
+def salt_and_pepper(levels, out, keys, white, black):
+    """Whole pixels of (B, C, pixels): 255 where the 16-bit rank is below white[b], 0 where it is black[b] or more."""
+    batch, channels, count = levels.shape
+    words, ranks = np.empty((4, BLOCK), np.uint32), np.empty(count, np.uint16)
+    for image in range(batch):
+        low, high = white[image], black[image]
+        _ranks(keys, image, count, words, ranks)
+        for channel in range(channels):
+            source, target = levels[image, channel], out[image, channel]
+            for i in range(count):
+                rank = np.int32(ranks[i])
+                kept = source[i] if rank < high else np.uint8(0)
+                target[i] = np.uint8(255) if rank < low else kept
+
+
+@kernel
+def multiply_uniform(levels, out, keys, limit):
+    """Whole pixels of (B, C, pixels) times 1 + limit[b] · a value uniform in (−1, 1)."""
+    batch, channels, count = levels.shape
+    words, ranks = np.empty((4, BLOCK), np.uint32), np.empty(count, np.uint16)
+    factors = np.empty(count, np.float32)
+    for image in range(batch):
+        most = _F(limit[image])
+        _ranks(keys, image, count, words, ranks)
+        for i in range(count):
+            field = (_F(ranks[i]) + _F(0.5)) * _F(2.0**-16)
+            factors[i] = (field * _F(2) - _F(1)) * most + _F(1)
+        for channel in range(channels):
+            source, target = levels[image, channel], out[image, channel]
+            for i in range(count):
+                target[i] = level(unit(source[i]) * factors[i])
+
+
+@kernel
+def poisson(levels, out, keys, table, tails, growth, kinds, photons, switch):
     """Poisson counts over photons: `blemish.ops.poisson.poisson_quantile` at the rank of a normal.
 
-    ``tails`` holds erf(normal · √½) + 1 beside the table of normals, ``growth`` (B, 256) the exponential of each
-    level's mean.
+    ``tails`` holds erf(normal · √½) + 1 beside the table of normals, ``growth`` (N, 256) the exponential of each
+    level's mean, for image b in row kinds[b].
     """
     count = levels.shape[1]
     quarter = _quarter(count)
@@ -117,7 +165,7 @@ def poisson(levels, out, keys, table, tails, growth, photons, switch):
                 for i in range(found):
                     own = source[places[i]]
                     means[i] = unit(own) * light
-                    reached[i] = tails[index[places[i]]] * growth[image, own] * _F(0.5)
+                    reached[i] = tails[index[places[i]]] * growth[kinds[image], own] * _F(0.5)
                 _summed(means[:found], reached, powers, totals, few)
                 for i in range(found):
                     counts[places[i]] = _F(few[i])

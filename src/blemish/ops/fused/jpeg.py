@@ -6,12 +6,15 @@ values, so that no lane ever waits for another.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.place import on_its_device, sent
 
 __all__ = ["jpeg"]
 
@@ -140,12 +143,13 @@ def _quantised(value, table, row, inside):
 
 
 @triton.jit
-def _columns_kernel(middle, tables, count, columns_per_image, luma_columns, lanes: tl.constexpr):
+def _columns_kernel(middle, tables, kinds, count, columns_per_image, luma_columns, lanes: tl.constexpr):
     lane = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = lane < count
     image = lane // columns_per_image
     chroma = (lane - image * columns_per_image >= luma_columns).to(tl.int64)
-    table = tables + (image * 2 + chroma) * 64 + lane % 8
+    kind = tl.load(kinds + image, inside, other=0)
+    table = tables + (kind * 2 + chroma) * 64 + lane % 8
     source = middle + lane // 8 * 64 + lane % 8
     y0, y1, y2, y3, y4, y5, y6, y7 = _forward(
         tl.load(source, inside, other=0),
@@ -244,10 +248,16 @@ def _join_kernel(planes, out, height, width, luma, wide, chroma, half_wide, per_
 
 
 @on_its_device
-def jpeg(levels: Tensor, tables: Tensor) -> Tensor:
-    """Uint8 colour images (B, 3, H, W) after a round trip with tables (B, 2, 64) int32 on their device."""
-    levels = levels.contiguous()
+def jpeg(levels: Tensor, out: Tensor, tables: NDArray[Any], kinds: NDArray[Any]) -> None:
+    """Uint8 images (B, C, H, W) after a round trip with tables (N, 2, 64), of which image b has number kinds[b]."""
+    if levels.shape[1] == 1:
+        # Gray in three channels has its own levels for luma, and chroma that no table changes.
+        colour = levels.expand(-1, 3, -1, -1).contiguous()
+        jpeg(colour, colour, tables, kinds)
+        out.copy_(colour[:, :1])
+        return
     batch, _, height, width = levels.shape
+    own_tables, own = sent(levels, tables, kinds)
     wide, half_wide = -(-width // 8), -(-width // 16)
     luma = -(-height // 8) * wide * 64
     chroma = -(-height // 16) * half_wide * 64
@@ -261,9 +271,7 @@ def jpeg(levels: Tensor, tables: Tensor) -> Tensor:
     rows = planes.view(torch.int64)
     grid = (triton.cdiv(lines, _LANES),)
     _rows_forward_kernel[grid](rows, middle, lines, lanes=_LANES)
-    _columns_kernel[grid](middle, tables, lines, per_image // 8, luma // 8, lanes=_LANES)
+    _columns_kernel[grid](middle, own_tables, own, lines, per_image // 8, luma // 8, lanes=_LANES)
     _rows_inverse_kernel[grid](middle, rows, lines, lanes=_LANES)
-    out = torch.empty_like(levels)
     parts = triton.cdiv(height * width, _LANES)
     _join_kernel[(batch * parts,)](planes, out, *shape, parts, lanes=_LANES)
-    return out

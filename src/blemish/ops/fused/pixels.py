@@ -7,9 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blemish.ops.fused.levels import EXACT
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["normalised", "poisson_counts", "quantised"]
+__all__ = ["few_photons", "many_photons", "normalised", "poisson_counts", "quantised"]
 
 _LANES = 1024
 
@@ -18,7 +19,7 @@ _LANES = 1024
 def _quantise_kernel(values, out, slack, count, lanes: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
     inside = place < count
-    level = tl.load(values + place, inside, other=0.0) * 255.0 + slack
+    level = tl.fma(tl.load(values + place, inside, other=0.0), 255.0, slack)
     # Written so that a value that is not a number becomes 0, as it does in the plain operations.
     level = tl.where(level > 0.0, tl.minimum(level, 255.0), 0.0)
     tl.store(out + place, level.to(tl.int32).to(tl.uint8), inside)
@@ -35,29 +36,40 @@ def quantised(images: Tensor, slack: float = 0.0) -> Tensor:
 
 
 @triton.jit
-def _poisson_kernel(ranks, means, out, count, switch, last: tl.constexpr, lanes: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
-    inside = place < count
-    rank = tl.load(ranks + place, inside, other=0.0)
-    mean = tl.load(means + place, inside, other=1.0)
-    bright = tl.maximum(mean, switch)
-    root = tl.sqrt_rn(bright)
+def many_photons(rank, mean):
+    """The normal expansion of the quantile."""
+    root = tl.sqrt_rn(mean)
     square = rank * rank
-    even = tl.div_rn((square * (1.0 / 270) + 7.0 / 810) * square - 8.0 / 405, bright)
-    odd = tl.div_rn((square * -0.000316 - 0.006578) * square + 0.020312, bright)
-    odd = (tl.div_rn(odd - square * (1.0 / 72) - 1.0 / 36, root) + root) * rank
-    many = tl.maximum(tl.floor(even + odd + square * (1.0 / 6) + bright + 1.0 / 3), 0.0)
-    dark = tl.minimum(mean, switch)
-    target = (tl.erf(rank * 0.7071067811865476) + 1.0) * tl.exp(dark) * 0.5
+    even = tl.div_rn((square * (1.0 / 270) + 7.0 / 810) * square - 8.0 / 405, mean)
+    odd = tl.div_rn((square * -0.000316 - 0.006578) * square + 0.020312, mean)
+    odd = (tl.div_rn(tl.fma(square, -1.0 / 72, odd) - 1.0 / 36, root) + root) * rank
+    return tl.maximum(tl.floor(tl.fma(square, 1.0 / 6, even + odd) + mean + 1.0 / 3), 0.0)
+
+
+@triton.jit
+def few_photons(reached, mean, last: tl.constexpr):
+    """How many partial sums of meanᵏ/k! lie below what is reached."""
     few = tl.zeros_like(mean)
     total = few + 1.0
     power = few + 1.0
     factorial = 1.0
     for k in tl.static_range(1, last + 1):
-        few += tl.where(target > total, 1.0, 0.0)
-        power *= dark
+        few += tl.where(reached > total, 1.0, 0.0)
+        power *= mean
         factorial *= k
-        total += power * (1.0 / factorial)
+        total = tl.fma(power, 1.0 / factorial, total)
+    return few
+
+
+@triton.jit
+def _poisson_kernel(ranks, means, out, count, switch, last: tl.constexpr, lanes: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = place < count
+    rank = tl.load(ranks + place, inside, other=0.0)
+    mean = tl.load(means + place, inside, other=1.0)
+    many = many_photons(rank, tl.maximum(mean, switch))
+    dark = tl.minimum(mean, switch)
+    few = few_photons((tl.erf(rank * 0.7071067811865476) + 1.0) * tl.exp(dark) * 0.5, dark, last)
     tl.store(out + place, tl.where(mean < switch, few, many), inside)
 
 
@@ -67,7 +79,7 @@ def poisson_counts(rank: Tensor, mean: Tensor, switch: float, last: int) -> Tens
     rank, mean = rank.contiguous(), mean.contiguous()
     out = torch.empty_like(mean)
     count = mean.numel()
-    _poisson_kernel[(triton.cdiv(count, _LANES),)](rank, mean, out, count, switch, last=last, lanes=_LANES)
+    _poisson_kernel[(triton.cdiv(count, _LANES),)](rank, mean, out, count, switch, last=last, lanes=_LANES, **EXACT)
     return out
 
 

@@ -52,6 +52,7 @@ from blemish.terminal.corruptions import (
 from blemish.terminal.images import ImageOptions, Limit, balanced_part
 from blemish.terminal.models import BatchSize, Device
 from blemish.terminal.option_groups import spread_options
+from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.protocol import ProtocolOptions
@@ -59,6 +60,7 @@ from blemish.terminal.results import Level, Replicates, deliver
 
 __all__ = ["perceptual_command"]
 
+_TABLES = ("distances.csv", "errors.csv", "areas.csv")
 _FIGURE = "perceptual.png"
 _LPIPS = "LPIPS"
 
@@ -99,6 +101,7 @@ def perceptual_command(
     plugins: Plugins = None,
     frost: Frost = None,
     tiles: Tiles = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Put the severities of all corruptions on one scale: the distance that corrupted images have from clean ones.
 
@@ -115,6 +118,7 @@ def perceptual_command(
       blemish perceptual imagenet-c -d imagenet/val -n 200 -o axis --records results
     """
     check_level(level)
+    check_replaceable(*(out / name for name in (*_TABLES, _FIGURE)), overwrite=overwrite)
     if not (up_to > 0 and math.isfinite(up_to)):
         raise InputError(f"--up-to {up_to:g}; expected a distance above 0, such as 0.2")
     catalog = chosen_catalog(plugins, frost, tiles)
@@ -139,7 +143,7 @@ def perceptual_command(
     found = with_progress("perceptual", work, first="reading images", kept="finished conditions are kept.")
     catalogue = {c.group: _catalogue(c, known) for c in chosen.conditions if c.steps}
     means = {str(item.condition): item.mean(shown.name).value for item in found}
-    files = {"distances.csv": distances_csv(found, measures, catalogue, level)}
+    files = {_TABLES[0]: distances_csv(found, measures, catalogue, level)}
 
     def read(report: Report) -> list[ErrorCurves]:
         return [
@@ -160,7 +164,7 @@ def perceptual_command(
     models = with_progress("perceptual", read, first="reading records", unit=None, kept="distances are kept.")
     tables = [distance_table(found, shown)]
     if models:
-        files |= {"errors.csv": errors_csv(models), "areas.csv": areas_csv(models)}
+        files |= zip(_TABLES[1:], (errors_csv(models), areas_csv(models)), strict=True)
         tables += [*map(corruption_table, models), catalogue_table(models)]
     for name, content in files.items():
         write_bytes(out / name, content.encode())

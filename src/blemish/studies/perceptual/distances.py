@@ -31,7 +31,8 @@ from blemish.data.arrays import read_members
 from blemish.data.images import Images
 from blemish.evaluation.header import protocol_info
 from blemish.evaluation.pixels import as_stored
-from blemish.evaluation.plan import batches_of, fitting_batch_size
+from blemish.evaluation.plan import fitting_batch_size
+from blemish.evaluation.predict import Batcher
 from blemish.ops.similarity import ms_ssim, ssim
 
 __all__ = ["DISTANCES", "Distances", "Measure", "measure_distances"]
@@ -88,7 +89,9 @@ def measure_distances(
         if condition.is_sequence or condition.other is not None:
             raise InputError(f"{condition}: no distance from a clean image of the same view; expected corruptions")
         condition.check_files()
-    work = _Work(images, benchmark, folder, measures, device or torch.device("cpu"), batch_size, report)
+    place = device or torch.device("cpu")
+    batcher = Batcher(batch_size or fitting_batch_size(images, place))
+    work = _Work(images, benchmark, folder, measures, place, batcher, report)
     with held_folder(folder, names=(DISTANCES,)):
         return [work.distances(number, condition, len(conditions)) for number, condition in enumerate(conditions)]
 
@@ -100,7 +103,7 @@ class _Work:
     folder: Path
     measures: Sequence[Measure]
     device: torch.device
-    batch_size: int | None
+    batcher: Batcher
     report: ProgressReport
 
     def distances(self, number: int, condition: Condition, conditions: int) -> Distances:
@@ -126,16 +129,19 @@ class _Work:
         values = np.empty((len(measures), len(self.images)), dtype=np.float32)
         protocol = self.benchmark.protocol
         done = number * len(self.images)
-        size = self.batch_size or fitting_batch_size(self.images, self.device)
-        for rows in batches_of(self.images, size):
+
+        def work(rows: list[int]) -> NDArray[np.float32]:
             clean = self.images.batch(rows).to(self.device)
             ids = torch.from_numpy(self.images.ids[rows])
             made = condition.apply(clean, seed=protocol.seed, ids=ids, preset=protocol.preset)
             made = as_stored(made, protocol.storage)
-            for row, measure in enumerate(measures):
-                values[row, rows] = measure.distance(clean, made).cpu().numpy()
-            done += len(rows)
-            self.report(done, conditions * len(self.images), str(condition))
+            return np.stack([measure.distance(clean, made).cpu().numpy() for measure in measures])
+
+        for shape_rows in self.images.by_shape():
+            for rows, found in self.batcher.map(work, shape_rows):
+                values[:, rows] = found
+                done += len(rows)
+                self.report(done, conditions * len(self.images), str(condition))
         return list(values)
 
     def _header(self, condition: Condition, measure: Measure) -> dict[str, Any]:
