@@ -54,7 +54,7 @@ PROCESSORS: list[tuple[str, dict[str, Any]]] = [
     ("BeitImageProcessor", {"size": {"height": 36, "width": 36}, "crop_size": 32, "do_center_crop": True}),
     ("DeiTImageProcessor", {"size": {"height": 37, "width": 37}, "crop_size": {"height": 32, "width": 32}}),
     ("EfficientNetImageProcessor", {"size": {"height": 33, "width": 33}, "resample": 0}),
-    ("EfficientNetImageProcessor", {"rescale_factor": 1 / 127.5, "rescale_offset": True, "include_top": False}),
+    ("EfficientNetImageProcessor", {"rescale_factor": 1 / 127.5, "rescale_offset": True, "resample": 3}),
     ("LevitImageProcessor", {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}}),
     ("MobileNetV2ImageProcessor", {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}),
     ("MobileViTImageProcessor", {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}),
