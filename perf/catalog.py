@@ -47,6 +47,11 @@ def main() -> None:
     for name, corruption in blemish.catalog.items():
         if not name.startswith(words):
             continue
+        try:
+            corruption.check_files()
+        except blemish.InputError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
 
         def corrupt(corruption: blemish.Corruption = corruption) -> int:
             return len(corruption(tensors, severity=corruption.only_severity or 3))

@@ -164,6 +164,17 @@ class TestFiles:
         assert not isinstance(images.pixels, np.memmap)
         assert not (tmp_path / "cache").exists()
 
+    def test_what_is_kept_for_others_goes_to_a_file_sooner(
+        self, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever names a folder wants to find the images there; else memory is used where there is enough."""
+        monkeypatch.setattr("blemish.data.cache._LEAST_LIMIT", 1000)
+        monkeypatch.setattr("blemish.data.cache.available_memory", lambda: 10**9)
+        assert isinstance(load(folder_source(root), folder=tmp_path / "cache").pixels, np.memmap)
+        assert not isinstance(load(folder_source(root)).pixels, np.memmap)
+        monkeypatch.setattr("blemish.data.cache.available_memory", lambda: 3000)
+        assert isinstance(load(folder_source(root)).pixels, np.memmap)
+
     @pytest.mark.parametrize("limit", [0, 30 * 20 * 3, 30 * 20 * 3 + 1])
     def test_large_sets_are_mapped_and_reused(self, root: Path, tmp_path: Path, limit: int) -> None:
         source = folder_source(root)

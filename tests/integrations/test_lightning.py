@@ -62,14 +62,15 @@ class Net(lightning.LightningModule):  # type: ignore[misc, name-defined]
         return torch.optim.SGD(self.parameters(), lr=0.01)
 
 
-def train(folder: Path, callbacks: list[Any], *, epochs: int = 4, logger: Any = None) -> Net:
+def train(folder: Path, callbacks: list[Any], *, epochs: int = 4, logger: Any = None, accelerator: str = "cpu") -> Net:
     lightning.seed_everything(0, verbose=False)
     data = TensorDataset(torch.rand(12, 3, 32, 32), torch.arange(12) % CLASSES)
     net = Net()
     trainer = lightning.Trainer(
         default_root_dir=folder,
         max_epochs=epochs,
-        accelerator="cpu",
+        accelerator=accelerator,
+        devices=1,
         logger=logger,
         callbacks=callbacks,
         enable_checkpointing=False,
@@ -111,6 +112,13 @@ def test_training_goes_on_as_without_it(tmp_path: Path) -> None:
     assert len(beside.modes) == len(alone.modes) == 12
     states = zip(alone.state_dict().items(), beside.state_dict().items(), strict=True)
     assert all(name == other and torch.equal(one, two) for (name, one), (other, two) in states)
+
+
+def test_on_a_gpu(tmp_path: Path, device: torch.device) -> None:
+    measured = callback(every_n_epochs=1)
+    net = train(tmp_path, [measured], epochs=1, logger=False, accelerator=device.type)
+    assert all(net.modes)
+    assert measured.scores[0].find("error").estimate.value > 0
 
 
 def test_without_a_logger_the_records_are_below_the_root(tmp_path: Path) -> None:

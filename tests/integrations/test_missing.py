@@ -1,10 +1,13 @@
-"""Integrations where the library they are for is not installed."""
+"""Integrations where the library they are for is not installed, and how libraries find them."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 _CHECK = """
 import importlib, json, sys
@@ -30,3 +33,14 @@ def test_it_is_named_where_it_is_needed() -> None:
     # smqtk imports what its entry points name for all its users, also those without nrtk.
     assert said.pop("nrtk") == 0
     assert said == dict.fromkeys(("maite", "mmcv", "trackers", "fiftyone"), "imported")
+
+
+def test_entry_points_lead_somewhere() -> None:
+    file = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    groups = tomllib.loads(file.read_text(encoding="utf-8"))["project"]["entry-points"]
+    for group, entries in groups.items():
+        for name, value in entries.items():
+            assert EntryPoint(name, value, group).load() is not None
+    protocols = [name for name in groups if name.startswith("maite.protocols.")]
+    assert len(protocols) == 4
+    assert groups["smqtk_plugins"] == {"blemish.integrations.nrtk": "blemish.integrations.nrtk"}

@@ -90,6 +90,15 @@ def test_copies_and_devices() -> None:
     assert metric.higher_is_better is False
 
 
+def test_on_a_gpu(device: torch.device) -> None:
+    metric = fog().to(device)
+    for severity in (1, 2):
+        metric.update(torch.tensor([1, 0], device=device), torch.tensor([0, 0], device=device), severity)
+    result = metric.compute()
+    assert result.device.type == device.type
+    assert result.item() == pytest.approx(1 / 1.25)
+
+
 def test_refusals() -> None:
     metric = fog()
     metric.update(torch.tensor([0]), torch.tensor([0]), 1)

@@ -158,3 +158,12 @@ def test_in_workers_with_ids_of_the_dataset() -> None:
         for row, (image, target) in enumerate(samples):
             assert torch.equal(as_levels(image), FOG(levels(row), id=40 + row))
             assert torch.equal(target["boxes"], torch.tensor([[1, 2, 9, 12]]))
+
+
+def test_samples_stay_on_their_device(device: torch.device) -> None:
+    sample = detection()
+    sample["image"] = tv_tensors.Image(levels().to(device))
+    result = blemish.Corrupt("gaussian_noise", 3, id_from="image_id")(sample)["image"]
+    assert type(result) is tv_tensors.Image
+    assert result.device.type == device.type
+    assert torch.equal(result.cpu(), blemish.Corrupt("gaussian_noise", 3)(levels().to(device), id=40).cpu())

@@ -73,6 +73,16 @@ def open_regular(path: Name) -> IO[bytes]:
 
 
 def _opened(path: Name) -> IO[bytes]:
+    descriptor, _ = _descriptor(path)
+    try:
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _descriptor(path: Name) -> tuple[int, int]:
+    """A regular file, opened, and its size."""
     name = os.fspath(path)
     try:
         _check_mode(name, os.stat(name).st_mode)  # noqa: PTH116  # pathlib takes no other names
@@ -87,8 +97,9 @@ def _opened(path: Name) -> IO[bytes]:
     except ValueError as error:
         raise InputError(f"{name!r}: no such file ({error})") from error
     try:
-        _check_mode(name, os.fstat(descriptor).st_mode)  # it may have been replaced in between
-        return os.fdopen(descriptor, "rb")
+        status = os.fstat(descriptor)
+        _check_mode(name, status.st_mode)  # it may have been replaced in between
+        return descriptor, status.st_size
     except BaseException:
         os.close(descriptor)
         raise
@@ -109,12 +120,19 @@ def check_regular(path: Name) -> None:
 def read_bytes(path: Name, *, most: int = MAX_BYTES) -> bytes:
     """The content of a regular file, as long as the system says it is."""
     name = os.fspath(path)
-    with _opened(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
+    # Without a stream, which would ask the system twice as much: there may be thousands of small files.
+    descriptor, size = _descriptor(path)
+    try:
         if size > most:
             raise InputError(f"{name}: a file of {size:,} bytes; more than {most:,} are not read")
         with refused(f"{name}: cannot be read", OSError):
-            return stream.read(size)
+            parts, left = [], size
+            while left and (content := os.read(descriptor, left)):
+                parts.append(content)
+                left -= len(content)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def read_text(path: Name) -> str:

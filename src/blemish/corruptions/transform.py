@@ -98,7 +98,8 @@ class Corrupt:
         if not (id_from is None or isinstance(id_from, str | int) or callable(id_from)) or isinstance(id_from, bool):
             raise InputError(f"id_from {id_from!r}; expected a key, a position or a function of the sample")
         if preset is not None:
-            self.corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
+            with about(self.corruption.name):
+                self.corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
 
     @overload
     def __call__(self, images: Images, /, *, id: Ids | None = None) -> Images: ...

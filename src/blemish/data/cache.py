@@ -52,9 +52,9 @@ def load(
 ) -> Images:
     """All images of a source, decoded by ``workers`` threads and brought to size as `resize_and_crop` does.
 
-    Up to ``limit`` bytes of pixels stay in memory, by default 2 GiB or a quarter of the memory that is free; 0 sends
-    all to a file. With a ``folder``, the file stays there and is mapped again by later calls for the same files and
-    sizes; without, it is a temporary one.
+    Up to ``limit`` bytes of pixels stay in memory; 0 sends all to a file. With a ``folder``, the file stays there, and
+    later calls for the same files and sizes map it again; the limit is 2 GiB unless told otherwise. Without, the file
+    is a temporary one, and the limit a quarter of the memory that is free, if that is more.
     """
     count = workers if workers is not None else min(_MOST_WORKERS, _cores())
     if count < 1:
@@ -63,7 +63,7 @@ def load(
     decoded = _open_file(kept, len(source), count) if kept is not None else None
     if decoded is None:
         start = time.perf_counter()
-        most = limit if limit is not None else max(_LEAST_LIMIT, available_memory() // _SHARE)
+        most = limit if limit is not None else _limit(kept=folder is not None)
         decoded = _decode(source, resize, crop, count, PixelStore(most, kept, folder), progress)
         _log.debug("%d images were decoded by %d threads in %.2f s", len(source), count, time.perf_counter() - start)
     else:
@@ -83,6 +83,11 @@ def load(
         groups=source.groups,
         note=source.note,
     )
+
+
+def _limit(*, kept: bool) -> int:
+    """Bytes of pixels that stay in memory unless told otherwise; fewer where a file is to be kept for others."""
+    return _LEAST_LIMIT if kept else max(_LEAST_LIMIT, available_memory() // _SHARE)
 
 
 def _cores() -> int:

@@ -102,7 +102,8 @@ def picture_source(
 
 
 def _without_border(path: Path, border: int) -> Image.Image:
-    picture = read_picture(path).convert("RGB")
+    picture = read_picture(path)
+    picture = picture if picture.mode == "RGB" else picture.convert("RGB")  # which would copy it once more
     width, height = picture.size
     if min(width, height) <= 2 * border:
         raise InputError(f"{path}: {width}×{height} pixels are too few for a border of {border}")

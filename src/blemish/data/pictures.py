@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, JpegImagePlugin, UnidentifiedImageError
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, read_bytes
@@ -35,6 +36,8 @@ ORIENTATION = 0x0112
 # Formats with plain decoders only. Pillow knows others by their content, whatever the suffix says, and hands some of
 # them (PostScript) to a program that runs what it finds in them.
 _FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+
+_JPEG = b"\xff\xd8\xff"
 
 _GRAY_MODES = ("1", "L", "LA", "La")
 _WIDE_MODES = ("I", "F")
@@ -66,6 +69,11 @@ _opening = threading.Lock()
 
 
 def _open(content: bytes) -> Image.Image:
+    if content.startswith(_JPEG):
+        # By its own reader, which warns of nothing: threads need not wait for one another here. What it does not take,
+        # the others explain.
+        with contextlib.suppress(Exception):
+            return JpegImagePlugin.jpeg_factory(io.BytesIO(content))
     # Filters of warnings belong to the whole process, and pictures are decoded in many threads.
     with _opening, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -20,7 +20,8 @@ from blemish.data.images import Images
 
 # Of the memory that is free when images come to a device; the rest is for activations.
 _SHARE = 0.5
-_PIECE = 2**26
+# Bytes on their way at a time; to lock memory in its place takes a while.
+_PIECE = 2**24
 # One thread copies less in a second than a GPU takes.
 _COPYING = 8
 

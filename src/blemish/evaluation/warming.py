@@ -7,6 +7,7 @@ that is compiled. Nothing that is measured comes from here, and nothing depends 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import math
 import threading
@@ -91,8 +92,7 @@ class Warming:
             if self._stop.is_set():
                 break
             try:
-                with torch.inference_mode():
-                    call()
+                call()
             except Exception as error:
                 _log.debug("not ready beforehand: %s", error)
             else:
@@ -100,30 +100,33 @@ class Warming:
         _log.info("%d first uses while images were read, %.1f s", self.done, time.perf_counter() - start)
 
     def _calls(self) -> Iterator[Callable[[], object]]:
+        yield partial(importlib.import_module, "pyarrow.parquet")  # which the first records would wait for
         if self._model.module is not None:  # a function of somebody else's may count its calls
             yield self._network
-        few = torch.zeros(_FEW, *self._shape, dtype=torch.uint8, device=self._model.device)
         for condition in self._conditions:
-            if condition.is_sequence:
-                yield partial(self._frames, condition, few)
-            elif condition.steps:
-                yield partial(self._corrupted, condition, few)
+            if condition.steps:
+                yield partial(self._frames if condition.is_sequence else self._corrupted, condition)
 
+    def _few(self) -> torch.Tensor:
+        return torch.zeros(_FEW, *self._shape, dtype=torch.uint8, device=self._model.device)
+
+    def _shown(self) -> torch.Tensor:
+        return self._few() if self._crop is None else centre(self._few(), self._crop)
+
+    @torch.inference_mode()
     def _network(self) -> None:
-        few = torch.zeros(_FEW, *self._shape, dtype=torch.uint8, device=self._model.device)
-        shown = few if self._crop is None else centre(few, self._crop)
         fill_batches(self._model, self._batch_size)
         # As many as in the run: which kernels are fast depends on it.
-        self._model.forward(self._model.preprocessing(shown[:1].expand(self._batch_size, -1, -1, -1).contiguous()))
+        batch = self._shown()[:1].expand(self._batch_size, -1, -1, -1).contiguous()
+        self._model.forward(self._model.preprocessing(batch))
 
-    def _corrupted(self, condition: Condition, few: torch.Tensor) -> None:
-        shown = few if self._crop is None else centre(few, self._crop)
+    def _corrupted(self, condition: Condition) -> None:
         protocol = self._protocol
-        made = condition.apply(shown, seed=protocol.seed, ids=torch.arange(_FEW), preset=protocol.preset)
+        made = condition.apply(self._shown(), seed=protocol.seed, ids=torch.arange(_FEW), preset=protocol.preset)
         as_stored(made, protocol.storage)
 
-    def _frames(self, condition: Condition, few: torch.Tensor) -> None:
+    def _frames(self, condition: Condition) -> None:
         frames = frame_probabilities(
-            lambda images: images, condition, few, torch.arange(_FEW), self._protocol, self._crop, _FEW
+            lambda images: images, condition, self._few(), torch.arange(_FEW), self._protocol, self._crop, _FEW
         )
         list(islice(frames, _FEW))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, about
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.base import Corruption
@@ -85,7 +85,8 @@ def make_recipe(
         raise InputError("no severities; expected at least one")
     for corruption in chosen:
         if preset is not None:
-            corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
+            with about(corruption.name):
+                corruption.table.at([0], preset)  # refuses an unknown preset, and names the known ones
         for level in levels:
             corruption.require(level)
     recipe = Recipe(

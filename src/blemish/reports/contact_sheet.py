@@ -70,7 +70,7 @@ def reduced(image: Image.Image, side: int) -> Image.Image:
 
 
 def _preset(table: SeverityTable, preset: str | None, image: Image.Image) -> str:
-    if len(table.rows) == 1:
+    if len(table.rows) == 1 and not table.rows.keys() & set(DATA_SETS):
         return "severities for all image sizes"
     if preset:
         return f"preset {preset} (as asked)"

@@ -12,6 +12,7 @@ from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalogue_of
 from blemish.corruptions.plugins import load_catalog
+from blemish.corruptions.severity import DATA_SETS
 from blemish.corruptions.transform import preset_rule
 from blemish.terminal.lists import listed, numbers
 from blemish.terminal.printing import say
@@ -120,7 +121,7 @@ def check_files(corruptions: Iterable[Corruption]) -> None:
 def preset_choice(corruptions: Iterable[Corruption], preset: str | None, side: int | None) -> str:
     """Which severity tables are used and why; ``side`` is the images' shorter side, unless they differ."""
     table = max((corruption.table for corruption in corruptions), key=lambda table: len(table.rows))
-    if len(table.rows) == 1:
+    if len(table.rows) == 1 and not table.rows.keys() & set(DATA_SETS):
         return "severities: one table for all image sizes"
     if preset is not None:
         return f"preset: {preset} (as asked)"

@@ -69,5 +69,8 @@ SHARED: tuple[Corruption, ...] = (
     _settings(blur.defocus_blur, settings_of("defocus_blur", radius=("radius", 0), alias_blur=("alias_blur", 0))),
     _settings(blur.motion_blur, settings_of("motion_blur", radius=("radius", 0), sigma=("sigma", 0))),
     _settings(blur.zoom_blur, _ZOOMS),
-    _settings(digital.saturate, settings_of("saturate", scale=(None, 1), shift=("shift", 0))),
+    replace(
+        _settings(digital.saturate, settings_of("saturate", scale=(None, 1), shift=("shift", 0))),
+        description="Adds to the saturation of colours; grays turn red.",
+    ),
 )
