@@ -1,13 +1,13 @@
-"""One overlap matrix over all catalogues, on CIFAR-size images: ImageNet-C, the NOC and the Syn2Nat candidates.
+"""One overlap matrix over all catalogues, on CIFAR-size images: ImageNet-C, NOC, Syn2Nat, C̄, optics, LAION-C, sensors.
 
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT [--seed 0] [--seconds 500] [--frost DIR] [--earlier FILE …]
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT --from-scratch 12
 
-Trains a standard network, and fine-tunes it on each of the 78 corruptions (--catalogues names others), half of every
-batch corrupted, with the trainer of `blemish train-overlap`. Corruptions have their published severities: ImageNet-C
-and NOC at random between 1 and 5, Syn2Nat at 5. Every network is measured under every corruption, and under the noise
-of MSCR. --from-scratch trains networks of that many corruptions from the beginning instead, to see how far fine-tuning
-misleads.
+Trains a standard network, and fine-tunes it on each of the 109 corruptions (--catalogues names others), half of every
+batch corrupted, with the trainer of `blemish train-overlap`. Corruptions have their published severities: Syn2Nat at 5,
+all others at random between 1 and 5; those of sensors are the ones that need no codec. Every network is measured under
+every corruption, and under the noise of MSCR. --from-scratch trains networks of that many corruptions from the
+beginning instead, to see how far fine-tuning misleads. Several seeds can share a GPU, each in a process of its own.
 
 OUT gets, per seed and way of training, a file of records (.npz) that is written after every network, a small list of
 what is done (.json) and the standard network (.pt). Networks are not kept but for that one. No network is begun that
@@ -38,7 +38,12 @@ from mscr_cifar import COPY, PUBLISHED, noisy_sets
 from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
 
 NOISE = {"linf": (COPY["linf"], PUBLISHED.epsilon_min), "l2": (COPY["l2"],)}
-CATALOGUES = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
+PAPERS = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
+CATALOGUES = (*PAPERS, "imagenet-c-bar", "cifar10-c-bar", "opticsbench", "laion-c")
+SENSORS = tuple(
+    f"sensor:{name}@1-5"
+    for name in ("low_light", "iso_noise", "color_quant", "rolling_shutter", "dead_pixels", "lens_dirt")
+)
 PRESET = "cifar"
 
 
@@ -221,7 +226,7 @@ def main() -> None:
     parser.add_argument("--standard", type=Path, help="the standard network to begin with, where it is not in OUT")
     parser.add_argument("--from-scratch", type=int, metavar="COUNT", help="train networks of COUNT corruptions anew")
     parser.add_argument("--catalogues", nargs="+", default=CATALOGUES, help="benchmarks that name the corruptions")
-    parser.add_argument("--also", nargs="*", default=[], help="further conditions, such as my_corruption@1-5")
+    parser.add_argument("--also", nargs="*", default=SENSORS, help="further conditions, such as my_corruption@1-5")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=500, help="begin no network that would end later")
     parser.add_argument("--epochs", type=int, default=20, help="from scratch")

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
+from blemish.corruptions.catalog import catalog
 from blemish.corruptions.noc import NOC
 from blemish.corruptions.syn2nat import SYN2NAT
 from blemish.studies.construction.gather import read_correct
@@ -21,9 +23,12 @@ from perf_scripts import module
 
 
 def test_every_corruption_is_there_at_its_published_severities() -> None:
-    """The fifteen of ImageNet-C, the 23 candidates of NOC and the 40 of Syn2Nat."""
-    texts = module("overlap_all").published_conditions()
-    assert len(texts) == len(set(texts)) == 15 + 23 + 40
+    """ImageNet-C's fifteen, 23 candidates of NOC, 40 of Syn2Nat; C̄'s fifteen, four of optics, six of LAION-C."""
+    script = module("overlap_all")
+    assert len(script.published_conditions(script.PAPERS)) == 15 + 23 + 40
+    texts = script.published_conditions()
+    assert len(texts) == len(set(texts)) == 15 + 23 + 40 + 15 + 4 + 6
+    assert all(parse_condition(text).group in catalog for text in script.SENSORS)
     assert {"fog@1-5", "frost@1-5", *(f"{unit.name}@1-5" for unit in NOC)} < set(texts)
     assert {f"{unit.name}@5" for unit in SYN2NAT} < set(texts)
     assert tuple(dict.fromkeys(text.partition("@")[0] for text in texts[:15])) == module("mscr_predicts_mce").FIFTEEN
@@ -38,6 +43,7 @@ def test_networks_are_trained_measured_and_continued(
     script = module("overlap_all")
     conditions = ["brightness@1-5", "noc:border@1-5", "syn2nat:invert@5"]
     monkeypatch.setattr(script, "published_conditions", lambda _: [text for text in conditions for _ in range(16)])
+    monkeypatch.setattr(script, "SENSORS", ())
     rng = np.random.default_rng(0)
     for name in ("train", "test"):
         labels = np.arange(100) % 10

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from typer.testing import CliRunner
 
 import blemish.core.errors
 from blemish.cli.main import app
-from blemish.corruptions.catalog import catalog
+from blemish.core.errors import InputError
+from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.demo import demo_picture
 from command_line import invoke
 
@@ -147,6 +149,26 @@ class TestShow:
             assert code == 0
             assert f"{done} {page}" in output
         assert "2 corruptions of 2 catalogues" in page.read_text(encoding="utf-8")
+
+    def test_a_gallery_of_everything_leaves_out_what_cannot_be_made(
+        self, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Codec:
+            kind, note = "codec", None
+
+            def check(self) -> None:
+                raise InputError("lost needs a codec, which is not on this machine")
+
+        small = Catalog(catalog["fog"], replace(catalog["snow"], name="lost", files=Codec()))
+        monkeypatch.setattr("blemish.cli.show.chosen_catalog", lambda *_: small)
+        code, output, _ = invoke("show", picture, "--gallery", "-o", tmp_path / "g.html")
+        assert code == 0
+        assert "left out: lost needs a codec" in output
+        assert "1 corruption)" in output
+        code, _, errors = invoke("show", picture, "--gallery", "-c", "lost", "-o", tmp_path / "h.html")
+        assert code == 2
+        assert "lost needs a codec" in errors
+        assert not (tmp_path / "h.html").exists()
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

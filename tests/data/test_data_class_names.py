@@ -33,6 +33,10 @@ def test_titles_tell_classes_of_the_same_name_apart() -> None:
     titles = class_titles(imagenet_wnids())
     assert len(set(titles)) == 1000
     assert (titles[0], titles[657], titles[744]) == ("tench", "missile (657)", "missile (744)")
+    two = [imagenet_wnids()[index] for index in (744, 657)]
+    assert class_titles(two) == ("missile (744)", "missile (657)")
+    assert class_titles(imagenet_names()) == titles
+    assert class_titles(["cat", "dog", "cat"]) == ("cat (0)", "dog", "cat (2)")
 
 
 def test_folders_with_imagenets_names(tmp_path: Path) -> None:

@@ -225,6 +225,11 @@ def test_folders_that_are_numbers_in_the_order_of_texts() -> None:
         fit_labels(dataset_source(Folders("1", "10", "2")), 3, model="net")
 
 
+def test_a_dictionary_is_no_dataset() -> None:
+    with pytest.raises(InputError, match="a dictionary of train, test; expected one set of images"):
+        open_source({"train": [], "test": []})  # type: ignore[arg-type]
+
+
 def test_a_list_of_items_is_a_dataset() -> None:
     source = open_source([(LEVELS, 1), (LEVELS, 0)])
     assert source.labels.tolist() == [1, 0]

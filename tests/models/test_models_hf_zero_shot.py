@@ -18,6 +18,8 @@ from torch.nn import functional
 from blemish.core.errors import InputError
 from blemish.evaluation.executors import Processes
 from blemish.models import zero_shot
+from blemish.models.hf_files import read_processor
+from blemish.models.hub import Snapshot
 from blemish.models.open import open_model
 from blemish.studies.adaptation.base import adaptable
 from command_line import invoke
@@ -66,7 +68,7 @@ def library_logits(folder: Path, texts: list[str], batch: Tensor) -> Tensor:
     whole = {"padding": "max_length", "max_length": 12} if "siglip" in folder.name else {"padding": True}
     tokens = tokeniser(texts, return_tensors="pt", **whole)
     tokens = {name: tokens[name] for name in ("input_ids", *(() if "siglip" in folder.name else ("attention_mask",)))}
-    values = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(
+    values = read_processor(Snapshot("", folder, None, pickled=False))(
         images=[Image.fromarray(picture.permute(1, 2, 0).numpy()) for picture in batch], return_tensors="pt"
     )
     with torch.inference_mode():
@@ -125,6 +127,16 @@ class TestHeader:
         model = open_model(tmp_path / "m.toml", device="cpu")
         assert model.classes == NAMES
         assert model.weights == open_model(clip, device="cpu", templates=["a {}"], class_names=NAMES).weights
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_on_a_gpu(kind: str, request: pytest.FixtureRequest, device: torch.device, cache: Path) -> None:
+    folder = request.getfixturevalue(kind)
+    here = open_model(folder, device="cpu", templates=TEMPLATES, class_names=NAMES)
+    shutil.rmtree(cache)  # so that the GPU encodes the sentences itself
+    there = open_model(folder, device=device, templates=TEMPLATES, class_names=NAMES)
+    assert here.weights == there.weights
+    assert torch.allclose(here(levels()), there(levels()).cpu(), atol=2e-2)
 
 
 class TestRuns:

@@ -54,7 +54,7 @@ PROCESSORS: list[tuple[str, dict[str, Any]]] = [
     ("BeitImageProcessor", {"size": {"height": 36, "width": 36}, "crop_size": 32, "do_center_crop": True}),
     ("DeiTImageProcessor", {"size": {"height": 37, "width": 37}, "crop_size": {"height": 32, "width": 32}}),
     ("EfficientNetImageProcessor", {"size": {"height": 33, "width": 33}, "resample": 0}),
-    ("EfficientNetImageProcessor", {"rescale_factor": 1 / 127.5, "rescale_offset": True, "include_top": False}),
+    ("EfficientNetImageProcessor", {"rescale_factor": 1 / 127.5, "rescale_offset": True, "resample": 3}),
     ("LevitImageProcessor", {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}}),
     ("MobileNetV2ImageProcessor", {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}),
     ("MobileViTImageProcessor", {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}),
@@ -75,7 +75,7 @@ class TestProcessors:
         theirs = processor(name, **settings)
         ours = processor_preprocessing("m", theirs)
         levels = pictures(*shape)
-        expected = torch.from_numpy(np.asarray(theirs(images=levels, return_tensors="np")["pixel_values"]))
+        expected = theirs(images=levels, return_tensors="pt")["pixel_values"]
         made = ours(as_batch(levels))
         assert made.shape == expected.shape
         spread = torch.tensor(ours.std).view(1, -1, 1, 1) * 255
@@ -95,7 +95,7 @@ class TestProcessors:
         ours = processor_preprocessing("m", processor(name, **settings))
         theirs = processor(name, with_torchvision=True, **settings)
         levels = pictures(300, 420)
-        expected = torch.as_tensor(np.asarray(theirs(images=levels, return_tensors="np")["pixel_values"]))
+        expected = theirs(images=levels, return_tensors="pt")["pixel_values"]
         difference = (ours(as_batch(levels)) - expected) * torch.tensor(ours.std).view(1, -1, 1, 1) * 255
         assert float(difference.abs().max()) < 2.1
         assert float(difference.abs().mean()) < 0.5
@@ -271,6 +271,13 @@ class TestHub:
     def test_without_a_network(self) -> None:
         with pytest.raises(StorageError, match=r"hf:someone/small: could not be fetched .*copy its folder"):
             open_model("hf:someone/small", device="cpu")
+
+
+def test_on_a_gpu(saved: Path, device: torch.device) -> None:
+    levels = as_batch(pictures(50, 64))
+    here, there = open_model(saved, device="cpu"), open_model(saved, device=device)
+    assert here.weights == there.weights
+    assert torch.allclose(here(levels), there(levels).cpu(), atol=1e-3)
 
 
 class TestRuns:

@@ -139,10 +139,11 @@ class TestDigests:
             evaluate(other, data, benchmark("contrast@1"), out=tmp_path)
 
     def test_data_with_other_classes(self, tmp_path: Path) -> None:
-        with pytest.raises(
-            InputError, match=r"image 6/6.png has the label 6.* asked for the 4 class names .*--class-names"
-        ):
+        with pytest.raises(InputError, match=r"image 6/6.png has the label 6.* asked for 4 class names.*--class-names"):
             evaluate(classifier(), replace(source(8), classes=None), benchmark("contrast@1"), out=tmp_path)
+        few = replace(source(8), labels=np.arange(8) % 3, classes=("x", "y", "z"))
+        with pytest.raises(InputError, match=r"3 classes for 4 class names.*--class-names"):
+            evaluate(classifier(), few, benchmark("contrast@1"), out=tmp_path)
 
 
 class TestKept:

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A user who has fetched nothing, and installed distributions looked up anew."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(photographs.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     photographs._installed.cache_clear()
     yield
     photographs._installed.cache_clear()
@@ -135,9 +135,9 @@ class TestLookup:
         assert fetched_folder().is_relative_to(sys.prefix)
 
     def test_folders_of_other_systems(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(photographs.sys, "platform", "darwin")
+        monkeypatch.setattr(sys, "platform", "darwin")
         assert "Library" in fetched_folder().parts
-        monkeypatch.setattr(photographs.sys, "platform", "win32")
+        monkeypatch.setattr(sys, "platform", "win32")
         monkeypatch.setenv("LOCALAPPDATA", "/users/me/local")
         assert fetched_folder() == Path("/users/me/local/blemish/frost")
 

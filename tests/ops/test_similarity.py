@@ -11,6 +11,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.ops.similarity import SCALE_WEIGHTS, ms_ssim, scales_of, ssim
+from foreign import foreign
 
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
@@ -74,7 +75,7 @@ def test_recorded_values_of_scikit_image() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["little", "much", "brighter", "turned"])
 def test_scikit_image(kind: str) -> None:
-    metrics = pytest.importorskip("skimage.metrics", reason="scikit-image is not installed")
+    metrics = foreign("skimage.metrics")
     one, other = pair(64, 51, 3, kind)
     theirs = metrics.structural_similarity(
         *(images[0].permute(1, 2, 0).numpy() for images in (one, other)),

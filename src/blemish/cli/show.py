@@ -118,7 +118,7 @@ def show_command(
     check_replaceable(out, overwrite=overwrite)
     done = "replaced" if out.is_file() else "wrote"
     picture = picture_to_show(image, WORKING_SIDE)
-    chosen = _makeable(chosen, catalog, by_default=by_default)
+    chosen = _makeable(chosen, catalog, by_default=by_default, gallery=gallery)
     say(preset_choice(chosen, preset, min(picture.size)), style="dim")
     if gallery:
 
@@ -127,7 +127,8 @@ def show_command(
 
         page = with_progress("show", work, first="drawing", unit=None, kept="nothing is written.")
         write_bytes(out, page.encode())
-        say(f"{done} {out} ({len(page) / 1e6:.1f} MB, {len(chosen)} corruptions)")
+        count = "1 corruption" if len(chosen) == 1 else f"{len(chosen)} corruptions"
+        say(f"{done} {out} ({len(page) / 1e6:.1f} MB, {count})")
         return
     sheet = contact_sheet(picture, chosen, severities=levels, seed=seed, preset=preset)
     content = io.BytesIO()
@@ -140,14 +141,25 @@ def show_command(
     say(f"{done} {out} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
 
 
-def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool) -> list[Corruption]:
-    """The corruptions, refused where files are missing; where nobody asked for frost by name, it may be drawn."""
-    try:
+def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool, gallery: bool) -> list[Corruption]:
+    """The corruptions, refused where files are missing; where nobody asked for them by name, frost may be drawn.
+
+    A gallery of everything leaves out what cannot be made here, such as streams without a codec, and says so.
+    """
+    if not by_default:
         check_files(chosen)
-    except MissingFrostError as error:
-        if not by_default:
-            raise
-        say(f"frost_drawn is shown in place of frost: {error}", style="yellow")
-        drawn = [catalog["frost_drawn"] if item.name == "frost" else item for item in chosen]
-        chosen = list({item.name: item for item in drawn}.values())
-    return chosen
+        return chosen
+    made: dict[str, Corruption] = {}
+    for item in chosen:
+        try:
+            check_files([item])
+        except MissingFrostError as error:
+            say(f"frost_drawn is shown in place of frost: {error}", style="yellow")
+            made.setdefault("frost_drawn", catalog["frost_drawn"])
+        except InputError as error:
+            if not gallery:
+                raise
+            say(f"left out: {error}", style="yellow")
+        else:
+            made.setdefault(item.name, item)
+    return list(made.values())

@@ -34,7 +34,7 @@ class Tabular(ABC):
         """The table as a polars DataFrame."""
         return optional_import("polars").DataFrame(dict(self.table()))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return text_table(self.caption(), self.table())
 
     def _repr_html_(self) -> str:

@@ -39,8 +39,11 @@ def class_titles(classes: Sequence[str]) -> tuple[str, ...]:
     >>> class_titles(["n01440764", "zebra finch"])
     ('tench', 'zebra finch')
     """
-    known = dict(zip(imagenet_wnids(), imagenet_names(), strict=True))
-    names = [known.get(name, name) for name in classes]
+    known = dict(zip(imagenet_wnids(), _told_apart(imagenet_names()), strict=True))
+    return _told_apart([known.get(name, name) for name in classes])
+
+
+def _told_apart(names: Sequence[str]) -> tuple[str, ...]:
     times = Counter(names)
     return tuple(f"{name} ({number})" if times[name] > 1 else name for number, name in enumerate(names))
 

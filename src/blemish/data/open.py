@@ -101,6 +101,8 @@ def _open_object(data: Any, how: _How) -> Source:
     refuse_given("a dataset", **how._asdict())
     if isinstance(data, DataLoader):
         return loader_source(data)
+    if isinstance(data, dict):
+        raise InputError(f"a dictionary of {', '.join(map(str, data)) or 'nothing'}; expected one set of images")
     if is_pair(data):
         return pair_source(data)
     return dataset_source(data)

@@ -64,14 +64,23 @@ def fit(
     if names is not None:
         source = fit_class_names(source, names, model=model.name)
     try:
-        return Fitted(fit_labels(source, outputs, model=model.name), outputs)
+        fitted = fit_labels(source, outputs, model=model.name)
+        if model.prompts is not None and fitted.groups is None and fitted.labelling == "given":
+            _check_as_many(fitted, outputs)
     except InputError as error:
         if model.prompts is None:
             raise
         raise InputError(
-            f"{error}. A zero-shot model is asked for the {outputs:,} class names it was given, ImageNet's by default; "
-            "name the classes of the data (--class-names FILE)"
+            f"{error}. Model {model.name} is a zero-shot model, which was asked for {outputs:,} class names, "
+            "ImageNet's by default; name the classes of the data (--class-names FILE)"
         ) from None
+    return Fitted(fitted, outputs)
+
+
+def _check_as_many(source: Source, outputs: int) -> None:
+    """Refuse data with more or fewer classes than names: they are not those that a zero-shot model was asked for."""
+    if source.classes is not None and len(source.classes) != outputs:
+        raise InputError(f"{source.name}: {len(source.classes)} classes for {outputs:,} class names")
 
 
 def check_outputs_unchanged(

@@ -121,6 +121,7 @@ class Measurer:
         # Mapped once: a GPU keeps pixels for as long as the array that they came from lives.
         self._whole: dict[str, Images] = {}
         self._prefixes = Prefixes(plan.conditions)
+        self._groupings: dict[tuple[tuple[int, ...], ...] | None, Grouping] = {}
 
     def measure(self, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, Records]]:
         """The records of conditions; a GPU begins with the next one before those of the last have arrived."""
@@ -238,7 +239,9 @@ class Measurer:
 
     def _grouping(self, images: Images) -> Grouping:
         """How the model's classes become those of the images; the protocol says so, or else the largest counts."""
-        return Grouping(images.groups, self.plan.protocol.pool or "max")
+        if images.groups not in self._groupings:  # kept, since a GPU would wait for its tables in every batch
+            self._groupings[images.groups] = Grouping(images.groups, self.plan.protocol.pool or "max")
+        return self._groupings[images.groups]
 
     def _pixels(
         self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None

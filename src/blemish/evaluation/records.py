@@ -49,7 +49,7 @@ _COLUMNS = {
 _REQUIRED = tuple(_COLUMNS)[:5]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Records(Tabular):
     """Predictions of one model under one condition, a row per image, or per image and frame for sequences.
 

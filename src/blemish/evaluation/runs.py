@@ -50,7 +50,7 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
     return folder / RECORDS / (f"{condition.slug}.parquet" if stage == 0 else f"{condition.slug}.{stage}.parquet")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(Plotted):
     """The results of one model on one benchmark. ``info`` is the content of its run file.
 

@@ -38,7 +38,7 @@ class Score:
         return TITLES[self.name].unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores(Plotted):
     """The scores of a run, what could not be computed and why, and remarks on what the numbers rest on.
 

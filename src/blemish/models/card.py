@@ -19,9 +19,10 @@ _SETS: tuple[tuple[str, str, bool], ...] = (
     (r"laion[-_]?400m", "LAION-400M", True),
     (r"laiona", "LAION-aesthetic", True),
     (r"laion", "LAION", True),
+    (r"datacomp[-_][sm](?=[-_])", "DataComp (small)", False),
     (r"datacomp[-_]?(1b|xl)?", "DataComp", True),
-    (r"commonpool[-_]?(xl|l|1b)", "CommonPool", True),
-    (r"commonpool", "CommonPool (small)", False),
+    (r"commonpool[-_]s(?=[-_])", "CommonPool (small)", False),
+    (r"commonpool", "CommonPool", True),
     (r"dfn[-_]?[0-9]*b?", "DFN", True),
     (r"metaclip|fullcc", "MetaCLIP", True),
     (r"merged[-_]?2b", "Merged-2B", True),
@@ -81,7 +82,7 @@ class ModelCard:
         """What is known, by name, for people."""
         size = "" if self.input_size is None else "×".join(map(str, self.input_size))
         data = ", ".join(self.training_data) + (" (web-scale)" if self.web_scale else "")
-        lines = {"parameters": _large(self.parameters), "input size": size, "trained on": data}
+        lines = {"parameters": _large(self.parameters), "input size": size, "training data": data}
         return [(name, text) for name, text in lines.items() if text]
 
 

@@ -38,21 +38,20 @@ def gallery_page(
         catalogues.setdefault(catalogue_of(corruption), []).append(corruption)
     sections, done = [], 0
     for name, members in catalogues.items():
-        shown = []
+        rows = []
         for corruption in members:
             report(done, len(corruptions), corruption.name)
-            shown.append(_shown(picture, corruption, severities, seed=seed, preset=preset))
+            rows.append(_shown(picture, corruption, severities, seed=seed, preset=preset))
             done += 1
         title = f"{name} ({len(members)})"
-        sections.append(
-            Section(f"catalogue-{name}", title, "reports/templates/gallery.html.j2", {"shown": shown}, name)
-        )
+        sections.append(Section(f"catalogue-{name}", title, "reports/templates/gallery.html.j2", {"shown": rows}, name))
+    shown = "1 corruption" if len(corruptions) == 1 else f"{len(corruptions)} corruptions"
     count = "1 catalogue" if len(catalogues) == 1 else f"{len(catalogues)} catalogues"
     levels = ", ".join(severity_text(level) for level in severities)
     page = Page(
         title="blemish: gallery",
         kicker="Gallery",
-        heading=f"{len(corruptions)} corruptions of {count}",
+        heading=f"{shown} of {count}",
         lead=f"One picture of {picture.width} × {picture.height} px, clean and at severities {levels}; seed {seed}.",
         warnings=(),
         sections=sections,

@@ -115,6 +115,9 @@ def _own_warnings(reading: Reading) -> list[str]:
     run, warnings = reading.run, []
     if reading.scores.near_chance:
         warnings.append(f"{reading.scores.chance}. Its numbers mean nothing as long as this is so. {LOOK_AT}.")
+    card = run.info.model.card
+    if card is not None and card.remark is not None:
+        warnings.append(f"{card.remark}.")
     if reading.seen:
         warnings.append(
             f"trained on {', '.join(reading.seen)}. Numbers with them are marked †; they do not measure robustness."

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from blemish.data.classes import class_titles
 from blemish.evaluation.runs import Run
 from blemish.reports.page import ExtraSections, Section
 from blemish.reports.tables import Cell, Table, number
-from blemish.studies.separation.exact import Separation
+from blemish.studies.separation.exact import Pair, Separation
 from blemish.studies.separation.experiment import Protocol
 from blemish.studies.separation.files import Entry, Experiment, Mean, Settings, find_separation
 
@@ -46,10 +47,15 @@ def _contradictions(separation: Separation) -> str | None:
     if not separation.contradictions:
         return None
     pair, count = separation.contradictions[0], separation.contradiction_count
-    example = f"points {pair.first} ({pair.classes[0]}) and {pair.second} ({pair.classes[1]})"
+    one, other = _classes(pair)
+    example = f"points {pair.first} ({one}) and {pair.second} ({other})"
     amount = f"{count:,} pairs, such as {example}" if count > 1 else example
     left = "Such pairs are left out." if separation.duplicates_excluded else "So the classes touch, and ε_min is 0."
     return f"equal points have different labels: {amount}. {left}"
+
+
+def _classes(pair: Pair) -> tuple[str, ...]:
+    return class_titles([str(label) for label in pair.classes])
 
 
 def _separation(entry: Entry[Separation]) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def _closest(separation: Separation) -> Table:
         tuple(
             Cell(text)
             for text in (
-                " – ".join(str(label) for label in pair.classes),
+                " – ".join(_classes(pair)),
                 str(pair.first),
                 str(pair.second),
                 _amount(pair.distance, separation.scale),
