@@ -76,6 +76,9 @@ class WebFiles(_Answers):
 
     def answer(self, path: str) -> None:
         content = type(self).files.get(path)
+        if path == "/forbidden.tar":
+            self.send_error(403)
+            return
         if content is None:
             self.send_error(404)
             return

@@ -43,6 +43,7 @@ def test_networks_are_trained_measured_and_continued(
     script = module("overlap_all")
     conditions = ["brightness@1-5", "noc:border@1-5", "syn2nat:invert@5"]
     monkeypatch.setattr(script, "published_conditions", lambda _: [text for text in conditions for _ in range(16)])
+    monkeypatch.setattr(script, "SENSORS", ())
     rng = np.random.default_rng(0)
     for name in ("train", "test"):
         labels = np.arange(100) % 10

@@ -71,8 +71,20 @@ def test_kinds_of_input(name: str, both: Callable[[Callable[[], Tensor]], tuple[
         assert made.stride() == plain.stride()
 
 
-@pytest.mark.parametrize("name", ["impulse_noise", "zoom_blur", "elastic_transform"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "impulse_noise",
+        "zoom_blur",
+        "elastic_transform",
+        "cbar:circular_motion_blur",
+        "cbar:fish_eye",
+        "cbar:lines",
+        "laion:mosaic",
+    ],
+)
 def test_threads_change_nothing(name: str) -> None:
+    """Neither do torch's modes, of which each thread has its own."""
     images = digests.batch(5, 50, 41)
     one = blemish.corrupt(images, name, [1, 2, 3, 4, 5])
     same = blemish.corrupt(images, name, 2)
@@ -80,6 +92,8 @@ def test_threads_change_nothing(name: str) -> None:
     try:
         assert torch.equal(blemish.corrupt(images, name, [1, 2, 3, 4, 5]), one)
         assert torch.equal(blemish.corrupt(images, name, 2), same)
+        with torch.inference_mode():
+            assert torch.equal(blemish.corrupt(images, name, 2), same)
     finally:
         torch.set_num_threads(1)
 

@@ -227,10 +227,26 @@ class TestWeb:
         kind.files["/v.tar"] = tar_bytes(range(40, 70))
         assert levels(open_source(f"{address}/v.tar")) == list(range(40, 70))
 
+    def test_folders_and_stars(self, web: tuple[str, type[WebFiles]]) -> None:
+        for path in ("folder", "v-*.tar"):
+            with pytest.raises(InputError, match="folders and stars cannot be looked up on a web server"):
+                open_source(f"{web[0]}/{path}")
+
+    @pytest.mark.usefixtures("web")
+    def test_no_server(self) -> None:
+        """A port that was free a moment ago."""
+        with serving(WebFiles) as address:
+            pass
+        with pytest.raises(StorageError, match=r"v\.tar: cannot be fetched \(ClientConnectorError: .*tried 4 times"):
+            open_source(f"{address}/v.tar")
+
     def test_what_is_not_there(self, web: tuple[str, type[WebFiles]]) -> None:
         address, _ = web
         with pytest.raises(InputError, match=r"/nowhere\.tar: no such file"):
             open_source(f"{address}/nowhere.tar")
+        with pytest.raises(InputError, match=r"/forbidden\.tar: cannot be read \(403") as caught:
+            open_source(f"{address}/forbidden.tar?signature=secret")
+        assert "secret" not in str(caught.value)
 
 
 class TestOtherStores:

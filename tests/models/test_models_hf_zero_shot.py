@@ -129,6 +129,16 @@ class TestHeader:
         assert model.weights == open_model(clip, device="cpu", templates=["a {}"], class_names=NAMES).weights
 
 
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_on_a_gpu(kind: str, request: pytest.FixtureRequest, device: torch.device, cache: Path) -> None:
+    folder = request.getfixturevalue(kind)
+    here = open_model(folder, device="cpu", templates=TEMPLATES, class_names=NAMES)
+    shutil.rmtree(cache)  # so that the GPU encodes the sentences itself
+    there = open_model(folder, device=device, templates=TEMPLATES, class_names=NAMES)
+    assert here.weights == there.weights
+    assert torch.allclose(here(levels()), there(levels()).cpu(), atol=2e-2)
+
+
 class TestRuns:
     def test_workers(self, clip: Path, tmp_path: Path, cache: Path) -> None:
         model = open_model(clip, device="cpu", templates=TEMPLATES, class_names=NAMES)

@@ -273,6 +273,13 @@ class TestHub:
             open_model("hf:someone/small", device="cpu")
 
 
+def test_on_a_gpu(saved: Path, device: torch.device) -> None:
+    levels = as_batch(pictures(50, 64))
+    here, there = open_model(saved, device="cpu"), open_model(saved, device=device)
+    assert here.weights == there.weights
+    assert torch.allclose(here(levels), there(levels).cpu(), atol=1e-3)
+
+
 class TestRuns:
     def test_workers_and_changed_weights(self, saved: Path, tmp_path: Path) -> None:
         shutil.copytree(saved, tmp_path / "net")

@@ -78,6 +78,13 @@ def test_in_a_preprocessing(picture: Image.Image) -> None:
     assert torch.allclose(prepared(tensor(picture)), (larger / 255 - 0.5) / 0.25, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", FILTERS)
+def test_the_same_levels_on_a_gpu(picture: Image.Image, device: torch.device, name: str) -> None:
+    for size in ((24, 24), (64, 40), (90, 100)):
+        resizing = Resizing(name, to=110)  # type: ignore[arg-type]
+        assert torch.equal(resizing(tensor(picture).to(device), size).cpu(), resizing(tensor(picture), size))
+
+
 def test_for_another_size() -> None:
     assert Resizing("bicubic", to=256).for_size((384, 320)) == Resizing("bicubic", to=384)
     assert Resizing("bicubic", to=(256, 256)).for_size((384, 384)) == Resizing("bicubic")

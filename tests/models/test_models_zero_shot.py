@@ -20,6 +20,7 @@ from blemish.models.base import Classifier, ModelInfo, Preprocessing
 from blemish.models.card import ModelCard
 from blemish.models.open import open_model
 from blemish.models.prompts import Prompts, read_prompts, read_templates
+from blemish.models.speed import speed_up
 from blemish.models.zero_shot import Towers, zero_shot_classifier
 from toy_runs import benchmark, evaluate, source
 
@@ -107,6 +108,15 @@ class TestClassifier:
         others = torch.stack([(1 - alone).prod(1) / (1 - alone[:, i]) for i in range(4)], 1)
         only = alone * others
         assert torch.allclose(model(levels).double(), only / only.sum(1, keepdim=True), atol=1e-5)
+
+    def test_half_precision_is_for_the_network_alone(self) -> None:
+        """Cosines in bfloat16 have steps of 1/256: classes would tie that do not."""
+        names = tuple("r" * count + "b" * (60 - count) for count in range(60))
+        model = classifier(Prompts(("{}",), names))
+        quick = speed_up(model, precision="bfloat16", channels_last=False)
+        values = model.preprocessing(torch.tensor([255, 0, 0], dtype=torch.uint8).view(1, 3, 1, 1))
+        assert quick.forward(values).dtype == torch.float32
+        assert len(set(quick.forward(values)[0].tolist())) == len(set(model.forward(values)[0].tolist())) == 60
 
     def test_what_the_header_says(self) -> None:
         model = classifier()

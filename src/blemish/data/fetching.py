@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -41,8 +42,10 @@ _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 # What file systems call that which changes when a file does.
 _VERSIONS = ("ETag", "etag", "generation", "blob_id", "Content-MD5", "Digest", "LastModified", "Last-Modified", "mtime")
 
+_ADDRESS = re.compile(r"[a-z][a-z0-9]*://[^\s'\"<>)]+", re.IGNORECASE)
+
 # Answers of servers that another attempt does not change.
-_FINAL = (400, 401, 403, 404, 405, 410)
+_FINAL, _MISSING = (400, 401, 403, 405), (404, 410)
 
 
 def is_address(data: str | os.PathLike[str]) -> bool:
@@ -82,19 +85,34 @@ def patiently(name: str, work: Callable[[], Result]) -> Result:
                 return work()
         except BlemishError:
             raise
-        except Exception as error:  # libraries for networks raise almost anything
-            if isinstance(error, FileNotFoundError):
+        except Exception as raised:  # libraries for networks raise almost anything
+            error = _behind(raised)
+            if isinstance(error, FileNotFoundError) or getattr(error, "status", None) in _MISSING:
                 raise InputError(f"{name}: no such file") from error
             if _is_final(error):
-                raise InputError(f"{name}: cannot be read ({first_line(error)})") from error
+                raise InputError(f"{name}: cannot be read ({_reason(error)})") from error
             if pause is None:
                 raise StorageError(
-                    f"{name}: cannot be fetched ({type(error).__name__}: {first_line(error)}); tried "
+                    f"{name}: cannot be fetched ({type(error).__name__}: {_reason(error)}); tried "
                     f"{len(_PAUSES) + 1} times"
                 ) from error
-            _log.info("%s: %s; trying again in %g s", name, first_line(error), pause)
+            _log.info("%s: %s; trying again in %g s", name, _reason(error), pause)
             time.sleep(pause)
     raise AssertionError("unreachable")
+
+
+def _behind(error: Exception) -> Exception:
+    """What is behind an error: fsspec says of web servers that files are not there, whatever the matter is."""
+    cause = error.__cause__
+    if not isinstance(error, FileNotFoundError) or not isinstance(cause, Exception):
+        return error
+    of_the_way = isinstance(cause, (ConnectionError, TimeoutError)) or type(cause).__module__.startswith("aiohttp")
+    return cause if of_the_way else error
+
+
+def _reason(error: Exception) -> str:
+    """What an error says; of the addresses in it, what `shown_address` shows."""
+    return _ADDRESS.sub(lambda match: shown_address(match[0]), first_line(error))
 
 
 def _is_final(error: Exception) -> bool:
@@ -112,12 +130,13 @@ class _ShortReadError(OSError):
 class RemoteFile:
     """A file elsewhere, as it is now; it is fetched into a cache when it is needed."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, fresh: bool = True) -> None:
+        """What a file system has remembered of its files is not trusted, unless it was made to forget (``fresh``)."""
         self.name = shown_address(address)
         self._system, self._path = file_system(address)
         # File systems that open a file for it would read ahead, and throw that away.
         self._how = {} if getattr(self._system, "async_impl", False) else {"cache_type": "none"}
-        self._size, self._version = self._state()
+        self._size, self._version = self._state(fresh=fresh)
         # What cannot be told from a later version is not used by another run.
         mark = self._version or secrets.token_hex(8)
         self.stamp = f"{self.name}|{self._size}|{mark}|"
@@ -135,9 +154,10 @@ class RemoteFile:
                     raise
                 raise InputError(str(error).replace(str(path), self.name)) from error
 
-    def _state(self) -> tuple[int, str | None]:
+    def _state(self, *, fresh: bool = True) -> tuple[int, str | None]:
         def ask() -> Any:
-            self._system.invalidate_cache()
+            if fresh:
+                self._system.invalidate_cache()
             return self._system.info(self._path)
 
         info = patiently(self.name, ask)

@@ -42,24 +42,26 @@ def remote_source(
     Files are fetched whole when they are needed, several at a time, and kept in a cache (see `blemish.data.fetching`).
     ``labels`` is the address or path of the labels of an ``.npy`` file.
     """
+    shown = shown_address(address)
     files = _files(address)
     kinds = {_suffix(file.name) for file in files}
     if len(kinds) > 1:
-        raise InputError(f"{shown_address(address)}: files of several kinds ({', '.join(sorted(kinds))}); expected one")
+        raise InputError(f"{shown}: files of several kinds ({', '.join(sorted(kinds))}); expected one")
     (kind,) = kinds
-    name = PurePosixPath(urlsplit(shown_address(address)).path).stem or address
+    last = PurePosixPath(urlsplit(shown).path)
+    name = (last.name if kind == ".tar" else last.stem) or shown  # as that of the same files here
     if kind == ".tar":
-        refuse_given(f"{shown_address(address)}, which has labels of its own", labels=labels)
-        refuse_given(f"{shown_address(address)}, which is no table", columns=columns, mapping=mapping)
+        refuse_given(f"{shown}, which has labels of its own", labels=labels)
+        refuse_given(f"{shown}, which is no table", columns=columns, mapping=mapping)
         return shards_source(name, files)
     if kind == PARQUET_SUFFIX:
         from blemish.data.parquet import table_files_source  # pyarrow takes its time
 
-        refuse_given(f"{shown_address(address)}, which has labels of its own", labels=labels)
+        refuse_given(f"{shown}, which has labels of its own", labels=labels)
         return table_files_source(name, files, columns=columns, mapping=mapping)
-    refuse_given(f"{shown_address(address)}, an array file", columns=columns, mapping=mapping)
+    refuse_given(f"{shown}, an array file", columns=columns, mapping=mapping)
     if len(files) > 1:
-        raise InputError(f"{shown_address(address)}: {len(files)} array files; expected one")
+        raise InputError(f"{shown}: {len(files)} array files; expected one")
     return _array_source(name, files[0], labels)
 
 
@@ -85,8 +87,11 @@ def _stamp(file: str, held: _Held, row: int) -> str:
 
 
 def _files(address: str) -> list[RemoteFile]:
-    addresses = [each for pattern in expand_braces(address) for each in _listed(pattern)]
-    with contextlib.closing(ahead(lambda i: RemoteFile(addresses[i]), len(addresses), _TOGETHER)) as files:
+    patterns = expand_braces(address)
+    file_system(patterns[0])[0].invalidate_cache()  # once for all of them
+    addresses = [each for pattern in patterns for each in _listed(pattern)]
+    asked = ahead(lambda i: RemoteFile(addresses[i], fresh=False), len(addresses), _TOGETHER)
+    with contextlib.closing(asked) as files:
         return list(files)
 
 

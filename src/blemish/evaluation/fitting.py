@@ -65,7 +65,7 @@ def fit(
         source = fit_class_names(source, names, model=model.name)
     try:
         fitted = fit_labels(source, outputs, model=model.name)
-        if model.prompts is not None and fitted.groups is None:
+        if model.prompts is not None and fitted.groups is None and fitted.labelling == "given":
             _check_as_many(fitted, outputs)
     except InputError as error:
         if model.prompts is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import BlemishError, InputError, first_line
 from blemish.core.printable import first_few
 from blemish.models.by_name import import_library
 from blemish.models.hub import Snapshot
@@ -68,7 +68,7 @@ def explained(saved: Snapshot, what: str) -> Iterator[None]:
     """Errors of transformers as ours; one that asks for code from the model says what that is."""
     try:
         yield
-    except InputError:
+    except BlemishError:
         raise
     except Exception as error:  # of any kind: files of others, and many versions of the library
         if "trust_remote_code" in str(error):

@@ -35,7 +35,7 @@ def load_open_clip(
     """``open_clip:MODEL/WEIGHTS``, such as ``ViT-B-16/laion2b_s34b_b88k``, or a model with the weights of a file."""
     library = import_library("open_clip")
     model, _, tag = name.partition("/")
-    settings = _checked(library, model, tag, weights)
+    _check_names(library, model, tag if weights is None else None)
     network = _network(library, model, tag, weights)
     preprocessing, assumed = open_clip_preprocessing(getattr(network.visual, "preprocess_cfg", None) or {})
     with _quiet():
@@ -59,7 +59,6 @@ def load_open_clip(
         parameters=count_parameters(network),
         input_size=preprocessing.size,
         source=f"open_clip:{name}",
-        revision=str(settings.get("hf_hub") or "").rstrip("/") or None,
     )
     classifier = zero_shot_classifier(
         towers, prompts, name=name, kind="open_clip", preprocessing=preprocessing, card=card, device=device
@@ -78,30 +77,28 @@ class _Pictures(nn.Module):
         return self.network.encode_image(values)  # type: ignore[operator, no-any-return]
 
 
-def _checked(library: Any, model: str, tag: str, weights: Path | None) -> Mapping[str, Any]:
-    """What open_clip knows of weights; names that it does not know, and activations not theirs, are refused."""
+def _check_names(library: Any, model: str, tag: str | None) -> None:
+    """Refuse names that open_clip does not know, and weights with an activation that is not theirs."""
     settings = library.get_model_config(model)
     if settings is None:
         near = difflib.get_close_matches(model, library.list_models(), n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else "see open_clip.list_models()"
         raise InputError(f"open_clip knows no model {model!r}; {hint}")
-    if weights is not None:
-        return {}
+    if tag is None:
+        return
     tags = library.list_pretrained_tags_by_model(model)
     if not library.is_pretrained_cfg(model, tag):
         expected = ", ".join(tags) if tags else "none; give a file of weights (--weights FILE)"
         raise InputError(
             f"open_clip:{model} has no weights {tag!r}; expected open_clip:{model}/WEIGHTS with {expected}"
         )
-    known: Mapping[str, Any] = library.get_pretrained_cfg(model, tag)
     quick = bool(settings.get("quick_gelu", False))
-    if bool(known.get("quick_gelu", False)) != quick:
+    if bool(library.get_pretrained_cfg(model, tag).get("quick_gelu", False)) != quick:
         other = model.removesuffix(_QUICK) if quick else f"{model}{_QUICK}"
         raise InputError(
             f"open_clip:{model}/{tag}: these weights were trained with another activation, which would cost accuracy "
             f"without an error; expected open_clip:{other}/{tag}"
         )
-    return known
 
 
 def _network(library: Any, model: str, tag: str, weights: Path | None) -> Any:
@@ -138,6 +135,8 @@ def open_clip_preprocessing(settings: Mapping[str, Any]) -> tuple[Preprocessing,
     mean, std = (tuple(float(value) for value in settings[key]) for key in ("mean", "std"))
     remark = None
     if mode not in ("shortest", "squash") or (mode == "shortest" and height != width):
-        remark = "pictures of another shape than its input are pressed into it here, where open_clip adds a border"
+        remark = (
+            "pictures of another shape than its input are pressed into it here; open_clip cuts them, or adds borders"
+        )
     resizing = Resizing(cast(Interpolation, name), to)
     return Preprocessing(size=(height, width), mean=mean, std=std, resizing=resizing), remark

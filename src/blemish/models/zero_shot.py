@@ -62,9 +62,11 @@ class ZeroShot(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(B, classes)."""
-        features = functional.normalize(self.pictures(values).float(), dim=-1)
-        logits = functional.linear(features, self.vectors) * self.scale + self.bias  # type: ignore[arg-type]
-        return logits[:, self.classes]  # type: ignore[index]
+        features = self.pictures(values)
+        # Cosines of many classes lie within a few hundredths, which half a float cannot tell apart.
+        with torch.autocast(values.device.type, enabled=False):
+            cosines = functional.linear(functional.normalize(features.float(), dim=-1), self.vectors)  # type: ignore[arg-type]
+            return (cosines * self.scale + self.bias)[:, self.classes]  # type: ignore[index]
 
 
 def learnt_number(network: nn.Module, name: str, *, logarithm: bool = False) -> float:

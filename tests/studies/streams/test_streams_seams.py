@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -72,6 +73,13 @@ targets = st.integers(0, IMAGES).map(lambda count: count / IMAGES)
 weights = st.sampled_from([0.0, 0.01, 0.04, 0.3, 2.0])
 
 
+# Choices whose costs, fractions with the lengths of paths below, have equal sums that rounded costs do not have.
+TIED = [
+    [np.array([[0, 3, 6], [6, 1, 12], [9, 12, 1]]), np.array([[9, 3, 7], [12, 3, 9], [2, 4, 12]])],
+    [np.array([[0, 2, 9], [9, 10, 2], [11, 1, 10]]), np.array([[1, 5, 11], [12, 6, 7], [11, 9, 2]])],
+]
+
+
 class TestAgainstAllChoices:
     # A side of 3 has 5 paths between 2 × 2 ends, which three in a row choose among in 5³ ways; of side 4 there are 19.
     @settings(max_examples=60, deadline=None)
@@ -92,20 +100,29 @@ class TestAgainstAllChoices:
         assert chain.objective == pytest.approx(best, abs=1e-8)
         assert chain.steps == sum(map(len, paths))
 
+    @example(TIED[0], 5 / IMAGES, 0.04, False)
+    @example(TIED[1], 9 / IMAGES, 0.01, True)
     @settings(max_examples=60, deadline=None)
     @given(planes_of(3, 2), targets, weights, st.booleans())
     def test_equal_means_are_told_apart_by_the_deviation(
         self, counts: list[np.ndarray], target: float, weight: float, closed: bool
     ) -> None:
         planes = [surface(each) for each in counts]
+        goal, price = round(target * IMAGES), Fraction(str(weight))
 
-        def both(paths: list[Cells]) -> tuple[float, float]:
-            deviation = sum(cost(plane, path, target, "pointwise") for plane, path in zip(planes, paths, strict=True))
-            return round(total(planes, paths, target, "mean", weight, closed), 8), deviation
+        def both(paths: Sequence[Cells]) -> tuple[Fraction, Fraction]:
+            """What a choice costs, and how far its paths deviate, in fractions."""
+            means, deviations = Fraction(0), Fraction(0)
+            for plane, path in zip(counts, paths, strict=True):
+                off = [int(plane[cell]) - goal for cell in path]
+                means += Fraction(abs(sum(off)), IMAGES * len(off))
+                deviations += Fraction(sum(map(abs, off)), IMAGES * len(off))
+            return means + price * sum(map(Fraction, jumps(list(paths), planes[0].grid, closed))), deviations
 
-        choices = itertools.product(all_paths(3), repeat=2)
-        best = min(both(list(choice)) for choice in choices)
-        assert both(joint(planes, target, "mean", weight, closed)[1]) == pytest.approx(best, abs=1e-7)
+        best = min(both(choice) for choice in itertools.product(all_paths(3), repeat=2))
+        cost, deviation = both(joint(planes, target, "mean", weight, closed)[1])
+        assert cost == best[0]
+        assert float(deviation) == pytest.approx(float(best[1]), abs=1e-8)  # deviations are added in billionths
 
 
 @settings(max_examples=40, deadline=None)

@@ -146,6 +146,7 @@ def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -
     count, channels, height, width = coefficients.shape
     out = torch.empty(count, channels, height - 3, width - 3)
     table = np.array(turns)
+    target = out.numpy()  # to torch, each thread has a mode of its own, and what one makes another may not change
 
     def work(rows: slice) -> None:
         planes = coefficients[rows].flatten(0, 1).permute(1, 2, 0)
@@ -154,7 +155,7 @@ def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -
         planes = F.pad(planes, (0, -number % 16 if number > 8 else 0)).contiguous()
         made = torch.empty(height - 3, width - 3, planes.shape[-1])
         kernels.turned_mean(planes.numpy(), table, made.numpy())
-        out[rows] = made[..., :number].permute(2, 0, 1).reshape(-1, channels, height - 3, width - 3)
+        target[rows] = made[..., :number].permute(2, 0, 1).reshape(-1, channels, height - 3, width - 3).numpy()
 
     together([partial(work, rows) for rows in shares(count)])
     return out

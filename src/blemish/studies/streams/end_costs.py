@@ -11,8 +11,10 @@ A path begins at (s₁, 0) and ends at (0, s₂), both severities above 0. What 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +22,16 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["Cell", "EndCosts", "MeanCosts", "PointwiseCosts"]
+__all__ = ["BILLION", "NEVER", "Cell", "EndCosts", "MeanCosts", "PointwiseCosts", "Whole", "billionths"]
 
 Cell = tuple[int, int]
+
+Whole = NDArray[Any]
+"""Whole numbers: of int64 where they fit, otherwise of Python's own."""
+
+BILLION = 1_000_000_000
+NEVER = 2**30
+"""The cost where no path exists: more than any walk costs, and in billionths small enough to be added to itself."""
 
 _FINEST = 10_000
 """Accuracies that are not whole numbers of images, such as interpolated ones, are rounded to a ten-thousandth."""
@@ -31,12 +40,16 @@ _FINEST = 10_000
 class EndCosts(ABC):
     """What the best paths of a surface cost: ``cost[i, j]`` from severity i + 1 of the grid to severity j + 1.
 
-    Equal costs are told apart by ``tie``. Both are infinite where no path exists. With ``measured_only``, paths keep to
-    cells that were measured; there has to be one.
+    Equal costs are told apart by ``tie``. Both are infinite where no path exists. ``whole`` are the costs counted in
+    ``parts`` of 1, so that they can be added up without rounding; where ``exact``, the counts are not rounded either.
+    With ``measured_only``, paths keep to cells that were measured; there has to be one.
     """
 
+    exact: ClassVar[bool]
     cost: NDArray[np.float64]
     tie: NDArray[np.float64]
+    whole: Whole
+    parts: int
 
     def __init__(self, surface: Surface, target: float, *, measured_only: bool = False) -> None:
         self.allowed = surface.known if measured_only else np.ones_like(surface.accuracy, dtype=np.bool_)
@@ -55,7 +68,7 @@ class EndCosts(ABC):
 
     @abstractmethod
     def _measure(self, surface: Surface, target: float) -> None:
-        """Fill in ``cost`` and ``tie``."""
+        """Fill in ``cost``, ``tie``, ``whole`` and ``parts``."""
 
     @abstractmethod
     def cells(self, start: int, end: int) -> list[Cell]:
@@ -70,7 +83,9 @@ class EndCosts(ABC):
 
 
 class PointwiseCosts(EndCosts):
-    """The least mean absolute deviations."""
+    """The least mean absolute deviations, counted in billionths."""
+
+    exact = False
 
     def _measure(self, surface: Surface, target: float) -> None:
         deviation = np.where(self.allowed, np.abs(surface.accuracy - target), np.inf)
@@ -88,6 +103,7 @@ class PointwiseCosts(EndCosts):
         totals = np.stack([self._sums[0, end] for end in range(1, self.side)], axis=1)[1:]
         self.cost = totals / (numbers[1:, None] + numbers[None, 1:] + 1)
         self.tie = np.where(np.isfinite(self.cost), 0.0, np.inf)
+        self.whole, self.parts = billionths(self.cost), BILLION
 
     def cells(self, start: int, end: int) -> list[Cell]:
         """The path between two ends that deviates least."""
@@ -129,7 +145,13 @@ class _Sums:
 
 
 class MeanCosts(EndCosts):
-    """The least deviations of means, and the least mean absolute deviations among paths that have them."""
+    """The least deviations of means, and the least mean absolute deviations among paths that have them.
+
+    Means are fractions whose denominators are the lengths of paths, so costs are counted in parts of a multiple of all
+    of them: rounded, 1/3 + 1/3 would be less than 2/3, and a tie between walks would not be seen.
+    """
+
+    exact = True
 
     def _measure(self, surface: Surface, target: float) -> None:
         self._counts, units = _counts(surface)
@@ -137,15 +159,19 @@ class MeanCosts(EndCosts):
         self._goal = Fraction(target).limit_denominator(1_000_000) * units
         self.cost = np.full((self.side - 1, self.side - 1), np.inf)
         self.tie = self.cost.copy()
+        self.parts = units * self._goal.denominator * math.lcm(*range(3, 2 * self.side))
+        self.whole = np.full(self.cost.shape, NEVER * self.parts, dtype=object)
         self._totals: dict[Cell, int] = {}
         for start in range(1, self.side):
             reached = self._reached(start)
             for end in range(1, self.side):
                 length = start + end + 1
-                found = reached[0, end].nearest(self._goal * length) if (0, end) in reached else None
-                if found is not None:
-                    distance, deviation, self._totals[start, end] = found
-                    self.cost[start - 1, end - 1] = float(distance / (length * units))
+                nearest = reached[0, end].nearest(self._goal * length) if (0, end) in reached else None
+                if nearest is not None:
+                    distance, deviation, self._totals[start, end] = nearest
+                    cost = distance / (length * units)
+                    self.cost[start - 1, end - 1] = float(cost)
+                    self.whole[start - 1, end - 1] = int(cost * self.parts)
                     self.tie[start - 1, end - 1] = deviation / (length * units)
 
     def _reached(self, start: int) -> dict[Cell, _Sums]:
@@ -181,3 +207,9 @@ def _counts(surface: Surface) -> tuple[NDArray[np.int64], int]:
         if np.abs(surface.accuracy * units - whole).max() < 1e-6 and units <= 4 * _FINEST:
             return whole.astype(np.int64), units
     return np.rint(surface.accuracy * _FINEST).astype(np.int64), _FINEST
+
+
+def billionths(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Numbers rounded to whole billionths; `NEVER` for infinite ones."""
+    whole = np.where(np.isfinite(values), np.rint(values * BILLION), NEVER * BILLION)
+    return whole.astype(np.int64)
