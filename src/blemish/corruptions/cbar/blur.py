@@ -75,9 +75,8 @@ def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
 
 def faded(images: Tensor, changed: Tensor, params: Params) -> Tensor:
     """A change in whole levels that fades in by `opacity`, rounded."""
-    return as_bytes(
-        images.to(torch.float64).lerp_(changed.to(torch.float64), float64_per_image(params, "opacity", images)).add_(0.5).floor_()
-    )
+    opacity = float64_per_image(params, "opacity", images)
+    return as_bytes(images.to(torch.float64).lerp_(changed.to(torch.float64), opacity).add_(0.5).floor_())
 
 
 def _enlarged(size: int, scale: Tensor) -> Tensor:
