@@ -16,6 +16,7 @@ from blemish.studies.adaptation.cotta import CoTTA
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
+from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
 
 __all__ = ["METHODS", "Settings", "make_method", "settings_for"]
 
@@ -24,6 +25,8 @@ Settings = Literal["imagenet", "cifar"]
 METHODS: dict[str, Callable[..., Method]] = {
     "none": Unadapted,
     "bn": BatchNorm,
+    "norm_alpha": NormAlpha,
+    "norm_ema": NormEMA,
     "tent": Tent,
     "rpl": RPL,
     "cpl": CPL,
