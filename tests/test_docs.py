@@ -49,7 +49,8 @@ def test_the_readme_shows_what_its_command_prints(tmp_path: Path, monkeypatch: p
 
 
 def test_the_readme_cites_the_version_and_title_of_the_citation_file() -> None:
-    citation = dict(re.findall(r'^(\w+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    citation = dict(re.findall(r'^(\w+): "?(.*?)"?$', text, re.MULTILINE))
     assert citation["version"] == VERSION
     bibtex = dict(re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", README.read_text(encoding="utf-8"), re.MULTILINE))
     assert {name: bibtex[name] for name in ("title", "version", "license")} == {
@@ -76,9 +77,7 @@ def test_there_are_examples() -> None:
     assert len(PAGES) >= 2
 
 
-@pytest.mark.parametrize(
-    "page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,4 +1,4 @@
-"""What a release uploads: an sdist and the wheel made from it, installed into an environment of its own, and used there."""
+"""What a release uploads: an sdist, and the wheel made from it, installed into an environment of its own and used."""
 
 from __future__ import annotations
 
