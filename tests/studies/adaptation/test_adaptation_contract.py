@@ -15,7 +15,7 @@ from blemish.studies.adaptation.eata import RDumb
 from blemish.studies.adaptation.methods import METHODS, make_method, settings_for
 from blemish.studies.adaptation.selftraining import Tent
 
-WITHOUT_GRADIENTS = {"none", "bn", "norm_alpha", "norm_ema"}
+WITHOUT_GRADIENTS = {"none", "bn", "norm_alpha", "norm_ema", "t3a", "lame"}
 
 
 @pytest.mark.parametrize("name", METHODS)
