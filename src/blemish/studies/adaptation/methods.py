@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError, UnknownNameError
 from blemish.studies.adaptation.base import Method, Optimiser
 from blemish.studies.adaptation.cotta import CoTTA
+from blemish.studies.adaptation.deyo import DeYO
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
@@ -39,6 +40,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "cotta": CoTTA,
     "rdumb": RDumb,
     "sar": SAR,
+    "deyo": DeYO,
 }
 
 HEADED = ("t3a", "lame")
@@ -57,6 +59,7 @@ _CIFAR: dict[str, dict[str, Any]] = {
     # RDumb was never run on CIFAR; these are ETA's.
     "rdumb": {"similarity": 0.4, "optimiser": Optimiser(rate=0.005)},
     "sar": {"optimiser": Optimiser(rate=0.001)},
+    "deyo": {"optimiser": _ADAM},
 }
 
 
