@@ -6,41 +6,39 @@ import sys
 from pathlib import Path
 
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 
+from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.condition import parse_condition
+from blemish.models.base import Preprocessing
 from foreign import let_torchvision_be_imported
-
-let_torchvision_be_imported()  # as Lightning does, by way of torchmetrics
-
-import lightning.pytorch as lightning  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
-from blemish.benchmarks.benchmark import Benchmark  # noqa: E402
-from blemish.benchmarks.condition import parse_condition  # noqa: E402
-from blemish.integrations.lightning import RobustnessCallback  # noqa: E402
-from blemish.models.base import Preprocessing  # noqa: E402
-from toy_runs import CLASSES, source  # noqa: E402
-
-
-class Net(lightning.LightningModule):
-    """A linear network."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, CLASSES))
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.net(images)
-        return scores
-
-    def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
-        return torch.nn.functional.cross_entropy(self(batch[0]), batch[1])
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.01)
+from toy_runs import CLASSES, source
 
 
 def main(folder: str) -> None:
     """Train, measure every epoch, and leave a file for each process that came to the end."""
+    let_torchvision_be_imported()  # as Lightning does, by way of torchmetrics
+    import lightning.pytorch as lightning  # here, since pytest imports this file also where Lightning is missing
+
+    from blemish.integrations.lightning import RobustnessCallback
+
+    class Net(lightning.LightningModule):
+        """A linear network."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, CLASSES))
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.net(images)
+            return scores
+
+        def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
+            return torch.nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
     lightning.seed_everything(0)
     fogs = Benchmark("fogs", "", "error", (parse_condition("fog@1"),))
     callback = RobustnessCallback(fogs, 1, data=source(), preprocessing=Preprocessing())

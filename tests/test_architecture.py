@@ -101,6 +101,16 @@ def test_nothing_imports_the_integrations() -> None:
     ] == []
 
 
+def test_metrics_read_records_and_run_no_model() -> None:
+    """Of evaluation they know what was recorded and not how, and of models nothing."""
+    readings = ("evaluation.chance", "evaluation.records", "evaluation.runs")
+    running = {"evaluation", "export", "models"}
+    paths = [path for path in FILES if module_name(path).startswith("metrics")]
+    names = {name for path in paths for name in imported_modules(path)}
+    assert any(name.startswith(readings) for name in names)
+    assert [name for name in names if name.split(".")[0] in running and not name.startswith(readings)] == []
+
+
 def test_the_check_can_fail(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    from blemish.cli.main import app\n")

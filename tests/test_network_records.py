@@ -154,7 +154,7 @@ def test_an_index_knows_accuracies_without_the_answers(tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "index.json").read_bytes()
 
 
-@pytest.mark.parametrize("script", ["mscr_cifar_tables", "mscr_predicts_mce"])
+@pytest.mark.parametrize("script", ["mscr_cifar_tables", pytest.param("mscr_predicts_mce", marks=pytest.mark.slow)])
 def test_the_page_has_the_tables_of_the_committed_records(
     script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

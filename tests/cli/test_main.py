@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import blemish
 from blemish.cli.main import COMMANDS, app
+from blemish.version import VERSION
 
 HEAVY = {"torch", "numpy", "pyarrow", "PIL", "blemish.corruptions"}
 
@@ -27,6 +28,17 @@ def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
     result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(result.stderr.split())
     assert "blemish" in result.stdout
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"]])
+def test_the_package_can_be_run(words: list[str]) -> None:
+    """Where the script is not on the path, ``python -m blemish`` is; and it is as light."""
+    command = [sys.executable, "-X", "importtime", "-m", "blemish", *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "blemish.cli.main" in imported
+    assert HEAVY.isdisjoint(imported)
+    assert (f"blemish {VERSION}\n" == result.stdout) if words == ["--version"] else ("-m blemish" in result.stdout)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

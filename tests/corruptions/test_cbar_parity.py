@@ -20,6 +20,7 @@ import blemish
 from blemish.corruptions.cbar import CBAR
 from conftest import SHARED
 from corruptions.test_parity import load
+from pictures import pictures
 from recorded_cbar import INJECT
 
 FILES = {"c_bar_224": "imagenet", "c_bar_32": "cifar"}
@@ -110,3 +111,11 @@ def test_the_tolerance_can_fail(golden: Path, name: str) -> None:
         other = {key: np.tile(value, (2, 1))[:8] if value.ndim == 2 else value for key, value in other.items()}
     found = np.abs(rendered(file, name, level, {**arrays, **other}).astype(int) - arrays[f"{name}|{level}|0|out"])
     assert (found <= 1).mean() < 0.995
+
+
+@pytest.mark.parametrize("name", sorted(INJECT))
+def test_weak_severities_lead_to_the_clean_image(name: str) -> None:
+    """Also where a magnitude of zero would change the image, by black from outside or the shortest rays."""
+    images = pictures(2, 3, 32, 32)
+    weak = blemish.catalog[f"cbar:{name}"](images, severity=0.01)
+    assert float((weak.float() - images.float()).abs().mean()) < 1

@@ -32,7 +32,7 @@ from until import PATIENCE, until
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "blemish.cli.main", *(str(item) for item in arguments)],
+        [sys.executable, "-m", "blemish", *(str(item) for item in arguments)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -198,7 +198,7 @@ def test_a_second_run_into_a_folder_is_refused(pictures: Path, tmp_path: Path, a
 
 def test_two_runs_in_processes_of_their_own(tmp_path: Path) -> None:
     arguments = ["fog" if item == "fog@1" else item for item in RUN] + ["-o", str(tmp_path)]
-    first = subprocess.Popen([sys.executable, "-m", "blemish.cli.main", *arguments], stdout=subprocess.DEVNULL)
+    first = subprocess.Popen([sys.executable, "-m", "blemish", *arguments], stdout=subprocess.DEVNULL)
     try:
         # Written once the folder is held; the file of the lock itself is there a moment before that.
         until(lambda: [*tmp_path.glob("*/run.json")], first)

@@ -175,3 +175,73 @@ def test_compiling_is_said_once_and_kept(tmp_path: Path) -> None:
     assert len(said[0]) == 1
     assert "flatten for this processor in" in said[0][0]
     assert said[1] == []
+
+
+class TestWithoutCache:
+    """A kernel is compiled where nothing can be kept on disk, and that is said once."""
+
+    @pytest.fixture(autouse=True)
+    def fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        numba = pytest.importorskip("numba")
+        from blemish.ops.compiled import jit
+
+        monkeypatch.setattr(jit, "_unkept", [])
+        monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def check(self, caplog: pytest.LogCaptureFixture, why: str) -> None:
+        from blemish.ops.compiled.jit import kernel
+
+        def twice(value: int) -> int:
+            return 2 * value
+
+        for argument in (3, 3.5):  # two types: compiled twice
+            assert kernel(twice)(argument) == 2 * argument
+        said = [message for message in caplog.messages if "not kept" in message]
+        assert len(said) == 1
+        assert why in said[0]
+
+    def test_full_disk(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """A limit of no bytes for every file stands for a disk that is full."""
+        resource = pytest.importorskip("resource")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        try:
+            self.check(caplog, "File too large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+    def test_folder_that_is_gone(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        from blemish.ops.compiled.jit import kernel
+
+        def thrice(value: int) -> int:
+            return 3 * value
+
+        made = kernel(thrice)
+        (folder,) = tmp_path.iterdir()
+        folder.rmdir()
+        folder.touch()  # a file in its place: not even root can write into it
+        assert made(5) == 15
+        assert "not kept" in caplog.text
+        assert str(folder) in caplog.text
+
+    def test_damaged_file(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        from blemish.ops.compiled.jit import kernel
+
+        def fourfold(value: int) -> int:
+            return 4 * value
+
+        assert kernel(fourfold)(5) == 20
+        (index,) = tmp_path.rglob("*.nbi")
+        index.write_bytes(index.read_bytes()[:-5])
+        for compiled_again in (1, 0):  # and kept this time
+            made = kernel(fourfold)
+            assert made(5) == 20
+            assert len(made._dispatcher.stats.cache_misses) == compiled_again
+        assert "not kept" not in caplog.text
+
+    def test_no_folder_at_all(self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+        from numba.core.caching import CacheImpl
+
+        monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+        self.check(caplog, "no locator available")

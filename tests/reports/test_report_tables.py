@@ -56,6 +56,27 @@ class TestScoreTables:
         low, high = summary["clean error, %"].interval.split(", ")
         assert float(low) <= 20 <= float(high)
 
+    def test_runs_of_several_benchmarks_are_called_by_theirs(self, tmp_path: Path) -> None:
+        """Numbers of images made here never stand under the title of published ones alone."""
+        stored, made = (
+            write_run(tmp_path / title, "m", CONDITIONS, images=10, benchmark={"title": title})
+            for title in ("LAION-C", "LAION-C-like distortions")
+        )
+        readings = read_all([stored, made], replicates=20)
+        summary = summary_table(readings)
+        assert summary.title == "LAION-C · LAION-C-like distortions"
+        assert f"{readings[1].name}: LAION-C-like distortions." in summary.notes
+        alone = summary_table(readings[:1])
+        assert alone.title == "LAION-C"
+        assert not any(note.endswith("LAION-C.") for note in alone.notes)
+
+    def test_no_calibration_without_confidences(self, tmp_path: Path) -> None:
+        """The pooled probability of a superclass is no confidence; an empty diagram would say nothing."""
+        protocol = {"superclasses": "sixteen", "pool": "mean"}
+        tables = score_tables(read(tmp_path, "m", protocol=protocol))
+        assert not [table for table in tables if table.title == "Calibration"]
+        assert [table for table in score_tables(read(tmp_path / "plain", "m")) if table.title == "Calibration"]
+
     def test_what_is_missing(self, tmp_path: Path) -> None:
         table = named(score_tables(read(tmp_path, "a", "b")), "What could not be computed")
         reasons = {row[0]: row[1:] for row in cells(table)}

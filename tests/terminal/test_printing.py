@@ -147,7 +147,7 @@ def test_a_message_of_several_lines_cannot_pass_for_ours(capsys: pytest.CaptureF
 
 def test_a_reader_that_leaves_is_no_error() -> None:
     """As after ``| head -1``: the end of a pipe was taken for a model that ends the program."""
-    command = [sys.executable, "-m", "blemish.cli.main", "list"]
+    command = [sys.executable, "-m", "blemish", "list"]
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)

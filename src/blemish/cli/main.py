@@ -141,6 +141,3 @@ def _stand_in() -> None:
 
 for _name, _command in COMMANDS.items():
     app.command(_name, help=_command.help, rich_help_panel=_command.panel)(_stand_in)
-
-if __name__ == "__main__":
-    app()

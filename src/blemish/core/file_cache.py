@@ -155,8 +155,8 @@ class FileCache:
 
     def _entries(self) -> Iterator[_Entry]:
         """What lies in the folder, parts of files included."""
-        with os.scandir(self.folder) as found:
-            for entry in found:
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
                 with contextlib.suppress(OSError):  # another process may have removed it
                     status = entry.stat(follow_symlinks=False)
                     if entry.is_file(follow_symlinks=False):

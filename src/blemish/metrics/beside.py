@@ -116,14 +116,14 @@ def beside(
         for corruption, levels in reference.levels.items()
         if corruption in measured
     ]
-    found = tuple(stimulus.beside() for stimulus in stimuli)
+    compared = tuple(stimulus.beside() for stimulus in stimuli)
     if not stimuli or not all(stimulus.complete for stimulus in stimuli):
-        return Beside(reference, found)
+        return Beside(reference, compared)
     pairs = [stimulus.counted() for stimulus in stimuli]
     model, people = ([np.mean([pair[which][part] for pair in pairs], axis=0) for part in (0, 1)] for which in (0, 1))
     return Beside(
         reference,
-        found,
+        compared,
         model=percentile_interval(float(model[0]), model[1], level=level).scaled(100),
         people=percentile_interval(float(people[0]), people[1], level=level).scaled(100),
         difference=percentile_interval(float(model[0] - people[0]), model[1] - people[1], level=level).scaled(100),

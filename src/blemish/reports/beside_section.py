@@ -32,12 +32,12 @@ def beside_sections(readings: Sequence[Reading]) -> Iterator[Section]:
 
 
 def _charts(readings: Sequence[Reading]) -> Iterator[Chart]:
-    found = [(reading, reading.scores.beside) for reading in readings if reading.scores.beside is not None]
-    corruptions = dict.fromkeys(s.corruption for _, each in found if each is not None for s in each.stimuli)
+    sides = [(reading, reading.scores.beside) for reading in readings if reading.scores.beside is not None]
+    corruptions = dict.fromkeys(s.corruption for _, each in sides if each is not None for s in each.stimuli)
     for index, corruption in enumerate(corruptions):
         lines: list[tuple[str, int, dict[float, Estimate]]] = []
         people: dict[float, Estimate] = {}
-        for reading, each in found:
+        for reading, each in sides:
             for stimulus in each.stimuli if each is not None else ():
                 if stimulus.corruption == corruption:
                     models = {item.level.severity: item.model for item in stimulus.levels}

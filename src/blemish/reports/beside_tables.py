@@ -53,12 +53,16 @@ def published_table(pairs: Pairs) -> Table | None:
 def mean_table(pairs: Pairs) -> Table | None:
     """The mean accuracy of models and people over the levels that count."""
     rows = []
-    for reading, found in pairs:
-        if found.model is not None and found.people is not None and found.difference is not None:
-            difference = found.difference
+    for reading, beside in pairs:
+        if beside.model is not None and beside.people is not None and beside.difference is not None:
+            difference = beside.difference
             low, high = signed(difference.low), signed(difference.high)
-            cells = (_cell(found.model), _cell(found.people), Cell(signed(difference.value), interval=f"{low}, {high}"))
-            rows.append((Cell(reading.name), Cell(str(found.counted)), *cells))
+            cells = (
+                _cell(beside.model),
+                _cell(beside.people),
+                Cell(signed(difference.value), interval=f"{low}, {high}"),
+            )
+            rows.append((Cell(reading.name), Cell(str(beside.counted)), *cells))
     if not rows:
         return None
     columns = ("model", "levels", "accuracy, %", "of people, %", "difference")
@@ -70,7 +74,7 @@ def level_table(pairs: Pairs) -> Table | None:
     """A row per stimulus and level: the accuracy of people, and of each model."""
     reference = pairs[0][1].reference
     by_model = [
-        {(s.corruption, item.level.level): item for s in found.stimuli for item in s.levels} for _, found in pairs
+        {(s.corruption, item.level.level): item for s in beside.stimuli for item in s.levels} for _, beside in pairs
     ]
     places = list(dict.fromkeys(place for model in by_model for place in model))
     rows = []
@@ -93,9 +97,9 @@ def level_table(pairs: Pairs) -> Table | None:
 def fall_table(pairs: Pairs) -> Table | None:
     """A row per stimulus and model: at which severity it falls below people."""
     rows = []
-    for corruption in dict.fromkeys(s.corruption for _, found in pairs for s in found.stimuli):
-        for reading, found in pairs:
-            for stimulus in found.stimuli:
+    for corruption in dict.fromkeys(s.corruption for _, beside in pairs for s in beside.stimuli):
+        for reading, beside in pairs:
+            for stimulus in beside.stimuli:
                 if stimulus.corruption == corruption and stimulus.fall is not None:
                     fall = stimulus.fall
                     levels = " – ".join(fall.between) if fall.between else "–"

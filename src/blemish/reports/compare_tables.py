@@ -52,14 +52,14 @@ def comparison_tables(comparison: Comparison, first: str, second: str) -> list[T
     return shown if comparison.consistency is None else [*shown, consistency_table(comparison.consistency)]
 
 
-def consistency_table(found: Consistency) -> Table:
+def consistency_table(consistency: Consistency) -> Table:
     """Whether two models fail on the same images: κ over all corruptions, and for each."""
-    rows = [("all, mean over conditions", found.mean), *found.corruptions.items()]
-    clean = [(item.condition, item.kappa) for item in found.conditions if item.condition == "clean"]
+    rows = [("all, mean over conditions", consistency.mean), *consistency.corruptions.items()]
+    clean = [(item.condition, item.kappa) for item in consistency.conditions if item.condition == "clean"]
     cells = tuple((Cell(name), _kappa(estimate)) for name, estimate in (*rows, *clean))
     notes = ["1: right and wrong on the same images; 0: as independent errors at the same accuracies would be."]
-    if found.people is not None:
-        notes.append(f"Between people, at the published levels that count: {found.people:.2f}.")
+    if consistency.people is not None:
+        notes.append(f"Between people, at the published levels that count: {consistency.people:.2f}.")
     return Table("Error consistency (Cohen's κ)", ("corruption", "κ"), cells, notes=tuple(notes))
 
 

@@ -17,7 +17,7 @@ from blemish.metrics.baselines import Baseline
 from blemish.metrics.published import PublishedModel
 from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
 from blemish.reports.protocol import run_warnings
-from blemish.reports.reading import read_all
+from blemish.reports.reading import benchmark_notes, read_all, titles_of
 from blemish.reports.sections import picture_sections, score_sections, setting_sections
 from blemish.version import VERSION
 
@@ -108,10 +108,10 @@ def report_page(
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
     warnings = [*run_warnings(readings), *(text for study in extra for text in study.warnings)]
     page = Page(
-        title=f"Robustness report: {readings[0].title}",
+        title=f"Robustness report: {titles_of(readings)}",
         kicker="Robustness report",
-        heading=readings[0].title,
-        lead=_lead(runs),
+        heading=titles_of(readings),
+        lead=" ".join([_lead(runs), *benchmark_notes(readings)]),
         warnings=warnings if drawn else [*warnings, f"{NO_CHARTS}."],
         sections=[
             *score_sections(

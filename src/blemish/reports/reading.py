@@ -121,6 +121,18 @@ def column_of(condition: Condition) -> str:
     return "+".join(steps)
 
 
+def titles_of(readings: Sequence[Reading]) -> str:
+    """What the benchmarks of some runs are called, each once."""
+    return " · ".join(dict.fromkeys(reading.title for reading in readings))
+
+
+def benchmark_notes(readings: Sequence[Reading]) -> list[str]:
+    """Where runs are of several benchmarks, which is of which."""
+    if len({reading.title for reading in readings}) == 1:
+        return []
+    return [f"{reading.name}: {reading.title}." for reading in readings]
+
+
 def title_of(name: str, *, unit: bool = True) -> str:
     """A metric as a heading.
 

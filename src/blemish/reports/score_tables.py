@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from blemish.metrics.plan import Missing
 from blemish.metrics.scored import Score
 from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
-from blemish.reports.reading import Reading, baseline_note, benchmark_title, column_of, differences, firsts, title_of
+from blemish.reports.reading import (
+    Reading,
+    baseline_note,
+    benchmark_notes,
+    benchmark_title,
+    column_of,
+    differences,
+    firsts,
+    title_of,
+    titles_of,
+)
 from blemish.reports.tables import Cell, Table, number
 
 _GROUP_METRICS = ("error", "ce", "relative_ce", "balanced_error", "be", "relative_be", "robustness", "residual", "ece")
@@ -87,10 +97,11 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
         grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]
     notes = [f"In brackets: the {100 * readings[0].scores.level:g} % interval of the bootstrap over images."]
     notes += filter(None, [baseline_note(readings)])
+    notes += benchmark_notes(readings)
     if remarks:
         notes += dict.fromkeys(remark for reading in readings for remark in reading.scores.remarks)
         notes += _protocol_notes(readings)
-    return Table(readings[0].title, tuple(cell.text for cell in grid[0]), tuple(grid[1:]), notes=tuple(notes))
+    return Table(titles_of(readings), tuple(cell.text for cell in grid[0]), tuple(grid[1:]), notes=tuple(notes))
 
 
 def _protocol_notes(readings: Sequence[Reading]) -> list[str]:
@@ -151,7 +162,7 @@ def calibration_table(readings: Sequence[Reading]) -> Table | None:
         pools: tuple[tuple[str, Scope, str], ...] = (("clean", "condition", "clean"), ("corrupted", "benchmark", ""))
         for images, scope, of in pools:
             scores = [reading.get(name, scope, of) for name in ("accuracy", "confidence", "ece")]
-            if any(scores):
+            if any(scores[1:]):
                 cells = [cell(*pair) for pair in zip(("accuracy", "confidence"), scores[:2], strict=True)]
                 rows.append((Cell(reading.name), Cell(images), *cells, with_interval("ece", scores[2])))
     if not rows:

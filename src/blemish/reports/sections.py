@@ -93,7 +93,7 @@ def score_sections(
         named = ", ".join(dict.fromkeys(first.name for first, _ in beside))
         yield _section("differences", "Differences between models", short="Differences", first=named, pairs=pairs)
     if (table := score_tables.calibration_table(readings)) is not None:
-        charts = [_reliability(reading) for reading in readings]
+        charts = [_reliability(reading) for reading in readings if reading.scores.reliability]
         yield _section("calibration", "Calibration", table=table, bins=_bins_table(readings), charts=charts)
     if (table := score_tables.sequence_table(readings)) is not None:
         words = "How often the prediction changes along a sequence of frames that differ a little."

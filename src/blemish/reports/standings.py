@@ -187,16 +187,16 @@ def _why_not(model: Standing) -> list[str]:
     return [item.why for item in missing if any(name in EFFECTIVE for name in item.names)]
 
 
-def _position_row(name: str, line: str, found: Position, *, marked: bool) -> tuple[Cell, ...]:
-    verdict: str = found.verdict
-    if verdict != "cannot be told" and not found.beyond_scatter:
+def _position_row(name: str, line: str, position: Position, *, marked: bool) -> tuple[Cell, ...]:
+    verdict: str = position.verdict
+    if verdict != "cannot be told" and not position.beyond_scatter:
         verdict += ", within the scatter"
-    accuracies = [Cell(number(value)) for value in (found.clean, found.corrupted, found.expected)]
-    ends = [number(end) for end in (found.overall.low, found.overall.high)]
-    value = number(found.effective.value)
+    accuracies = [Cell(number(value)) for value in (position.clean, position.corrupted, position.expected)]
+    ends = [number(end) for end in (position.overall.low, position.overall.high)]
+    value = number(position.effective.value)
     signed = value if value.startswith("−") or not float(value) else f"+{value}"
-    count = Cell(f"{found.higher_than} of {found.line.models}")
-    which = Cell(_LINES[line].format(found.line.models))
+    count = Cell(f"{position.higher_than} of {position.line.models}")
+    which = Cell(_LINES[line].format(position.line.models))
     return (Cell(name), which, Cell(verdict), Cell(signed, marked, ", ".join(ends)), *accuracies, count)
 
 

@@ -120,11 +120,20 @@ def check_files(corruptions: Iterable[Corruption]) -> None:
 
 def preset_choice(corruptions: Iterable[Corruption], preset: str | None, side: int | None) -> str:
     """Which severity tables are used and why; ``side`` is the images' shorter side, unless they differ."""
-    table = max((corruption.table for corruption in corruptions), key=lambda table: len(table.rows))
-    if len(table.rows) == 1 and not table.rows.keys() & set(DATA_SETS):
+    tables = [corruption.table for corruption in corruptions]
+    medical = [table for table in tables if not table.rows.keys().isdisjoint(DATA_SETS)]
+    sized = [table for table in tables if len(table.rows) > 1 and table.rows.keys().isdisjoint(DATA_SETS)]
+    if not medical and not sized:
         return "severities: one table for all image sizes"
     if preset is not None:
         return f"preset: {preset} (as asked)"
-    if side is None:
-        return f"preset: for each picture the one {preset_rule(table)}"
-    return f"preset: {table.preset(side, side)} ({preset_rule(table)}; here {side} px)"
+    chosen = []
+    if sized:
+        table = max(sized, key=lambda table: len(table.rows))
+        rule = preset_rule(table)
+        at_side = "" if side is None else f"{table.preset(side, side)} ({rule}; here {side} px)"
+        chosen.append(at_side or f"for each picture the one {rule}")
+    if medical:
+        first = ", ".join(name for name in DATA_SETS if any(next(iter(table.rows)) == name for table in medical))
+        chosen.append(f"of medical corruptions the first data set that has settings ({first})")
+    return "preset: " + "; ".join(chosen)

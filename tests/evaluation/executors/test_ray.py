@@ -214,7 +214,7 @@ def test_sigterm_ends_a_command_in_peace(tmp_path: Path) -> None:
         "1",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "blemish.cli.main", *command],
+        [sys.executable, "-m", "blemish", *command],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

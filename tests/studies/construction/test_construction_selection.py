@@ -14,8 +14,8 @@ from blemish.core.errors import InputError
 from blemish.studies.construction.cliques import DEFAULT_STEPS, largest_cliques
 from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
-from blemish.studies.construction.min_weight_choice import lightest_choice
-from blemish.studies.construction.min_weight_clique import few_colours, lightest_clique, weight
+from blemish.studies.construction.min_weight_choice import min_weight_choice
+from blemish.studies.construction.min_weight_clique import few_colours, min_weight_clique, weight
 from blemish.studies.construction.selection import select_non_overlapping, sweep_thresholds
 
 
@@ -191,12 +191,12 @@ def test_larger_graphs_against_plain_enumeration(density: float, seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_lightest_of_many(seed: int) -> None:
+def test_the_least_weight_of_many(seed: int) -> None:
     graph = random_graph(26, 0.6, seed)
     draw = np.random.default_rng(seed).random((26, 26))
     weights = draw + draw.T
     cliques = [list(clique) for clique in largest_cliques(graph, limit=10**6).cliques]
-    found = lightest_clique(graph, weights, cliques[:1], steps=10**6)
+    found = min_weight_clique(graph, weights, cliques[:1], steps=10**6)
     assert found.proven
     assert found.weight == pytest.approx(min(weight(clique, weights) for clique in cliques))
     assert found.weight == pytest.approx(weight(found.clique, weights))
@@ -219,7 +219,7 @@ def families(draw: st.DrawFn) -> tuple[list[list[int]], np.ndarray]:
 @settings(max_examples=200, deadline=None)
 @given(families(), st.integers(0, 60))
 def test_one_of_each_colour_against_all_choices(family: tuple[list[list[int]], np.ndarray], few: int) -> None:
-    """The lightest choice with many steps; with few, a bound that it does not fall below."""
+    """The choice with the least weight with many steps; with few, a bound that it does not fall below."""
     colours, weights = family
     choices = [list(choice) for choice in itertools.product(*colours)]
     sums = [weight(choice, weights) for choice in choices]
@@ -230,12 +230,12 @@ def test_one_of_each_colour_against_all_choices(family: tuple[list[list[int]], n
     def improve(choice: list[int]) -> tuple[list[int], float]:
         return choice, weight(choice, weights)
 
-    found = lightest_choice(colours, weights, start, improve=improve, steps=10**6)
+    found = min_weight_choice(colours, weights, start, improve=improve, steps=10**6)
     assert found.proven
     assert found.weight == pytest.approx(min(sums), abs=1e-9)
     assert found.weight == weight(found.clique, weights)
     assert found.bound == found.weight
-    stopped = lightest_choice(colours, weights, start, improve=improve, steps=few)
+    stopped = min_weight_choice(colours, weights, start, improve=improve, steps=few)
     assert stopped.bound <= min(sums) + 1e-9
     assert stopped.weight >= min(sums) - 1e-9
     assert not stopped.proven or stopped.weight == pytest.approx(min(sums), abs=1e-9)
@@ -253,9 +253,9 @@ def test_both_searches_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     graph = Graph([sum(1 << int(u) for u in np.flatnonzero(row)) for row in below])
     start = [list(range(0, 48, 4))]
     assert len(few_colours(graph, 12)) == 12
-    new = lightest_clique(graph, upper + upper.T, start, steps=10**5)
+    new = min_weight_clique(graph, upper + upper.T, start, steps=10**5)
     monkeypatch.setattr("blemish.studies.construction.min_weight_clique.few_colours", lambda *_: [])
-    old = lightest_clique(graph, upper + upper.T, start, steps=10**5)
+    old = min_weight_clique(graph, upper + upper.T, start, steps=10**5)
     assert new.proven
     assert old.proven
     assert new.clique == old.clique

@@ -39,10 +39,11 @@ class SmallNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.norm, self.linear = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
+        nn.init.normal_(self.linear.weight, std=2.0)
 
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.linear(self.norm(self.conv(images.float() / 255)).relu().mean((2, 3)))
-        return 5 * logits
+        return logits
 
 
 def stream(**changes: Any) -> Stream:

@@ -75,9 +75,8 @@ def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
 
 def faded(images: Tensor, changed: Tensor, params: Params) -> Tensor:
     """A change in whole levels that fades in by `opacity`, rounded."""
-    return as_bytes(
-        images.to(torch.float64).lerp_(changed, float64_per_image(params, "opacity", images)).add_(0.5).floor_()
-    )
+    opacity = float64_per_image(params, "opacity", images)
+    return as_bytes(images.to(torch.float64).lerp_(changed.to(torch.float64), opacity).add_(0.5).floor_())
 
 
 def _enlarged(size: int, scale: Tensor) -> Tensor:
@@ -101,7 +100,10 @@ _TURNS = 21
 
 
 def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    """The mean of turned images, the less turned the heavier; what comes from outside is black."""
+    """The mean of turned images, the less turned the heavier; what comes from outside is black.
+
+    Below severity 1 the image fades into it: the smallest turn already lets black in along the border.
+    """
     height, width = images.shape[-2:]
     smooth = (interpolating_map(size, images.device) for size in (height, width))
     coefficients = next(smooth).down(images.to(torch.float64).div_(255))
@@ -113,7 +115,7 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     if kernels is not None:
         angles = [step * half_angle for step in steps]
         turns = [[math.cos(a), math.sin(a), share / sum(parts)] for a, share in zip(angles, parts, strict=True)]
-        return as_bytes(_turned_mean(kernels, coefficients, turns).mul_(255))
+        return faded(images, as_bytes(_turned_mean(kernels, coefficients, turns).mul_(255)), params)
     stride = coefficients.shape[-1]
     flat = coefficients.flatten(0, 1).flatten(1)
     rows, columns = pixel_axes(images)
@@ -135,7 +137,7 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
             for j, weight in enumerate(weights):
                 line += flat.gather(1, (first + (i * stride + j)).expand(len(flat), -1)).mul_(weight)
             total += line.mul_(row_weight.to(torch.float32))
-    return as_bytes(total.view(images.shape).mul_(255))
+    return faded(images, as_bytes(total.view(images.shape).mul_(255)), params)
 
 
 def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -> Tensor:
@@ -178,10 +180,14 @@ circular_motion_blur = Corruption(
     description="Averages turns of the image about its centre, like a turning camera.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
     table=by_magnitude(
-        imagenet=(2.35, 3.2, 4.05, 4.9, 5.75), cifar=(2.8, 3.6, 4.4, 5.2, 6), half_angle=(0, lambda m: 1.5 * m)
+        imagenet=(2.35, 3.2, 4.05, 4.9, 5.75),
+        cifar=(2.8, 3.6, 4.4, 5.2, 6),
+        half_angle=(0, lambda m: 1.5 * m),
+        opacity=(0, lambda _: 1),
     ),
     apply=_circular,
     source=SOURCE,
+    version=2,
     shared=("half_angle",),
     uint8_io=True,
 )

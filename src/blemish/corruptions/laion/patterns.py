@@ -14,7 +14,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, side_scale
 from blemish.corruptions.draws import Field
 from blemish.corruptions.laion.colour import SOURCE, pixels
-from blemish.corruptions.severity import Params, SeverityTable
+from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.colour import as_colour, back_to, luma
 from blemish.ops.transfer import to_device
@@ -148,11 +148,16 @@ def _topmost_segment(start: Tensor, points: Tensor, tops: Tensor, height: int, w
 
 
 def _vertical_lines(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
-    """Lines that lean to the left where the image is dark, in the colours that they meet."""
+    """Lines that lean to the left where the image is dark, in the colours that they meet.
+
+    A line is one pixel wide at any size. So there are as many per pixel as at the published width: as many in all would
+    leave a large image mostly black, and a small one without gaps at every severity.
+    """
     source = as_colour(images)
     height, width = source.shape[-2:]
     scale = side_scale(height, width)
-    count, step = min(int(params["lines"][0]), width), pixels(float(params["step"][0]), images)
+    count = max(1, round(float(params["lines"][0]) * width / PUBLISHED_SIDE))
+    step = pixels(float(params["step"][0]), images)
     grid = _grid(count, step, height, width, str(source.device))
     colours, light = _cell_means(source, grid), _cell_means(luma(source), grid)[:, 0]
     lean = to_device(params["lean"] * scale, source.device).view(-1, 1, 1)
@@ -210,6 +215,7 @@ vertical_lines = Corruption(
     shared=("lines", "step"),
     uint8_io=True,
     source=SOURCE,
+    version=2,
 )
 
 luminance_checkerboard = Corruption(

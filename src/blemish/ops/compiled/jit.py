@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 __all__ = ["Kernel", "fma", "kernel", "part", "took"]
@@ -20,6 +21,9 @@ _log = logging.getLogger(__name__)
 
 took: list[float] = []
 """The seconds that this process spent on each kernel that it compiled."""
+
+_unkept: list[str] = []
+"""Why kernels could not be kept on disk; the first time it is said."""
 
 
 @lru_cache(maxsize=1)
@@ -31,6 +35,45 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
+def _say_that_nothing_is_kept(why: str) -> None:
+    if not _unkept:
+        _log.warning("compiled kernels are not kept, so that every process compiles them anew: %s", why)
+    _unkept.append(why)
+
+
+class _Cache(FunctionCache):
+    """What numba keeps on disk of a kernel. Where it cannot be read or written, the kernel is compiled without."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _sources()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept for these types of arguments, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a file that is damaged, or that is not ours to read
+            self._begin_anew()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for these types of arguments."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # a full disk, or a folder that became read-only
+            self._give_up(error)
+
+    def _begin_anew(self) -> None:
+        try:
+            self.flush()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self.disable()
+        _say_that_nothing_is_kept(f"{self.cache_path}: {error}")
+
+
 class Kernel:
     """A function that is compiled on its first call, or read from where numba keeps what it has compiled."""
 
@@ -39,8 +82,10 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         # Without the interpreter's lock, so that threads of ours can share a batch.
         self._dispatcher = numba.njit(function, nogil=True, error_model="numpy")
-        self._dispatcher.enable_caching()
-        self._dispatcher._cache._cache_file._source_stamp = _sources()
+        try:
+            self._dispatcher._cache = _Cache(function)
+        except (OSError, RuntimeError) as error:  # numba knows no folder that it may write to
+            _say_that_nothing_is_kept(str(error))
         self._name = function.__name__
         self._used = False
 

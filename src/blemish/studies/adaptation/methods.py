@@ -15,15 +15,21 @@ from blemish.studies.adaptation.base import Method, Optimiser
 from blemish.studies.adaptation.cotta import CoTTA
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
+from blemish.studies.adaptation.head import LAME, T3A
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
+from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
 
-__all__ = ["METHODS", "Settings", "make_method", "settings_for"]
+__all__ = ["HEADED", "METHODS", "Settings", "make_method", "settings_for"]
 
 Settings = Literal["imagenet", "cifar"]
 
 METHODS: dict[str, Callable[..., Method]] = {
     "none": Unadapted,
     "bn": BatchNorm,
+    "norm_alpha": NormAlpha,
+    "norm_ema": NormEMA,
+    "t3a": T3A,
+    "lame": LAME,
     "tent": Tent,
     "rpl": RPL,
     "cpl": CPL,
@@ -33,8 +39,12 @@ METHODS: dict[str, Callable[..., Method]] = {
     "rdumb": RDumb,
 }
 
+HEADED = ("t3a", "lame")
+"""Methods that need a linear layer at the network's end, and can look for it on a ``sample``."""
+
 _ADAM = Optimiser("adam", 0.001)
 _CIFAR: dict[str, dict[str, Any]] = {
+    "t3a": {"keep": 100},
     "tent": {"optimiser": _ADAM},
     # Nothing is known of RPL on CIFAR in one pass; Tent's are used, as the two differ in their loss alone.
     "rpl": {"optimiser": _ADAM},
@@ -62,14 +72,21 @@ def make_method(
     *,
     settings: Settings = "imagenet",
     clean: Iterable[Tensor] | Sequence[Tensor] | None = None,
+    sample: Tensor | None = None,
     **changes: Any,
 ) -> Method:
-    """A method by name, with its paper's settings and any changes to them; EATA needs ``clean`` batches."""
+    """A method by name, with its paper's settings and any changes to them; EATA needs ``clean`` batches.
+
+    With a ``sample`` of images, networks that do not end as a method needs it are refused here, else at its first
+    batch.
+    """
     options = settings_for(name, settings) | changes
     if name == "eata":
         if clean is None:
             raise InputError("eata needs clean images, by which it knows the weights that matter; give some as clean")
         options["clean"] = clean
+    if name in HEADED:
+        options["sample"] = sample
     try:
         return METHODS[name](model, **options)
     except TypeError as error:

@@ -13,7 +13,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from blemish.core.errors import InputError
 
-__all__ = ["BatchStatistics", "UnsuitedError", "grouped", "norm_parameters", "with_batch_statistics"]
+__all__ = [
+    "BatchStatistics",
+    "UnsuitedError",
+    "batch_norm_layers",
+    "grouped",
+    "norm_parameters",
+    "with_batch_statistics",
+]
 
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 
@@ -31,17 +38,18 @@ class UnsuitedError(InputError):
 class BatchStatistics(nn.Module):
     """A batch norm layer that normalises by (1 − α) · statistics of training + α · statistics of the batch.
 
-    The statistics of training stay as they are. Parameters and buffers are those of the layer it replaces, under the
-    same names. With ``groups`` g > 1 the batch consists of groups, image i belonging to group i mod g, and each group
-    has statistics of its own.
+    The statistics of training stay as they are. Where ``unbiased``, the variance that is mixed in divides by n − 1;
+    with α = 1 nothing is mixed, and it divides by n. Parameters and buffers are those of the layer it replaces, under
+    the same names. With ``groups`` g > 1 the batch consists of groups, image i belonging to group i mod g, and each
+    group has statistics of its own.
     """
 
     running_mean: Tensor | None
     running_var: Tensor | None
 
-    def __init__(self, layer: _BatchNorm, alpha: float) -> None:
+    def __init__(self, layer: _BatchNorm, alpha: float, *, unbiased: bool = False) -> None:
         super().__init__()
-        self.eps, self.alpha, self.groups = layer.eps, alpha, 1
+        self.eps, self.alpha, self.groups, self.unbiased = layer.eps, alpha, 1, unbiased
         self.weight, self.bias = layer.weight, layer.bias
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             self.register_buffer(name, getattr(layer, name))
@@ -57,7 +65,7 @@ class BatchStatistics(nn.Module):
         assert self.running_mean is not None
         assert self.running_var is not None
         over = [0, *range(2, x.ndim)]
-        variance, mean = torch.var_mean(x, over, correction=0)
+        variance, mean = torch.var_mean(x, over, correction=int(self.unbiased))
         mean = (1 - self.alpha) * self.running_mean + self.alpha * mean
         variance = (1 - self.alpha) * self.running_var + self.alpha * variance
         shape = (1, -1, *(1,) * (x.ndim - 2))
@@ -72,7 +80,9 @@ class BatchStatistics(nn.Module):
         return F.batch_norm(whole, None, None, weight, bias, training=True, eps=self.eps).view(x.shape)
 
 
-def with_batch_statistics(model: nn.Module, *, alpha: float = 1.0, method: str | None = None) -> nn.Module:
+def with_batch_statistics(
+    model: nn.Module, *, alpha: float = 1.0, unbiased: bool = False, method: str | None = None
+) -> nn.Module:
     """A copy of a model, in evaluation mode, whose batch norm layers use the statistics of the batch.
 
     Where ``method`` is named, a model without batch norm layers is refused in its name.
@@ -82,13 +92,23 @@ def with_batch_statistics(model: nn.Module, *, alpha: float = 1.0, method: str |
     for parent in list(copied.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
-                setattr(parent, name, BatchStatistics(child, alpha))
+                setattr(parent, name, BatchStatistics(child, alpha, unbiased=unbiased))
                 replaced += 1
     if isinstance(copied, _BatchNorm):
-        copied, replaced = BatchStatistics(copied, alpha), 1
+        copied, replaced = BatchStatistics(copied, alpha, unbiased=unbiased), 1
     if not replaced and method is not None:
         raise UnsuitedError(method, "needs", "batch norm layers", model)
     return copied
+
+
+def batch_norm_layers(model: nn.Module, *, method: str) -> list[_BatchNorm]:
+    """The batch norm layers of a model, each with statistics of training; a model without any is refused."""
+    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+    if not layers:
+        raise UnsuitedError(method, "needs", "batch norm layers", model)
+    if any(layer.running_mean is None for layer in layers):
+        raise UnsuitedError(method, "starts from", "statistics of training in each of its batch norm layers", model)
+    return layers
 
 
 @contextlib.contextmanager

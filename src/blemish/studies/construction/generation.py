@@ -16,7 +16,7 @@ from blemish.studies.construction.categories import Categories
 from blemish.studies.construction.cliques import DEFAULT_STEPS
 from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
-from blemish.studies.construction.min_weight_clique import lightest_clique
+from blemish.studies.construction.min_weight_clique import min_weight_clique
 
 __all__ = ["DRAWS", "LeastOverlapping", "count_benchmarks", "generate_benchmarks", "select_least_overlapping"]
 
@@ -192,5 +192,5 @@ def _least_of(matrix: OverlapMatrix, k: int, steps: int) -> tuple[Sequence[str],
         raise InputError(f"undefined scores among {len(names)} corruptions; expected none in a category this large")
     everything = (1 << len(names)) - 1
     graph = Graph([everything & ~(1 << v) for v in range(len(names))])
-    result = lightest_clique(graph, scores, [range(k)], steps=steps)
+    result = min_weight_clique(graph, scores, [range(k)], steps=steps)
     return [names[i] for i in result.clique], result.weight, result.proven

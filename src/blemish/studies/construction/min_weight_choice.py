@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Lightest", "lightest_choice"]
+__all__ = ["MinWeightClique", "min_weight_choice"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,7 +29,7 @@ _ROUNDS, _GAIN = 2, 0.05
 
 
 @dataclass(frozen=True)
-class Lightest:
+class MinWeightClique:
     """Vertices, their weight, and a weight that none falls below; equal, but for rounding, if proven."""
 
     clique: list[int]
@@ -38,15 +38,15 @@ class Lightest:
     proven: bool
 
 
-def lightest_choice(
+def min_weight_choice(
     colours: Sequence[Sequence[int]],
     weights: Floats,
     best: Sequence[int],
     *,
     improve: Callable[[list[int]], tuple[list[int], float]],
     steps: int,
-) -> Lightest:
-    """The lightest choice of one vertex per colour; pairs of infinite weight never stand together.
+) -> MinWeightClique:
+    """The choice of one vertex per colour with the least weight; pairs of infinite weight never stand together.
 
     ``best`` is a choice to begin with, and ``improve`` makes one lighter where it can. A step treats one colour once.
     """
@@ -54,14 +54,14 @@ def lightest_choice(
     search.offer(list(best))
     names = np.array([v for colour in colours for v in colour])
     number = np.repeat(np.arange(len(colours)), [len(colour) for colour in colours])
-    # No choice with a pair this heavy is the lightest, and messages have to stay finite.
+    # No choice with a pair this heavy has the least weight, and messages have to stay finite.
     heavy = 2 * search.least + 1
     pair = np.minimum(weights[np.ix_(names, names)], heavy)
     start = _State(pair, np.zeros((len(names), len(colours))), np.zeros(len(names)), number, names, (), 0.0)
     search.explore(start, 0.0, first=True)
     proven = search.open == np.inf
     bound = search.least if proven else min(search.least, search.open)
-    return Lightest(sorted(search.best), search.least, bound, proven)
+    return MinWeightClique(sorted(search.best), search.least, bound, proven)
 
 
 @dataclass
@@ -156,7 +156,7 @@ class _Search:
         self.least = self.open = np.inf
 
     def offer(self, choice: list[int]) -> None:
-        """Keep a choice if it is the lightest so far."""
+        """Keep a choice if none so far weighs less."""
         inside = self.weights[np.ix_(choice, choice)]
         if float(inside[np.triu_indices(len(choice), 1)].sum()) < self.least - _SLACK:
             self.best, self.least = self.improve(choice)

@@ -1,7 +1,7 @@
 """Among all cliques of one size, one whose pairs weigh least, found exactly where the number of steps allows.
 
 Corruptions that could stand for each other make many largest cliques, which differ in little. In such graphs there are
-mostly as many colours as a clique has members, and then `choices` is much the better search.
+mostly as many colours as a clique has members, and then `min_weight_choice` is much the better search.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.studies.construction.graphs import Graph, members
-from blemish.studies.construction.min_weight_choice import Lightest, lightest_choice
+from blemish.studies.construction.min_weight_choice import MinWeightClique, min_weight_choice
 
-__all__ = ["few_colours", "lightest_clique", "weight"]
+__all__ = ["few_colours", "min_weight_clique", "weight"]
 
 Floats = NDArray[np.float64]
 
@@ -35,14 +35,14 @@ def weight(clique: Sequence[int], weights: Floats) -> float:
     return float(sum(weights[i, j] for i, j in itertools.combinations(sorted(clique), 2)))
 
 
-def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int]], *, steps: int) -> Lightest:
-    """The lightest clique of as many vertices as those in ``starts``.
+def min_weight_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int]], *, steps: int) -> MinWeightClique:
+    """The clique with the least weight, of as many vertices as those in ``starts``.
 
-    Branch and bound: over one vertex of each colour where there are as many colours (`choices`), else as follows.
-    Candidates are coloured, and a clique takes at most one vertex of each colour. A candidate costs
-    at least its weights to those chosen plus half of its least weight to every other colour, since each pair counts
-    from both its ends; with r vertices to go, the r colours with the cheapest candidates bound the rest. Weights must
-    not be negative.
+    Branch and bound: over one vertex of each colour where there are as many colours (`min_weight_choice`), else as
+    follows. Candidates are coloured, and a clique takes at most one vertex of each colour. A candidate costs at least
+    its weights to those chosen plus half of its least weight to every other colour, since each pair counts from both
+    its ends; with r vertices to go, the r colours with the cheapest candidates bound the rest. Weights must not be
+    negative.
     """
     joined = np.array([[bits >> u & 1 == 1 for u in range(len(graph))] for bits in graph.joined])
     search = _Search(graph, np.where(joined, weights, np.inf), len(starts[0]), steps)
@@ -51,10 +51,10 @@ def lightest_clique(graph: Graph, weights: Floats, starts: Sequence[Sequence[int
     colours = few_colours(graph, search.size)
     if len(colours) == search.size:
         parts = [list(members(colour)) for colour in colours]
-        return lightest_choice(parts, search.weights, search.best, improve=search.improve, steps=_VISITS * steps)
+        return min_weight_choice(parts, search.weights, search.best, improve=search.improve, steps=_VISITS * steps)
     search.run()
     proven = search.left >= 0
-    return Lightest(sorted(search.best), search.least, search.least if proven else search.bound, proven)
+    return MinWeightClique(sorted(search.best), search.least, search.least if proven else search.bound, proven)
 
 
 def few_colours(graph: Graph, enough: int) -> list[int]:
@@ -95,7 +95,7 @@ class _Search:
         self.least = self.bound = np.inf
 
     def improve(self, start: Sequence[int]) -> tuple[list[int], float]:
-        """Swap single vertices for as long as that makes the clique lighter; the lightest clique known afterwards."""
+        """Swap single vertices for as long as that makes the clique lighter; the best clique known afterwards."""
         clique = list(start)
         while True:
             to_members, apart = self.finite[clique], self.apart[clique]

@@ -11,7 +11,7 @@ from blemish.core.errors import InputError
 from blemish.studies.construction.cliques import DEFAULT_STEPS, largest_cliques
 from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
-from blemish.studies.construction.min_weight_clique import lightest_clique
+from blemish.studies.construction.min_weight_clique import min_weight_clique
 
 __all__ = [
     "APPENDIX_B",
@@ -97,12 +97,12 @@ def select_non_overlapping(
     graph = Graph([sum(1 << int(u) for u in np.flatnonzero(row)) for row in below])
     largest = largest_cliques(graph, limit=max(limit, _COMPARED), steps=steps)
     pairs = largest.size * (largest.size - 1) / 2
-    starts, least, ties = _lightest_listed(largest.cliques, scores)
+    starts, least, ties = _min_weight_listed(largest.cliques, scores)
     best = starts[0]
     proven, bound = True, least
     if largest.count is None or largest.count > len(largest.cliques):
         # A step of this search costs more the larger the subsets are.
-        result = lightest_clique(graph, scores, starts, steps=max(1, steps // (1 + largest.size // 10)))
+        result = min_weight_clique(graph, scores, starts, steps=max(1, steps // (1 + largest.size // 10)))
         best, least, ties = tuple(result.clique), result.weight, None
         proven, bound = result.proven, result.bound
     return Selection(
@@ -124,10 +124,10 @@ def check_threshold(threshold: float) -> None:
         raise InputError(f"an overlapping threshold of {threshold:g}; expected a number from 0 to 1")
 
 
-def _lightest_listed(
+def _min_weight_listed(
     cliques: Sequence[tuple[int, ...]], scores: np.ndarray
 ) -> tuple[list[tuple[int, ...]], float, int | None]:
-    """The lightest of the listed cliques first and some others after it, the least weight, and how many have it."""
+    """The listed clique with the least weight first and some others after it, that weight, and how many have it."""
     members = np.array(cliques)
     weights = np.where(np.isnan(scores), 0, scores)  # undefined pairs are in no clique
     np.fill_diagonal(weights, 0)

@@ -80,8 +80,8 @@ def paired_interval(only_first: int, only_second: int, images: int, *, level: fl
 
     Unlike a bootstrap it holds, too, where few images tell the two apart, or none.
 
-    >>> found = paired_interval(12, 2, 50)
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> interval = paired_interval(12, 2, 50)
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.061, 0.345)
     """
     check_level(level)

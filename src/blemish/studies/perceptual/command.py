@@ -140,10 +140,10 @@ def perceptual_command(
             loaded, chosen, folder=out, measures=measures, device=place, batch_size=batch_size, report=report
         )
 
-    found = with_progress("perceptual", work, first="reading images", kept="finished conditions are kept.")
+    distances = with_progress("perceptual", work, first="reading images", kept="finished conditions are kept.")
     catalogue = {c.group: _catalogue(c, known) for c in chosen.conditions if c.steps}
-    means = {str(item.condition): item.mean(shown.name).value for item in found}
-    files = {_TABLES[0]: distances_csv(found, measures, catalogue, level)}
+    means = {str(item.condition): item.mean(shown.name).value for item in distances}
+    files = {_TABLES[0]: distances_csv(distances, measures, catalogue, level)}
 
     def read(report: Report) -> list[ErrorCurves]:
         return [
@@ -162,7 +162,7 @@ def perceptual_command(
         ]
 
     models = with_progress("perceptual", read, first="reading records", unit=None, kept="distances are kept.")
-    tables = [distance_table(found, shown)]
+    tables = [distance_table(distances, shown)]
     if models:
         files |= zip(_TABLES[1:], (errors_csv(models), areas_csv(models)), strict=True)
         tables += [*map(corruption_table, models), catalogue_table(models)]
@@ -176,7 +176,7 @@ def perceptual_command(
         if models:
             error_figure(models, shown, catalogue, out / _FIGURE)
         else:
-            distance_figure(found, shown, catalogue, out / _FIGURE)
+            distance_figure(distances, shown, catalogue, out / _FIGURE)
         files[_FIGURE] = ""
     deliver(tables, None)
     say(f"wrote {', '.join(files)} in {out}", style="dim")

@@ -138,8 +138,8 @@ class _Work:
             return np.stack([measure.distance(clean, made).cpu().numpy() for measure in measures])
 
         for shape_rows in self.images.by_shape():
-            for rows, found in self.batcher.map(work, shape_rows):
-                values[:, rows] = found
+            for rows, measured in self.batcher.map(work, shape_rows):
+                values[:, rows] = measured
                 done += len(rows)
                 self.report(done, conditions * len(self.images), str(condition))
         return list(values)

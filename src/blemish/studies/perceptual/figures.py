@@ -17,12 +17,12 @@ _INK, _QUIET, _RULE = "#22252b", "#7a7f89", "#d9d6cf"
 _COLOURS = ("#c8102e", "#1c7ed6", "#2b8a3e", "#f08c00", "#7048e8", "#0b7285", "#d6336c", "#5c940d", "#495057")
 
 
-def distance_figure(found: Sequence[Distances], measure: Measure, catalogue: Mapping[str, str], path: Path) -> None:
+def distance_figure(distances: Sequence[Distances], measure: Measure, catalogue: Mapping[str, str], path: Path) -> None:
     """Mean distance against severity: a line per corruption, in the colour of its catalogue."""
     figure, (axes,) = _panels(1)
     colours = _colours(catalogue.values())
     groups: dict[str, dict[float, float]] = {}
-    for item in found:
+    for item in distances:
         if item.condition.severity is not None:
             points = groups.setdefault(item.condition.group, {0.0: 0.0})
             points[item.condition.severity] = item.mean(measure.name).value

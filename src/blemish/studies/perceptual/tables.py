@@ -17,14 +17,14 @@ __all__ = ["areas_csv", "catalogue_table", "corruption_table", "distance_table",
 _EMPTY = Cell("–")
 
 
-def distance_table(found: Sequence[Distances], measure: Measure) -> Table:
+def distance_table(distances: Sequence[Distances], measure: Measure) -> Table:
     """A row per corruption: its mean distance at each severity."""
     columns = sorted(
-        {column_of(item.condition): item.condition.severity for item in found}.items(),
+        {column_of(item.condition): item.condition.severity for item in distances}.items(),
         key=lambda entry: (entry[1] is None, entry[1] or 0, entry[0]),
     )
     groups: dict[str, dict[str, Distances]] = {}
-    for item in found:
+    for item in distances:
         groups.setdefault(item.condition.group, {})[column_of(item.condition)] = item
     rows = tuple(
         (
@@ -33,7 +33,7 @@ def distance_table(found: Sequence[Distances], measure: Measure) -> Table:
         )
         for group, members in groups.items()
     )
-    images = len(found[0].values[measure.name])
+    images = len(distances[0].values[measure.name])
     return Table(
         f"{measure.title} from the clean image, mean of {images} images",
         ("corruption", *(column for column, _ in columns)),
@@ -81,13 +81,13 @@ def catalogue_table(models: Sequence[ErrorCurves]) -> Table:
 
 
 def distances_csv(
-    found: Sequence[Distances], measures: Sequence[Measure], catalogue: Mapping[str, str], level: float
+    distances: Sequence[Distances], measures: Sequence[Measure], catalogue: Mapping[str, str], level: float
 ) -> str:
     """A row per condition and measure, with all digits."""
     rows: list[list[object]] = [
         ["condition", "corruption", "catalogue", "severity", "measure", "distance", "low", "high", "images"]
     ]
-    for item in found:
+    for item in distances:
         condition = item.condition
         severity = None if condition.severity is None else severity_text(condition.severity)
         for measure in measures:

@@ -116,8 +116,8 @@ def separation(
     their distances to others; `without_contradictions` tells which to take out. Where several pairs are equally close,
     one of them is named.
 
-    >>> found = separation([[0.0, 0.0], [1.0, 0.0], [0.25, 0.5]], ["a", "a", "b"])
-    >>> found.distance, found.closest[0].first, found.closest[0].second
+    >>> nearest = separation([[0.0, 0.0], [1.0, 0.0], [0.25, 0.5]], ["a", "a", "b"])
+    >>> nearest.distance, nearest.closest[0].first, nearest.closest[0].second
     (0.5, 0, 2)
     """
     data, codes, classes = checked_points(points, labels)

@@ -28,6 +28,10 @@ _POINTS = 4000
 _METHODS = {
     "none": "#22252b",
     "bn": "#7a7f89",
+    "norm_alpha": "#adb5bd",
+    "norm_ema": "#a07855",
+    "t3a": "#f59f00",
+    "lame": "#846500",
     "tent": "#c8102e",
     "rpl": "#e8590c",
     "cpl": "#d6336c",
@@ -35,6 +39,9 @@ _METHODS = {
     "eata": "#0b7285",
     "cotta": "#7048e8",
     "rdumb": "#2b8a3e",
+    "sar": "#66a80f",
+    "deyo": "#15aabf",
+    "roid": "#b197fc",
 }
 
 

@@ -110,10 +110,11 @@ def _chart(
     adapted = [name for name in curves if name != _UNADAPTED]
     data = []
     for name, values in curves.items():
-        place = adapted.index(name) % len(_DASHES) if name != _UNADAPTED else -1
         line = {"color": "$quiet", "width": 2, "dash": "dot"}
-        if place >= 0:
-            line = {"color": f"$series-{place}", "width": 2, "dash": _DASHES[place]}
+        if name != _UNADAPTED:
+            around, place = divmod(adapted.index(name), len(_DASHES))
+            # Where colours come round again, they do so with other dashes.
+            line = {"color": f"$series-{place}", "width": 2, "dash": _DASHES[(place + around) % len(_DASHES)]}
         data.append(
             {
                 "type": "scatter",

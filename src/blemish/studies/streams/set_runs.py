@@ -152,7 +152,7 @@ def finish_runs(
         done += int(stream.length)
     # Other parts may have finished some meanwhile.
     return [
-        found or _finished(run, stream, out, shared) for found, run, stream in zip(finished, runs, streams, strict=True)
+        done or _finished(run, stream, out, shared) for done, run, stream in zip(finished, runs, streams, strict=True)
     ]
 
 

@@ -29,8 +29,8 @@ def mean_over_seeds(values: Mapping[tuple[int, int], float], *, level: float = 0
 
     A single seed has no interval: its ends are not numbers.
 
-    >>> found = mean_over_seeds({(43, 1000): 0.1, (43, 2000): 0.3, (44, 1000): 0.3, (44, 2000): 0.5})
-    >>> round(found.value, 3), round(found.high - found.value, 3)
+    >>> error = mean_over_seeds({(43, 1000): 0.1, (43, 2000): 0.3, (44, 1000): 0.3, (44, 2000): 0.5})
+    >>> round(error.value, 3), round(error.high - error.value, 3)
     (0.3, 1.271)
     """
     seeds = sorted({seed for seed, _ in values})

@@ -124,7 +124,7 @@ def calibrate_command(
     say(f"{len(surfaces)} surfaces in {out}, {cells} of {everything} cells measured on {len(loaded)} images each")
     rises = [monotonicity(surface) for surface in surfaces.values()]
     worst = max(rises, key=lambda rise: rise.largest)
-    share = sum(found.steps for found in rises) / sum(found.of for found in rises)
+    share = sum(rise.steps for rise in rises) / sum(rise.of for rise in rises)
     say(f"accuracy rises with severity at {100 * share:.1f} % of steps, by {100 * worst.largest:.1f} points at most")
     _describe_certainty(list(surfaces.values()))
 

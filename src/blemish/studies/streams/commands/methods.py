@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.studies.adaptation.base import Levels, Method
 from blemish.studies.adaptation.eata import MARGINS, named_margin
-from blemish.studies.adaptation.methods import METHODS, Settings, make_method
+from blemish.studies.adaptation.methods import HEADED, METHODS, Settings, make_method
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.streams.images import ImageSet
 from blemish.studies.streams.info import MethodSettings
@@ -63,20 +63,27 @@ class MethodOptions:
     def make(self, network: Levels, images: ImageSet, model: Classifier) -> tuple[dict[str, Method], list[str]]:
         """Fresh methods for the model's network, and a word for those that are left out because it does not suit them.
 
-        A method that was named is refused instead. EATA gets clean ``images``.
+        A method that was named is refused instead. EATA gets clean ``images``, and one shows how the network ends.
         """
         named = self.methods not in (None, "all")
         names = listed(self.methods) if named else tuple(METHODS) if self.methods == "all" else _USUAL
         if not names:
             raise InputError(f"--methods {self.methods}; expected names such as none,tent")
         clean = _clean_batches(images, model.device) if "eata" in names else None
+        first = np.zeros(1, np.int64)
+        sample = images.load(first, first, 0).to(model.device) if set(names) & set(HEADED) else None
         changes = {"rdumb": {"every": self.reset, "margin": named_margin(self.rdumb_margin)}}
         made: dict[str, Method] = {}
         lacks: dict[str, list[str]] = {}
         for name in names:
             try:
                 made[name] = make_method(
-                    name, network, settings=cast(Settings, self.settings), clean=clean, **changes.get(name, {})
+                    name,
+                    network,
+                    settings=cast(Settings, self.settings),
+                    clean=clean,
+                    sample=sample,
+                    **changes.get(name, {}),
                 )
             except UnsuitedError as error:
                 if named:
