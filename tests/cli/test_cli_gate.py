@@ -122,6 +122,12 @@ def test_one_file_for_two_formats(results: Path, tmp_path: Path) -> None:
     assert "expected two files" in errors
 
 
+def test_a_place_that_cannot_be_written(results: Path, tmp_path: Path) -> None:
+    code, output, errors = invoke("gate", results / "one", "--require", "error < 50", "--junit", tmp_path)
+    assert (code, output) == (2, "")  # no verdict is told where the file that was asked for is missing
+    assert f"cannot write {tmp_path}" in errors
+
+
 def test_several_runs_are_refused(results: Path) -> None:
     code, _, errors = invoke("gate", results, "--require", "error < 50")
     assert code == 2

@@ -69,11 +69,12 @@ def gate_command(
     work = partial(gate, single_run(folder), require or (), against=before, max_drop=max_drop, by_point=by_point)
     found = read_with_progress("gate", partial(work, **how.settings()))
     table = gate_table(found)
-    deliver(gate_json(found) if as_json else [table], None)
     contents = ((junit, gate_junit(found)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
-    for path, content in contents:
-        if path is not None:
-            write_bytes(path, content)
-            (complain if as_json else say)(f"wrote {path}", style="")
+    written = [(path, content) for path, content in contents if path is not None]
+    for path, content in written:
+        write_bytes(path, content)
+    deliver(gate_json(found) if as_json else [table], None)
+    for path, _ in written:
+        (complain if as_json else say)(f"wrote {path}", style="")
     if found.status is not Status.PASSED:
         raise typer.Exit(_CODES[found.status])
