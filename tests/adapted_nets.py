@@ -39,6 +39,8 @@ CHANGES = {
     "eta": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
     "eata": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0},
     "rdumb": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "every": 3},
+    "sar": {"optimiser": FAST, "margin": 0.9, "recover": 0.0},
+    "deyo": {"optimiser": FAST, "margin": 0.9, "drop": -0.5},
     "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
 }
 

@@ -91,6 +91,19 @@ class TestObjects:
         with pytest.raises(InputError, match="another one each time; expected a dataset without random transforms"):
             open_source(rows().with_transform(random))
 
+    def test_a_transform_that_changes_labels(self) -> None:
+        def other(batch: dict[str, Any]) -> dict[str, Any]:
+            return {**batch, "label": [1 - label for label in batch["label"]]}
+
+        with pytest.raises(InputError, match=r"row 0 of .*: its transform makes the label 1 of 0; expected the labels"):
+            open_source(rows().with_transform(other))
+
+        def as_tensors(batch: dict[str, Any]) -> dict[str, Any]:
+            return {**batch, "label": torch.tensor(batch["label"])}
+
+        assert levels(open_source(rows().with_transform(as_tensors))) == list(range(6))
+        assert levels(open_source(rows().with_transform(lambda batch: {"image": batch["image"]}))) == list(range(6))
+
     def test_numbers_without_names(self) -> None:
         source = open_source(rows(names=None))
         assert source.classes is None
@@ -114,7 +127,7 @@ class TestObjects:
 
     def test_splits_and_streams_are_refused(self) -> None:
         splits = datasets.DatasetDict({"train": rows(), "test": rows()})
-        with pytest.raises(InputError, match="has the splits train, test; expected one"):
+        with pytest.raises(InputError, match=r"has the splits train, test; expected one, such as data\['train'\]"):
             open_source(splits)
         assert len(open_source(datasets.DatasetDict({"test": rows()}))) == 6
         with pytest.raises(InputError, match="a stream, of type IterableDataset"):

@@ -163,6 +163,17 @@ class TestLoaders:
         assert source.labels.tolist() == [7] * 10
         assert torch.equal(pixels(source.take([9, 0])), IMAGES.flip(-1)[[9, 0]])
 
+    def test_a_collate_fn_that_mixes_images_at_random(self) -> None:
+        def mix(items: list[Any]) -> Any:
+            images = torch.stack([image for image, _ in items]) / 255
+            share = float(np.random.default_rng().uniform(0.2, 0.8))
+            return share * images + (1 - share) * images.flip(0), [label for _, label in items]
+
+        with pytest.raises(
+            InputError, match="over Numbers: its collate_fn changes images at random; expected the same"
+        ):
+            open_source(DataLoader(Numbers(), batch_size=4, collate_fn=mix))
+
     def test_a_collate_fn_that_drops_items(self) -> None:
         def drop(items: list[Any]) -> Any:
             return torch.stack([image for image, _ in items[1:]]), [label for _, label in items[1:]]

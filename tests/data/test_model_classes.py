@@ -36,6 +36,24 @@ class TestFolders:
         with pytest.warns(Notice, match="its 2 classes have names of outputs of model net"):
             assert fit_class_names(data, ["eel", "dog", "cat"], model="net").labels[:2].tolist() == [2, 1]
 
+    def test_names_that_were_given_follow_them(self) -> None:
+        """They are of the folders, or of the outputs, as those that a zero-shot model was asked for."""
+        outputs = ("fox", "dog", "cat")
+        for given, expected in (
+            (("Kitty", "Doggy", "Foxy"), ("Foxy", "Doggy", "Kitty")),
+            (outputs, outputs),
+            (None, outputs),
+        ):
+            with pytest.warns(Notice):
+                fitted = fit_class_names(replace(folders("cat", "dog", "fox"), class_names=given), outputs, model="net")
+            assert fitted.labels[:3].tolist() == [2, 1, 0]
+            assert fitted.class_names == expected
+
+    def test_names_of_other_folders_are_refused(self) -> None:
+        data = replace(folders("cat", "dog", "eel"), class_names=("eel", "cat", "dog"))
+        with pytest.raises(InputError, match=r"3 have other numbers \('eel' is 0 here and 2 there.*give class names"):
+            fit_class_names(data, ["cat", "dog", "eel"], model="net")
+
     def test_in_the_same_order_stay_as_they_are(self) -> None:
         data = folders("cat", "dog")
         assert fit_class_names(data, ["cat", "dog"], model="net") is data

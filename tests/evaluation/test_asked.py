@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -109,6 +110,15 @@ class TestCache:
         ]
         folders = {blemish.evaluate(*one, limit=50).folder.parent for one in asked}
         assert len(folders) == 3
+
+    def test_labels_of_other_classes_have_another_folder(self) -> None:
+        """Names of classes decide which outputs labels stand for."""
+        digits = blemish.open_source("demo:digits").take(range(50))
+        folders = [
+            blemish.evaluate("demo:plain", replace(digits, classes=classes), ["contrast@3"]).folder
+            for classes in (tuple("abcdefghij"), tuple("jihgfedcba"))
+        ]
+        assert folders[0] != folders[1]
 
     def test_a_model_that_answers_otherwise_is_refused_though_all_is_measured(self) -> None:
         """The weights are the same, and what is done with them is not: a fixed bug must not get the old numbers."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +131,22 @@ def test_several_row_groups(run: Run) -> None:
     for name in ("images", "labels", "top5", "confidence", "label_confidence"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
     np.testing.assert_array_equal(read_correct(path)[1], correct)
+
+
+_READ = """
+import os, sys
+import torch, pyarrow.parquet
+from blemish.evaluation.records import read_records
+
+before = len(os.listdir("/proc/self/task"))
+read_records(sys.argv[1])
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted as Linux shows them")
+def test_reading_leaves_no_threads(run: Run) -> None:
+    """pyarrow's threads, beside torch, aborted every third short program when it exited (pyarrow 26, torch 2.13)."""
+    path = run.folder / "records" / "clean.parquet"
+    done = subprocess.run([sys.executable, "-c", _READ, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 from blemish.evaluation.executors import Processes
+from blemish.evaluation.fitting import fit
 from blemish.models import zero_shot
 from blemish.models.hf_files import read_processor
 from blemish.models.hub import Snapshot
@@ -177,6 +178,13 @@ class TestRuns:
 
 
 class TestRefusals:
+    def test_too_few_class_names(self, clip: Path) -> None:
+        """The way out is to name the classes, not to map folders."""
+        data = replace(pictures(6), labels=np.arange(6) % 3, classes=NAMES[:3], labelling="order")
+        model = open_model(clip, device="cpu", templates=TEMPLATES, class_names=["cat", "ant"])
+        with pytest.raises(InputError, match=r"which was asked for 2 class names.*\(--class-names FILE\)"):
+            fit(model, data)
+
     def test_a_model_of_texts_that_is_none(self, clip: Path, tmp_path: Path) -> None:
         shutil.copytree(clip, tmp_path / "net")
         (tmp_path / "net" / "tokenizer.json").unlink()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from blemish.core.errors import InputError, refused
+from blemish.core.errors import InputError, brief, refused
 from blemish.core.optional import optional_import
 from blemish.core.reading import is_file
 from blemish.data.dataset_source import as_picture
@@ -67,7 +67,8 @@ def rows_source(
     """The images of a dataset; an image's name and id are its position.
 
     Pictures are decoded here from the bytes that the dataset holds, so that they are the same as those of its files.
-    What a transform makes of a dataset (``set_transform``) is taken as it comes.
+    What a transform makes of pictures (``set_transform``) is taken as it comes; one that changes labels, which are read
+    from their column, is refused.
     """
     from blemish.data.tables import check_labels, choose_columns, table_labels
 
@@ -76,9 +77,9 @@ def rows_source(
     if len(data) == 0:
         raise InputError(f"{called}: no images in it")
     chosen = choose_columns(called, data.features.arrow_schema, columns)
-    labels = data.with_format("arrow").select_columns([chosen.label])[:].column(0)
-    check_labels(called, labels, chosen.classes)
-    numbered = table_labels(called, labels, chosen.classes, mapping)
+    column = data.with_format("arrow").select_columns([chosen.label])[:].column(0)
+    check_labels(called, column, chosen.classes)
+    numbered = table_labels(called, column, chosen.classes, mapping)
     transformed = data.format["type"] == "custom"
     rows = data if transformed else _undecoded(data, chosen.image)
     one_at_a_time = threading.Lock()
@@ -89,6 +90,11 @@ def rows_source(
             item = rows[i]
         if chosen.image not in item:
             raise InputError(f"{where}: no {chosen.image!r} in it; expected the transform to keep the column")
+        if transformed and chosen.label in item and not _same(item[chosen.label], column[i].as_py()):
+            raise InputError(
+                f"{where}: its transform makes the label {brief(item[chosen.label])} of {brief(column[i].as_py())}; "
+                "expected the labels of the column: change them with map, or give a mapping"
+            )
         value = item[chosen.image]
         return (as_picture(where, value) if transformed else _decoded(value, where)).convert("RGB")
 
@@ -107,11 +113,19 @@ def rows_source(
     )
 
 
+def _same(label: Any, stated: Any) -> bool:
+    """Whether a transform has left a label as it is, but for its type."""
+    plain = np.asarray(label)
+    return plain.ndim == 0 and plain.item() == stated
+
+
 def _one_split(data: Any, name: str | None) -> Any:
     called = name or "the dataset"
     if isinstance(data, dict):
         if len(data) != 1:
-            example = f"{name}:{next(iter(data), 'test')}" if (name or "").startswith(PREFIX) else "one of them"
+            split = next(iter(data), "test")
+            between = ":" if (name or "").startswith(PREFIX) else "/"  # of the hub, or a folder
+            example = f"data[{split!r}]" if name is None else f"{name}{between}{split}"
             raise InputError(f"{called}: has the splits {', '.join(map(str, data))}; expected one, such as {example}")
         data = next(iter(data.values()))
     if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):

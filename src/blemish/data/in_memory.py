@@ -174,6 +174,10 @@ def _collated(name: str, loader: DataLoader[Any], batches: Sequence[Sequence[int
                 images, labels = batch(number)
             return images[i - starts[number]], labels[i - starts[number]]
 
+    once = as_picture(f"{name}: image 0", batch(0)[0][0])
+    kept.clear()
+    if as_picture(f"{name}: image 0", batch(0)[0][0]).tobytes() != once.tobytes():
+        raise InputError(f"{name}: its collate_fn changes images at random; expected the same batches each time")
     return dataset_source(_Items(), name=name)
 
 

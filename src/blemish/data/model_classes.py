@@ -17,6 +17,8 @@ from blemish.data.source import Source
 
 _SHOWN = 3
 
+_NAMES = "give class names in the order of the classes (--class-names, or open_source(…, class_names=…))"
+
 
 def fit_class_names(source: Source, names: Sequence[str], *, model: str) -> Source:
     """The source with labels that are a model's outputs, as far as names tell; ``names`` are those of the outputs.
@@ -31,19 +33,26 @@ def fit_class_names(source: Source, names: Sequence[str], *, model: str) -> Sour
         positions = [places.get(_plain(name)) for name in source.classes]
         indices = [index for index in positions if index is not None]
         if len(indices) == len(positions) == len({*indices}):
-            return _renumbered(source, indices, names, model)
+            fitted = _renumbered(source, indices, names, model)
+            _check_same(fitted, fitted.class_names or (), places, model, _NAMES)
+            return fitted
     called = _known_names(source)
     if called is None:
         return replace(source, class_names=tuple(names)) if len(names) > int(source.labels.max()) else source
+    _check_same(source, called, places, model, WAYS)
+    return source
+
+
+def _check_same(source: Source, called: Sequence[str], places: dict[str, int], model: str, ways: str) -> None:
+    """Refuse names of labels of which most are those of other outputs."""
     there = [(number, places[_plain(name)]) for number, name in enumerate(called) if _plain(name) in places]
     moved = [(number, place) for number, place in there if number != place]
     if 2 * len(moved) > len(there):
         examples = [f"{called[number]!r} is {number} here and {place} there" for number, place in moved]
         raise InputError(
             f"{source.name}: labels that are not the outputs of model {model}: of {len(there)} classes that both know "
-            f"by name, {len(moved)} have other numbers ({first_few(examples, _SHOWN)}); {WAYS}"
+            f"by name, {len(moved)} have other numbers ({first_few(examples, _SHOWN)}); {ways}"
         )
-    return source
 
 
 def _renumbered(source: Source, indices: Sequence[int], names: Sequence[str], model: str) -> Source:
@@ -53,9 +62,12 @@ def _renumbered(source: Source, indices: Sequence[int], names: Sequence[str], mo
     what = "class folders" if source.labelling == "order" else "classes"
     notify(f"{source.name}: its {len(indices)} {what} have names of outputs of model {model}, and their numbers")
     labels = np.array(indices, dtype=np.int64)[source.labels]
-    called = list(names)
-    for index, name in zip(indices, source.class_names or (), strict=False):
-        called[index] = name
+    called, given = list(names), list(source.class_names or names)
+    if len(given) == len(indices) and given != called:  # names of the folders, in their order
+        for index, name in zip(indices, given, strict=True):
+            called[index] = name
+    else:  # of the outputs, as a zero-shot model was asked for them; another number is refused with the labels
+        called = given
     return replace(source, labels=labels, classes=tuple(names), class_names=tuple(called), labelling="mapping")
 
 

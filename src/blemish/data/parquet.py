@@ -31,6 +31,9 @@ from blemish.data.tables import Columns, check_labels, choose_columns, encoded_p
 # What pyarrow raises for files that are damaged in one way or another.
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
 
+# One column is read at a time, so that threads of pyarrow's would gain nothing; beside torch they end many a program
+# with an abort when it exits.
+
 # Row groups stay in memory up to this share of what is free: threads read a few of them at a time.
 _SHARE = 4
 
@@ -115,7 +118,7 @@ def _opened(place: Place, columns: Sequence[str] | None) -> _Table:
     with _file(place) as (file, path):
         chosen = choose_columns(str(path), file.schema_arrow, columns)
         counts = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        labels = file.read(columns=[chosen.label]).column(0)
+        labels = file.read(columns=[chosen.label], use_threads=False).column(0)
         if len(labels) != sum(counts):
             raise InputError(f"{path}: {len(labels)} labels for {sum(counts)} rows; expected one in each row")
         check_labels(str(path), labels, chosen.classes)
@@ -164,7 +167,7 @@ def _read_group(table: _Table, group: int) -> pa.ChunkedArray:
         image = table.columns.image
         wanted = f"{image}.bytes" if pa.types.is_struct(file.schema_arrow.field(image).type) else image
         check_fits(f"row group {group} of {path}", _claimed(file.metadata.row_group(group), wanted))
-        return file.read_row_group(group, columns=[wanted]).column(0)
+        return file.read_row_group(group, columns=[wanted], use_threads=False).column(0)
 
 
 def _claimed(group: Any, column: str) -> int:

@@ -89,6 +89,7 @@ def results_folder(benchmark: Benchmark, model: Classifier, source: Source) -> P
         "benchmark": [benchmark.name, benchmark.metric, asdict(benchmark.protocol), [*map(str, benchmark.conditions)]],
         "model": model.describe(),
         "data": [source.name, count, hashlib.blake2b(source.labels.tobytes()).hexdigest()],
+        "classes": [source.labelling, source.classes],  # by which labels become a model's outputs
         "pixels": [hashlib.blake2b(pixels).hexdigest() for pixels in ends],
     }
     digest = hashlib.blake2b(json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()

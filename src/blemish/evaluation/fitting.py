@@ -61,9 +61,9 @@ def fit(
             usual = replace(source, labels=np.zeros_like(source.labels), classes=imagenet_wnids(), class_names=None)
             fit_class_names(replace(usual, labelling="imagenet"), names, model=model.name)
         return Fitted(grouped, outputs)
-    if names is not None:
-        source = fit_class_names(source, names, model=model.name)
     try:
+        if names is not None:
+            source = fit_class_names(source, names, model=model.name)
         fitted = fit_labels(source, outputs, model=model.name)
         if model.prompts is not None and fitted.groups is None and fitted.labelling == "given":
             _check_as_many(fitted, outputs)

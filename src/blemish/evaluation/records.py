@@ -232,7 +232,8 @@ def _header_and_columns(
         chosen = [column for column in wanted if column in present]
         if missing := [column for column in _REQUIRED if column in wanted and column not in present]:
             raise InputError(f"{name}: records without {', '.join(missing)}; expected {', '.join(_REQUIRED)}")
-        table = pq.read_table(pa.BufferReader(content), columns=chosen)
+        # Without threads of its own: beside torch they end many a program with an abort when it exits.
+        table = pq.ParquetFile(pa.BufferReader(content)).read(columns=chosen, use_threads=False)
         arrays = {column: pa.concat_arrays(table[column].chunks) for column in chosen} if len(table) else {}
     if not arrays:
         raise InputError(f"{name}: records of no images; expected at least one")

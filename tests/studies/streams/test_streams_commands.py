@@ -165,7 +165,7 @@ def test_methods_that_a_network_does_not_suit(place: Path) -> None:
     assert list(json.loads((place / "all" / "summary.json").read_text())["methods"]) == ["none", "t3a", "lame", "cotta"]
     assert "left out, because Sequential has no batch norm layers: bn, norm_alpha, norm_ema\n" in output
     lack = "Sequential has no scales and shifts of normalisation layers"
-    assert f"left out, because {lack}: tent, rpl, cpl, eta, eata, rdumb\n" in output
+    assert f"left out, because {lack}: tent, rpl, cpl, eta, eata, rdumb, sar, deyo\n" in output
     code, output, errors = invoke(*run, "-o", "usual")
     assert code == 0
     assert list(json.loads((place / "usual" / "summary.json").read_text())["methods"]) == ["none"]

@@ -38,11 +38,11 @@ WALK = Walk(
 class SmallNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.norm, self.linear = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
+        self.conv, self.bn, self.linear = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
         nn.init.normal_(self.linear.weight, std=2.0)
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.linear(self.norm(self.conv(images.float() / 255)).relu().mean((2, 3)))
+        logits: Tensor = self.linear(self.bn(self.conv(images.float() / 255)).relu().mean((2, 3)))
         return logits
 
 

@@ -117,8 +117,12 @@ class Gradient:
 
     def __init__(self, model: nn.Module, *, optimiser: Optimiser) -> None:
         self.model = with_batch_statistics(model).requires_grad_(False)
-        self.adapted = norm_parameters(self.model, method=self.name)
+        self.adapted = self._chosen()
         self._finish(optimiser)
+
+    def _chosen(self) -> dict[str, nn.Parameter]:
+        """The parameters that change, by name."""
+        return norm_parameters(self.model, method=self.name)
 
     def _finish(self, optimiser: Optimiser) -> None:
         for parameter in self.adapted.values():

@@ -13,9 +13,11 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError, UnknownNameError
 from blemish.studies.adaptation.base import Method, Optimiser
 from blemish.studies.adaptation.cotta import CoTTA
+from blemish.studies.adaptation.deyo import DeYO
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
+from blemish.studies.adaptation.sar import SAR
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
 from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
 
@@ -37,6 +39,8 @@ METHODS: dict[str, Callable[..., Method]] = {
     "eata": EATA,
     "cotta": CoTTA,
     "rdumb": RDumb,
+    "sar": SAR,
+    "deyo": DeYO,
 }
 
 HEADED = ("t3a", "lame")
@@ -54,6 +58,8 @@ _CIFAR: dict[str, dict[str, Any]] = {
     "cotta": {"confident": 0.92, "restore": 0.01, "symmetric": False, "optimiser": _ADAM},
     # RDumb was never run on CIFAR; these are ETA's.
     "rdumb": {"similarity": 0.4, "optimiser": Optimiser(rate=0.005)},
+    "sar": {"optimiser": Optimiser(rate=0.001)},
+    "deyo": {"optimiser": _ADAM},
 }
 
 
