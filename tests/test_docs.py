@@ -3,32 +3,81 @@
 from __future__ import annotations
 
 import re
+import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from blemish.version import VERSION
+from command_line import invoke
+
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
 PAGES = [
     path
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for path in [README, *sorted((ROOT / "docs").glob("*.md"))]
     # These pages have tests of their own: one is followed as a whole, the other needs packages of others.
     if "```python" in path.read_text() and path.name not in ("extending.md", "integrations.md")
 ]
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines without the blanks at their ends, which tables are filled up with."""
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_run(page: Path) -> None:
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    for block, output in re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL):
+        capsys.readouterr()
         exec(compile(block, page.name, "exec"), {"__name__": "example"})
+        printed = lines_of(capsys.readouterr().out)
+        if output:  # a block of text right after an example is what it prints
+            assert printed == lines_of(output)
+
+
+def test_the_readme_shows_what_its_command_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = re.findall(r"```console\n\$ blemish (.*?)\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(shown) == 1
+    words, output = shown[0]
+    code, printed, _ = invoke(*shlex.split(words), columns=100)
+    assert code == 0
+    assert lines_of(printed) == lines_of(output)
+
+
+def test_the_readme_cites_the_version_and_title_of_the_citation_file() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    citation = dict(re.findall(r'^(\w+): "?(.*?)"?$', text, re.MULTILINE))
+    assert citation["version"] == VERSION
+    bibtex = dict(re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", README.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {name: bibtex[name] for name in ("title", "version", "license")} == {
+        name: citation[name] for name in ("title", "version", "license")
+    }
+
+
+def test_the_install_page_lists_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    asked = {"blemish": project["dependencies"]} | {f"`{name}`": extras[name] for name in extras if name != "dev"}
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (blemish|`\w+`) \| ([\w-]+) \|", page, re.MULTILINE)
+    assert sorted(told) == sorted((part, re.split(r"[<>=]", line)[0]) for part, all_ in asked.items() for line in all_)
+
+
+def test_every_page_is_listed() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in listed, f"docs/README.md does not list {page.name}"
 
 
 def test_there_are_examples() -> None:
     assert len(PAGES) >= 2
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"

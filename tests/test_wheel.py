@@ -1,12 +1,14 @@
-"""The wheel holds all that the package needs: built, installed into an environment of its own, and used there."""
+"""What a release uploads: an sdist, and the wheel made from it, installed into an environment of its own and used."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +16,13 @@ from pathlib import Path
 import pytest
 
 from blemish.version import VERSION
+from foreign import foreign
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
+# Files beside the sources that belong to an sdist.
+TOP = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml")
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -29,19 +34,32 @@ def run(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
+def build(kind: str, tree: Path, folder: Path) -> Path:
+    """Built as pip and build do it, by the backend that pyproject.toml names, with the setuptools that is here."""
+    script = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
+    return folder / run(sys.executable, "-c", script, cwd=tree).splitlines()[-1]
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: setuptools leaves folders beside the sources, and reads those that are there."""
-    pytest.importorskip("setuptools", minversion="77", reason="no setuptools that can build the wheel")
+    pytest.importorskip("setuptools", minversion="77", reason="no setuptools that can build a release")
     pytest.importorskip("pip", reason="no pip that can install the wheel")
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT / "src", folder / "tree" / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / "tree")
-    options = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
-    run(sys.executable, "-m", "pip", "wheel", *options, "-w", folder, folder / "tree", cwd=folder)
-    (found,) = folder.glob("blemish-*.whl")
-    return found
+    folder = tmp_path_factory.mktemp("release")
+    tree = folder / "tree"
+    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in TOP:
+        shutil.copy(ROOT / name, tree)
+    (tree / "tests").mkdir()
+    shutil.copy(__file__, tree / "tests")  # which setuptools would take along
+    return build("sdist", tree, folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    """Made from the sdist and nothing else."""
+    shutil.unpack_archive(sdist, sdist.parent / "unpacked", filter="data")
+    return build("wheel", sdist.parent / "unpacked" / f"blemish-{VERSION}", sdist.parent)
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +78,39 @@ def installed(wheel: Path) -> Callable[..., str]:
     return lambda *words: run(venv / "bin" / "blemish", *words, cwd=wheel.parent)
 
 
-def test_it_holds_every_file_of_the_sources(wheel: Path) -> None:
-    sources = {
+def sources() -> set[str]:
+    return {
         path.relative_to(ROOT / "src").as_posix()
         for path in (ROOT / "src" / "blemish").rglob("*")
         if path.is_file() and path.parent.name != "__pycache__"  # bytecode and compiled kernels
     }
+
+
+def test_the_wheel_holds_every_file_of_the_sources(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert packed == sources
-    assert {Path(name).suffix for name in packed} >= {".j2", ".npz", ".toml", ".json", ".css", ".js", ".typed"}
+    assert packed == sources()
+    assert "blemish/py.typed" in packed
+    assert {Path(name).suffix for name in packed} >= {".j2", ".npz", ".toml", ".json", ".css", ".js"}
+
+
+def test_the_sdist_holds_the_sources_and_what_they_are_built_with(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    made = {name for name in names if ".egg-info/" in name}
+    assert names - made == {*TOP, "PKG-INFO", "setup.cfg", *(f"src/{name}" for name in sources())}
+
+
+def test_the_index_would_take_them(sdist: Path, wheel: Path) -> None:
+    foreign("twine")
+    foreign("readme_renderer")
+    said = run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel, cwd=wheel.parent)
+    assert said.count("PASSED") == 2
+    # Twine only warns where the README's Markdown cannot be rendered, because a library is missing.
+    markdown = importlib.import_module("readme_renderer.markdown")
+    page = markdown.render((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert page is not None
+    assert "<table>" in page
 
 
 def test_version(installed: Callable[..., str]) -> None:

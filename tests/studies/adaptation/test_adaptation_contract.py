@@ -7,12 +7,15 @@ import io
 
 import pytest
 import torch
+from torch import nn
 
 from adapted_nets import CLASSES, images, made, parameters, small_net
 from blemish.core.errors import InputError
-from blemish.studies.adaptation.base import Gradient, Method, Optimiser
+from blemish.models.base import Preprocessing
+from blemish.studies.adaptation.base import Gradient, Levels, Method, Optimiser
 from blemish.studies.adaptation.eata import RDumb
 from blemish.studies.adaptation.methods import METHODS, make_method, settings_for
+from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.adaptation.selftraining import Tent
 
 WITHOUT_GRADIENTS = {"none", "bn", "norm_alpha", "norm_ema", "t3a", "lame"}
@@ -122,3 +125,9 @@ def test_settings() -> None:
     with pytest.raises(InputError, match="not one of tent on this model"):
         Tent(small_net()).load_state_dict({})
     assert issubclass(RDumb, Gradient)
+
+
+def test_a_network_without_parameters_is_unsuited() -> None:
+    """So that ``--methods all`` leaves CoTTA out, instead of ending."""
+    with pytest.raises(UnsuitedError, match="cotta adapts all parameters, and Flatten has none"):
+        make_method("cotta", Levels(nn.Flatten(), Preprocessing()))

@@ -50,7 +50,7 @@ def _gaussian_blur(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return out.mul(255).round_().clamp_(0, 255).to(torch.uint8)
 
 
-def _unit(name: str, description: str, apply: object, **settings: tuple[str | None, float]) -> Corruption:
+def _unit(name: str, description: str, apply: object, **settings: tuple[str, float]) -> Corruption:
     return Corruption(
         name=f"med:{name}",
         family="med",

@@ -25,20 +25,14 @@ def data_sets() -> Mapping[str, Any]:
 
 
 def settings_of(
-    name: str, *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = (), **unchanged: tuple[str | None, float]
+    name: str, *, rounded: Sequence[str] = (), reciprocal: Sequence[str] = (), **unchanged: tuple[str, float]
 ) -> SeverityTable:
-    """A corruption's table. For each parameter the published name of its numbers, and its value at severity 0.
-
-    Without a published name a parameter has the same value, the second one, at all severities.
-    """
+    """A corruption's table. For each parameter the published name of its numbers, and its value at severity 0."""
     rows = {}
     for data_set, entry in data_sets().items():
         published = entry["corruptions"].get(name)
         if published is not None:
-            columns = [
-                (value, *((value,) * 5 if column is None else published[column]))
-                for column, value in unchanged.values()
-            ]
+            columns = [(value, *published[column]) for column, value in unchanged.values()]
             rows[data_set] = tuple(tuple(map(float, row)) for row in zip(*columns, strict=True))
     sizes = dict.fromkeys(rows, PUBLISHED_SIDE)
     whole, inverse = frozenset(rounded), frozenset(reciprocal)

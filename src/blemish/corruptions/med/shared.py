@@ -22,7 +22,8 @@ from blemish.corruptions.imagenet_c import blur, digital, noise
 from blemish.corruptions.med.published import SOURCE, settings_of
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import as_colour, back_to
-from blemish.ops.levels import unit_range
+from blemish.ops.levels import truncated, unit_range
+from blemish.ops.transfer import to_device
 
 __all__ = ["SHARED"]
 
@@ -49,6 +50,24 @@ def _noise(unit: Corruption, table: SeverityTable) -> Corruption:
     )
 
 
+def _saturate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    """In double precision, as the reference works: a level that it misses by a rounding error is cut to the one below.
+
+    Grays count as reds, of hue 0.
+    """
+    if levels.shape[1] == 1:
+        return levels
+    values = levels.to(torch.float64).div_(255)
+    brightest, darkest = values.amax(1, keepdim=True), values.amin(1, keepdim=True)
+    spread = brightest - darkest
+    saturation = spread / torch.where(brightest > 0, brightest, 1)
+    shift = to_device(params["shift"], levels.device).view(-1, 1, 1, 1)
+    below = (brightest - values) / torch.where(spread > 0, spread, 1)
+    below[:, 1:] += (spread == 0).to(torch.float64)
+    out = brightest * (1 - (saturation + shift).clamp_(0, 1) * below)
+    return truncated(out.mul_(255).clamp_(0, 255))
+
+
 def _settings(unit: Corruption, table: SeverityTable) -> Corruption:
     """The same corruption with the settings of MedMNIST-C, and random streams of its own."""
     return replace(unit, name=f"med:{unit.name}", family="med", table=table, source=SOURCE, version=1)
@@ -70,7 +89,10 @@ SHARED: tuple[Corruption, ...] = (
     _settings(blur.motion_blur, settings_of("motion_blur", radius=("radius", 0), sigma=("sigma", 0))),
     _settings(blur.zoom_blur, _ZOOMS),
     replace(
-        _settings(digital.saturate, settings_of("saturate", scale=(None, 1), shift=("shift", 0))),
+        _settings(digital.saturate, settings_of("saturate", shift=("shift", 0))),
         description="Adds to the saturation of colours; grays turn red.",
+        apply=_saturate,
+        uint8_io=True,
+        version=2,
     ),
 )

@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.base import Gradient, Optimiser
-from blemish.studies.adaptation.norm import grouped, with_batch_statistics
+from blemish.studies.adaptation.norm import UnsuitedError, grouped, with_batch_statistics
 
 __all__ = ["CoTTA"]
 
@@ -64,7 +64,7 @@ class CoTTA(Gradient):
         self.model = with_batch_statistics(model)
         self.adapted = dict(self.model.named_parameters())
         if not self.adapted:
-            raise InputError(f"CoTTA adapts all parameters, and {type(model).__name__} has none")
+            raise UnsuitedError(self.name, "adapts all", "parameters", model)
         self.anchor = copy.deepcopy(self.model).requires_grad_(False)
         self.teacher = copy.deepcopy(self.anchor)
         self._finish(optimiser or Optimiser(rate=0.01, nesterov=True))

@@ -41,7 +41,6 @@ _METHODS = {
     "rdumb": "#2b8a3e",
     "sar": "#66a80f",
     "deyo": "#15aabf",
-    "roid": "#b197fc",
 }
 
 
