@@ -40,7 +40,9 @@ LINES += [("help", line) for line in lines_of_help(ROOT_COMMAND)]
 
 def refusal(line: str) -> str | None:
     """Why a line is not understood; it is parsed as on the command line, without doing anything."""
-    arguments = shlex.split(line.partition(" > ")[0], comments=True)[1:]
+    arguments = shlex.split(line, comments=True)[1:]
+    if ">" in arguments:  # where the output goes is the shell's
+        arguments = arguments[: arguments.index(">")]
     command, name = ROOT_COMMAND, "blemish"
     while hasattr(command, "commands"):
         name = arguments.pop(0) if arguments else ""

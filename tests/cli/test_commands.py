@@ -59,7 +59,7 @@ class TestMain:
     def test_real_process(self, tmp_path: Path) -> None:
         source = str(Path(blemish.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": source, "NO_COLOR": "1"}
-        command = [sys.executable, "-m", "blemish.cli.main", "corrupt", "gone.jpg", "-o", str(tmp_path / "dst")]
+        command = [sys.executable, "-m", "blemish", "corrupt", "gone.jpg", "-o", str(tmp_path / "dst")]
         result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert result.returncode == 2
         assert result.stderr == "error: gone.jpg: no such file or folder\n"

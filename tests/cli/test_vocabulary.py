@@ -19,7 +19,7 @@ PAIRS = {
     "-j": "--jobs",
 }
 FORBIDDEN = {"--output", "--to", "--json-file", "--batch", "--workers", "--corruptions", "--severities"}
-NO_CORRUPTIONS = {"demo", "score", "compare", "fetch-frost", "separation", "mscr"}
+NO_CORRUPTIONS = {"demo", "score", "compare", "gate", "fetch-frost", "separation", "mscr"}
 TABLES_ONLY = {"gather", "table", "overlap-scores", "compare", "sweep", "balance", "categories", "stability"}
 
 

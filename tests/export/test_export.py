@@ -37,7 +37,7 @@ def make_tree(root: Path, count: int = 4, side: int = 24) -> Path:
 
 
 def run_cli(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "blemish.cli.main", *map(str, arguments)]
+    return [sys.executable, "-m", "blemish", *map(str, arguments)]
 
 
 def environment() -> dict[str, str]:

@@ -21,7 +21,8 @@ from blemish.terminal.printing import complain
 from blemish.terminal.results import TableOptions
 
 
-def _single(folder: Path) -> Run:
+def single_run(folder: Path) -> Run:
+    """The only run in a folder."""
     runs = find_runs([folder])
     if len(runs) > 1:
         names = ", ".join(run.folder.name for run in runs)
@@ -51,7 +52,7 @@ def compare_command(
       blemish compare results/resnet50 other/resnet50 --anyway --json
     """
     results.check()
-    one, other = _single(first), _single(second)
+    one, other = single_run(first), single_run(second)
     work = partial(compare, one, other, allow_mismatch=allow_mismatch, **how.settings())
     comparison = read_with_progress("compare", work)
     for line in comparison.protocol_differences:

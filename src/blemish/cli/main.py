@@ -35,6 +35,7 @@ COMMANDS = {
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
+    "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
     "equivalence": Command(
         _MEASURE,

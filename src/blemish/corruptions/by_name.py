@@ -14,15 +14,15 @@ __all__ = ["ByName", "hint"]
 Unit = TypeVar("Unit", bound=Any)
 
 
-def hint(name: str, known: list[str]) -> str:
-    """The known names nearest to one that is not known."""
+def hint(name: str, known: list[str], *, see: str = "blemish list") -> str:
+    """The known names nearest to one that is not known; where there are none and many are known, what lists them."""
     plain = name.lower().replace(" ", "_")
     near = [item for item in known if len(plain) > 2 and plain in item][:3]
     near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     near = near or difflib.get_close_matches(plain, known, n=3, cutoff=0.7)
     if near:
         return f"did you mean {', '.join(near)}?"
-    return f"known: {', '.join(known)}" if len(known) < 30 else f"there are {len(known)}; see blemish list"
+    return f"known: {', '.join(known)}" if len(known) < 30 else f"there are {len(known)}; see {see}"
 
 
 class ByName(Mapping[str, Unit]):

@@ -26,6 +26,9 @@ from blemish.metrics.titles import MEANS, Scope, partial_name
 
 Function = Callable[[Means], Array]
 
+NOT_KNOWN = "not known of "
+"""How the reason begins why a mean is missing; the parts without which there is none follow."""
+
 _PER_CONDITION = ("error", "accuracy", "confidence", "ece")
 _PER_CORRUPTION = ("error", "accuracy", "ce", "relative_ce", "robustness", "residual", "confidence", "ece")
 _BALANCED = ("balanced_error", "be", "relative_be")
@@ -150,7 +153,7 @@ class _Maker:
 
         def make() -> Function:
             if lost:
-                raise InputError(f"not known of {', '.join(lost)}")
+                raise InputError(NOT_KNOWN + ", ".join(lost))
             return _mean(known)
 
         if scope == "benchmark" and not known:

@@ -99,8 +99,7 @@ def deliver(content: str | Sequence[Table], output: Path | None, format_: Format
     if isinstance(content, str):
         text = content
     elif format_ is Format.MARKDOWN:
-        text = markdown(content) + "\n"
-        text += f"\n<!-- {MARK} -->\n" if output is not None else ""
+        text = markdown(content) + "\n" if output is None else marked_markdown(content)
     elif format_ is Format.LATEX:
         text = (f"% {MARK}\n" if output is not None else "") + latex(content) + "\n"
     elif output is not None:
@@ -113,6 +112,11 @@ def deliver(content: str | Sequence[Table], output: Path | None, format_: Format
     else:
         write_bytes(output, text.encode("utf-8", "replace"))
         say(f"wrote {output}")
+
+
+def marked_markdown(tables: Sequence[Table]) -> str:
+    """The content of a file of tables in Markdown, with the mark that lets it be replaced."""
+    return f"{markdown(tables)}\n\n<!-- {MARK} -->\n"
 
 
 def _drawn(tables: Sequence[Table], stream: io.StringIO | None, width: int | None) -> str:

@@ -1,0 +1,80 @@
+"""``blemish gate``: may a model pass? For CI systems."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blemish.cli.compare import single_run
+from blemish.cli.score import ScoreOptions, read_with_progress
+from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
+from blemish.metrics.gate import gate
+from blemish.metrics.gate_rules import Status
+from blemish.reports.gate_files import gate_json, gate_junit, gate_table
+from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.option_groups import spread_options
+from blemish.terminal.outputs import Overwrite, check_replaceable
+from blemish.terminal.printing import complain, say
+from blemish.terminal.results import deliver, marked_markdown
+
+_CODES = {Status.FAILED: 1, Status.UNDECIDED: 3}
+
+
+@exit_on_input_error
+@spread_options
+def gate_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    how: ScoreOptions,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="What must hold: [OF] METRIC SIGN NUMBER, in the unit that blemish score shows. May be repeated.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of an earlier run, measured in the same way.")
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(metavar="POINTS", help="By how many points the headline number may be worse than --against."),
+    ] = None,
+    by_point: Annotated[
+        bool, typer.Option("--point", help="Decide by values alone, whatever their intervals say.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit's XML too.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table in Markdown too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Decide whether a model passes: exit code 0 if it does, 1 if it fails, 3 if too few images were measured to tell.
+
+    A requirement passes only if its whole interval does. Bad input, such as a rule that makes no sense or runs that
+    were not measured in the same way, gives exit code 2.
+
+    Examples:
+
+      blemish gate results/model --require "mce < 60" --require "fog@3 accuracy > 0.7"
+
+      blemish gate results/model --against baseline/ --max-drop 1.5 --junit gate.xml --markdown gate.md
+    """
+    if junit is not None and markdown is not None and junit.absolute() == markdown.absolute():
+        raise InputError(f"--junit and --markdown are both {junit}; expected two files")
+    check_replaceable(junit, markdown, overwrite=overwrite)
+    before = None if against is None else single_run(against)
+    work = partial(gate, single_run(folder), require or (), against=before, max_drop=max_drop, by_point=by_point)
+    found = read_with_progress("gate", partial(work, **how.settings()))
+    table = gate_table(found)
+    contents = ((junit, gate_junit(found)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
+    written = [(path, content) for path, content in contents if path is not None]
+    for path, content in written:
+        write_bytes(path, content)
+    deliver(gate_json(found) if as_json else [table], None)
+    for path, _ in written:
+        (complain if as_json else say)(f"wrote {path}", style="")
+    if found.status is not Status.PASSED:
+        raise typer.Exit(_CODES[found.status])
