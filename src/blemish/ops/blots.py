@@ -31,7 +31,7 @@ def blot_masks(side: int) -> NDArray[np.bool_]:
     place = (torch.arange(side, dtype=torch.float64) + 0.5) * (2 / side) - 1
     distance = (place[:, None] ** 2 + place**2).sqrt()
     height = (1 - distance + _ROUGH * (coarse - 0.5) + 0.5 * _ROUGH * (fine - 0.5)).flatten(1)
-    share = _LEAST + (_MOST - _LEAST) * torch.arange(BLOTS) / (BLOTS - 1)
+    share = _LEAST + (_MOST - _LEAST) * torch.arange(BLOTS, dtype=torch.float32) / (BLOTS - 1)
     covered = (share * side * side).round().clamp(min=1).to(torch.int64)
     least = height.sort(dim=1, descending=True).values.gather(1, covered[:, None] - 1)
     masks: NDArray[np.bool_] = (height >= least).view(-1, side, side).numpy()

@@ -143,7 +143,7 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -> Tensor:
     """By compiled kernels; each thread has some of the images."""
     count, channels, height, width = coefficients.shape
-    out = torch.empty(count, channels, height - 3, width - 3)
+    out = torch.empty(count, channels, height - 3, width - 3, dtype=torch.float32, device="cpu")
     table = np.array(turns)
     target = out.numpy()  # to torch, each thread has a mode of its own, and what one makes another may not change
 
@@ -152,7 +152,7 @@ def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -
         number = planes.shape[-1]
         # Sixteen at a time are worked on as fast as one.
         planes = F.pad(planes, (0, -number % 16 if number > 8 else 0)).contiguous()
-        made = torch.empty(height - 3, width - 3, planes.shape[-1])
+        made = torch.empty(height - 3, width - 3, planes.shape[-1], dtype=torch.float32, device="cpu")
         kernels.turned_mean(planes.numpy(), table, made.numpy())
         target[rows] = made[..., :number].permute(2, 0, 1).reshape(-1, channels, height - 3, width - 3).numpy()
 

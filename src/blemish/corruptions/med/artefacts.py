@@ -87,7 +87,7 @@ def _draw_bubbles(shape: Shape, params: Params, rng: CounterRng) -> Bubbles:
     count = least.to(torch.int64) + _below(rng.uniforms("count", 1)[:, 0], most - least + (most > 0))
     ranks = rng.uniforms("bubbles", 3, _MOST_BUBBLES)
     radius = _LEAST_RADIUS + _below(ranks[:, 0], params["radius"][:, None] - _LEAST_RADIUS + 1)
-    radius = (radius * side_scale(shape.height, shape.width)).round().clamp(min=1).to(torch.int64)
+    radius = (radius.to(torch.float32) * side_scale(shape.height, shape.width)).round().clamp(min=1).to(torch.int64)
     x, y = (
         radius + _below(ranks[:, i], length - 2 * radius + 1)
         for i, length in enumerate((shape.width, shape.height), start=1)

@@ -28,7 +28,7 @@ def _dead_pixels(levels: Tensor, params: Params, draw: Field) -> Tensor:
     whole numbers, so that neither the order of sums nor the device matters.
     """
     share = per_image(params["share"], levels)
-    defect, stuck = draw.field < share, (draw.field < share / 2) * 255.0
+    defect, stuck = draw.field < share, (draw.field < share / 2).to(torch.float32) * 255
     if levels.shape[1] == 1:
         return torch.where(defect, stuck.to(torch.uint8), levels)
     error = (stuck - levels).mul_(defect).mul_(_bayer(levels.shape[-2], levels.shape[-1], levels.device))
