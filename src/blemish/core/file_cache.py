@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,20 +29,6 @@ _PAUSE = 0.05
 _PATIENCE = 30.0
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-
-
-def user_cache_folder() -> Path:
-    """The user's own folder for files that programs can make again."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    try:
-        return Path(base).expanduser() / "blemish"
-    except RuntimeError:  # a user without a home
-        return Path(sys.prefix) / "var" / "cache" / "blemish"
 
 
 class _Entry(NamedTuple):

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from blemish.core.ahead import ahead
 from blemish.core.errors import BlemishError, InputError, StorageError, first_line
-from blemish.core.file_cache import FileCache, user_cache_folder
+from blemish.core.file_cache import FileCache
 from blemish.core.files import PartFile
 from blemish.core.optional import optional_import
+from blemish.core.user_folders import cache_folder
 
 Result = TypeVar("Result")
 
@@ -204,7 +205,7 @@ def _settings() -> tuple[Path, int]:
         most = 0
     if most < 1:
         raise InputError(f"{GIGABYTES} is {text!r}; expected a number of gigabytes, such as 20")
-    return Path(os.environ.get(FOLDER) or user_cache_folder() / "remote"), most
+    return Path(os.environ.get(FOLDER) or cache_folder() / "remote"), most
 
 
 @lru_cache(maxsize=8)
