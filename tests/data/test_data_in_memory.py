@@ -191,6 +191,7 @@ class TestLoaders:
             (DataLoader(TENSORS, batch_size=None), "batch_size=None; expected batches"),
             (DataLoader(Stream(shuffled=True), batch_size=4), "shuffles, or changes images at random"),
             (DataLoader(Stream(), batch_size=4, drop_last=True), "drop_last=True may leave out images"),
+            (DataLoader(Stream(), batch_size=4, num_workers=2), "a stream with 2 workers may give images twice"),
             (DataLoader(Stream(), batch_size=None), "batch 0 is no batch"),
             (DataLoader(TensorDataset(IMAGES), batch_size=4), "expected \\(image, label\\)"),
         ],

@@ -67,14 +67,14 @@ def gate_command(
     check_replaceable(junit, markdown, overwrite=overwrite)
     before = None if against is None else single_run(against)
     work = partial(gate, single_run(folder), require or (), against=before, max_drop=max_drop, by_point=by_point)
-    found = read_with_progress("gate", partial(work, **how.settings()))
-    table = gate_table(found)
-    contents = ((junit, gate_junit(found)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
+    gated = read_with_progress("gate", partial(work, **how.settings()))
+    table = gate_table(gated)
+    contents = ((junit, gate_junit(gated)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
     written = [(path, content) for path, content in contents if path is not None]
     for path, content in written:
         write_bytes(path, content)
-    deliver(gate_json(found) if as_json else [table], None)
+    deliver(gate_json(gated) if as_json else [table], None)
     for path, _ in written:
         (complain if as_json else say)(f"wrote {path}", style="")
-    if found.status is not Status.PASSED:
-        raise typer.Exit(_CODES[found.status])
+    if gated.status is not Status.PASSED:
+        raise typer.Exit(_CODES[gated.status])

@@ -200,6 +200,10 @@ def _streamed(name: str, loader: DataLoader[Any]) -> Source:
     used, most = 0, available_memory() // _SHARE
     if loader.drop_last:
         raise InputError(f"{name}: drop_last=True may leave out images; expected drop_last=False")
+    if loader.num_workers > 1:
+        # Each worker has a copy of the stream; nothing tells whether they share it out or give every image again.
+        count = loader.num_workers
+        raise InputError(f"{name}: a stream with {count} workers may give images twice; expected at most one")
     for number, batch in enumerate(_batches(loader)):
         for image, label in zip(*_parts(f"{name}: batch {number}", batch), strict=True):
             picture = as_picture(f"{name}: image {len(pictures)}", image)

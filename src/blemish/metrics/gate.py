@@ -60,10 +60,10 @@ class Gate:
     @property
     def status(self) -> Status:
         """The worst of all: failed, which a number that is not known is too; then undecided; then passed."""
-        found = {verdict.status for verdict in self.verdicts}
-        if found & {Status.FAILED, Status.UNKNOWN}:
+        statuses = {verdict.status for verdict in self.verdicts}
+        if statuses & {Status.FAILED, Status.UNKNOWN}:
             return Status.FAILED
-        return Status.UNDECIDED if Status.UNDECIDED in found else Status.PASSED
+        return Status.UNDECIDED if Status.UNDECIDED in statuses else Status.PASSED
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain lists, dictionaries, texts and numbers."""
@@ -141,13 +141,13 @@ def _unfinished(run: Run) -> list[str]:
 
 
 def _of_rule(rule: Rule, scores: Scores, by_point: bool) -> Verdict:
-    found = [row for row in scores.rows if (row.name, row.of) == (rule.name, rule.of)]
-    if len({row.estimate for row in found}) > 1:
-        scopes = " and of a ".join(row.scope for row in found)
+    rows = [row for row in scores.rows if (row.name, row.of) == (rule.name, rule.of)]
+    if len({row.estimate for row in rows}) > 1:
+        scopes = " and of a ".join(row.scope for row in rows)
         raise InputError(f"requirement {str(rule)!r}: {rule.of} is the name of a {scopes}; expected one that is unique")
-    if not found:
+    if not rows:
         return Verdict(str(rule), Status.UNKNOWN, _why_missing(rule, scores), bound=rule.bound, unit=_unit(rule))
-    row = found[0]
+    row = rows[0]
     # Natural sets have images of their own, in numbers that scores do not tell.
     images = None if row.scope == "natural" or row.name == "natural_gap" else scores.images
     verdict = _verdict(str(rule), row.estimate, rule.sign, rule.bound, row.unit, images, by_point=by_point)

@@ -52,8 +52,8 @@ class DeYO(Gradient):
         seed: int = 0,
     ) -> None:
         if not (margin > 0 and weight_margin > 0 and -1 <= drop < 1 and grid >= 1):
-            found = f"margin {margin:g}, weight_margin {weight_margin:g}, drop {drop:g} and grid {grid} for DeYO"
-            raise InputError(f"{found}; expected positive margins, a drop in −1 … 1 and a grid of 1 or more")
+            given = f"margin {margin:g}, weight_margin {weight_margin:g}, drop {drop:g} and grid {grid} for DeYO"
+            raise InputError(f"{given}; expected positive margins, a drop in −1 … 1 and a grid of 1 or more")
         self.margin, self.weight_margin, self.drop, self.grid, self.seed = margin, weight_margin, drop, grid, seed
         super().__init__(model, optimiser=optimiser or Optimiser())
 

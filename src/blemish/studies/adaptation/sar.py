@@ -70,8 +70,8 @@ class SAR(Gradient):
         optimiser: Optimiser | None = None,
     ) -> None:
         if not (margin > 0 and radius >= 0 and recover >= 0):
-            found = f"margin {margin:g}, radius {radius:g} and recover {recover:g} for SAR"
-            raise InputError(f"{found}; expected a positive margin, and 0 or more for the others")
+            given = f"margin {margin:g}, radius {radius:g} and recover {recover:g} for SAR"
+            raise InputError(f"{given}; expected a positive margin, and 0 or more for the others")
         self.margin, self.radius, self.recover, self.keep_average = margin, radius, recover, keep_average
         super().__init__(model, optimiser=optimiser or Optimiser())
 
