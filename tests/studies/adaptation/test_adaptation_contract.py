@@ -92,6 +92,21 @@ class TestEveryMethod:
         same = all(torch.equal(value, after[key]) for key, value in before.items())
         assert same == (name != "norm_ema")
 
+    def test_predict_changes_nothing(self, name: str) -> None:
+        """What comes after is the same with and without it; and it does not depend on how often it is asked."""
+        method, other = made(name), made(name)
+        for seed in range(3):
+            assert torch.equal(method.predict(images(50)), method.predict(images(50)))
+            assert torch.equal(method.adapt(images(seed)), other.adapt(images(seed)))
+
+    def test_what_is_known_of_it(self, name: str) -> None:
+        entry = METHODS[name]
+        assert entry.name == name
+        assert entry.cost is not None
+        assert entry.cost.forwards >= 1
+        # Passes with gradients are those of methods that change parameters.
+        assert (entry.cost_with({}).backwards > 0) == (name not in WITHOUT_GRADIENTS)
+
     def test_in_inference_mode(self, name: str) -> None:
         method, other = made(name), made(name)
         with torch.inference_mode():

@@ -35,6 +35,9 @@ class Adapts(Protocol):
 class Method(Adapts, Protocol):
     """An adaptation method."""
 
+    def predict(self, batch: Tensor) -> Tensor:
+        """The logits of a batch by one plain pass of the network as it is now; nothing changes."""
+
     def reset(self) -> None:
         """Back to the model as it was given: weights, buffers, optimiser and all."""
 
@@ -143,6 +146,12 @@ class Gradient:
             logits: Tensor = self.model(batch)
             self._step(self.loss(logits))
         return logits.detach()
+
+    def predict(self, batch: Tensor) -> Tensor:
+        """The logits of a batch by the network as it is now; nothing changes."""
+        with torch.inference_mode(False), torch.no_grad():
+            logits: Tensor = self.model(batch)
+        return logits
 
     def _step(self, loss: Tensor | None) -> None:
         if loss is not None:

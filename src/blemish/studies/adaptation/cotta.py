@@ -83,6 +83,12 @@ class CoTTA(Gradient):
         self.steps += 1
         return logits
 
+    def predict(self, batch: Tensor) -> Tensor:
+        """The teacher's logits, without views."""
+        with torch.inference_mode(False), torch.no_grad():
+            logits: Tensor = self.teacher(batch)
+        return logits
+
     def _distance(self, student: Tensor, teacher: Tensor) -> Tensor:
         """The mean cross entropy of the student under the teacher, or of both ways."""
         loss = -(teacher.softmax(1) * student.log_softmax(1)).sum(1).mean()

@@ -25,6 +25,13 @@ class Unadapted:
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Predict."""
+        return self._plain(batch)
+
+    def predict(self, batch: Tensor) -> Tensor:
+        """The logits of a batch by the network as it is now."""
+        return self._plain(batch)
+
+    def _plain(self, batch: Tensor) -> Tensor:
         with torch.no_grad():
             logits: Tensor = self.model(batch)
         if not bool(logits.isfinite().all()):
@@ -65,4 +72,4 @@ class BatchNorm(Unadapted):
             for layer in self.model.modules():
                 if isinstance(layer, BatchStatistics):
                     layer.alpha = len(batch) / (self.prior + len(batch))
-        return super().adapt(batch)
+        return self._plain(batch)

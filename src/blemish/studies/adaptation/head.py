@@ -46,7 +46,7 @@ class Headed(Unadapted):
         layers = self._linear if self._head is None else [self._head]
         hooks = [layer.register_forward_hook(lambda of, x, y: seen.update({of: (x[0], y)})) for layer in layers]
         try:
-            logits = super().adapt(batch)
+            logits = self._plain(batch)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -96,10 +96,13 @@ class T3A(Headed):
             supports = self._first(classes) if self._supports is None else self._supports
             new = _described(features, logits)
             self._supports = self._kept({key: torch.cat([value, new[key]]) for key, value in supports.items()})
-            # The supports are in the order of their classes.
-            counts = torch.bincount(self._supports["label"], minlength=classes)
-            sums = torch.segment_reduce(self._supports["feature"], "sum", lengths=counts, initial=0.0)
-            return features @ F.normalize(sums, dim=1).T
+            return _scores(features, self._supports, classes)
+
+    def predict(self, batch: Tensor) -> Tensor:
+        """By the supports there are; the network's own scores before there are any."""
+        with torch.inference_mode(False), torch.no_grad():
+            features, logits = self._split(batch)
+            return logits if self._supports is None else _scores(features, self._supports, logits.shape[1])
 
     def _first(self, classes: int) -> dict[str, Tensor]:
         assert self._head is not None
@@ -137,6 +140,13 @@ class T3A(Headed):
             self._supports = kept and {key: kept[key].to(device, copy=True) for key in ("feature", "label", "entropy")}
         except (KeyError, TypeError) as error:
             raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
+
+
+def _scores(features: Tensor, supports: dict[str, Tensor], classes: int) -> Tensor:
+    # The supports are in the order of their classes.
+    counts = torch.bincount(supports["label"], minlength=classes)
+    sums = torch.segment_reduce(supports["feature"], "sum", lengths=counts, initial=0.0)
+    return features @ F.normalize(sums, dim=1).T
 
 
 def _described(features: Tensor, logits: Tensor) -> dict[str, Tensor]:

@@ -69,7 +69,7 @@ class NormEMA(Unadapted):
             ) from error
         finally:
             self.model.eval()
-        return super().adapt(batch)
+        return self._plain(batch)
 
     def reset(self) -> None:
         """Back to the statistics of training."""

@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.studies.adaptation.base import Levels, Method
 from blemish.studies.adaptation.eata import MARGINS, named_margin
-from blemish.studies.adaptation.methods import HEADED, METHODS, Settings, make_method
+from blemish.studies.adaptation.methods import METHODS, Settings, make_method, method_entry
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.streams.images import ImageSet
 from blemish.studies.streams.info import MethodSettings
@@ -63,15 +63,17 @@ class MethodOptions:
     def make(self, network: Levels, images: ImageSet, model: Classifier) -> tuple[dict[str, Method], list[str]]:
         """Fresh methods for the model's network, and a word for those that are left out because it does not suit them.
 
-        A method that was named is refused instead. EATA gets clean ``images``, and one shows how the network ends.
+        A method that was named is refused instead. Some get clean ``images``, and one shows how the network ends.
         """
         named = self.methods not in (None, "all")
         names = listed(self.methods) if named else tuple(METHODS) if self.methods == "all" else _USUAL
         if not names:
             raise InputError(f"--methods {self.methods}; expected names such as none,tent")
-        clean = _clean_batches(images, model.device) if "eata" in names else None
+        entries = [method_entry(name) for name in names]
+        clean = _clean_batches(images, model.device) if any(entry.source for entry in entries) else None
         first = np.zeros(1, np.int64)
-        sample = images.load(first, first, 0).to(model.device) if set(names) & set(HEADED) else None
+        headed = any(entry.needs == "linear head" for entry in entries)
+        sample = images.load(first, first, 0).to(model.device) if headed else None
         changes = {"rdumb": {"every": self.reset, "margin": named_margin(self.rdumb_margin)}}
         made: dict[str, Method] = {}
         lacks: dict[str, list[str]] = {}
@@ -93,7 +95,7 @@ class MethodOptions:
 
 
 def _clean_batches(images: ImageSet, device: torch.device) -> list[torch.Tensor]:
-    """Clean images for EATA: 2,000, or all of fewer."""
+    """Clean images for methods that look at some before the stream: 2,000, or all of fewer."""
     rows = np.random.default_rng(0).permutation(len(images))[:_CLEAN].astype(np.int64)
     parts = [rows[i : i + _CLEAN_BATCH] for i in range(0, len(rows), _CLEAN_BATCH)]
     return [images.load(part, part, 0).to(device) for part in parts]
