@@ -2,7 +2,7 @@
 
     python tools/import_published.py PUBLISHED
 
-PUBLISHED is a folder with robustbench/ (one CSV of accuracies per data set, and models.json), timm/ (results-*.csv),
+PUBLISHED is a folder with robustbench/ (one CSV of accuracies per data set, and models.json),
 imagenet_testbed_top1.csv, openclip_results.csv, leaderboard.json and tta_tables.json. Values are kept; those in percent
 are rounded to the digits that so many images have. Writes src/blemish/metrics/imported/*.csv; what is to be known of
 each table stands in tables.json there, which is written by hand.
@@ -36,12 +36,6 @@ NATURAL = {
     "imagenet-sketch": "imagenet-sketch",
     "imagenet-v2": "imagenetv2-matched-frequency-format-val",
 }
-TIMM = {
-    "imagenet-a": "results-imagenet-a",
-    "imagenet-r": "results-imagenet-r",
-    "imagenet-sketch": "results-sketch",
-    "imagenet-v2": "results-imagenetv2-matched-frequency",
-}
 OPEN_CLIP = {name: name.replace("-", "_") for name in NATURAL}
 
 
@@ -56,9 +50,9 @@ def percent(share: str, *, digits: int = 3) -> float | None:
     return round(100 * float(share), digits) if share else None
 
 
-def rounded(text: str, *, digits: int = 3) -> float | None:
+def rounded(text: str) -> float | None:
     """A number in percent; of 50,000 images three digits are all that there are."""
-    return round(float(text.replace(",", "")), digits) if text else None
+    return round(float(text), 3) if text else None
 
 
 def write(name: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -104,24 +98,6 @@ def testbed(path: Path) -> None:
             ["model", "clean", *cells],
             [[row["model"], rounded(row["val"]), *(rounded(row[key]) for key in cells.values())] for row in whole],
         )
-
-
-def timm(folder: Path) -> None:
-    """timm's tables of one number per model, side by side."""
-    base = rows_of(folder / "results-imagenet.csv")
-    files = {**TIMM, **{f"{name} clean": f"results-{name}-clean" for name in ("imagenet-a", "imagenet-r")}}
-    # Some models are there at two sizes.
-    sets = {
-        name: {(row["model"], row["img_size"]): row for row in rows_of(folder / f"{file}.csv")}
-        for name, file in files.items()
-    }
-    rows = []
-    for row in base:
-        model = row["model"]
-        same = [table.get((model, row["img_size"])) for table in sets.values()]
-        settings = [row["img_size"], row["crop_pct"], row["interpolation"], rounded(row["param_count"])]
-        rows.append([model, *settings, rounded(row["top1"]), *(one and rounded(one["top1"]) for one in same)])
-    write("timm", ["model", "size", "crop", "interpolation", "parameters_m", "clean", *sets], rows)
 
 
 def open_clip(path: Path) -> None:
@@ -172,7 +148,6 @@ def main() -> None:
     root = Path(sys.argv[1])
     robustbench(root / "robustbench")
     testbed(root / "imagenet_testbed_top1.csv")
-    timm(root / "timm")
     open_clip(root / "openclip_results.csv")
     reference(root / "leaderboard.json")
     adaptation(root / "tta_tables.json")

@@ -27,7 +27,7 @@ def equal_weights(conditions: list[str]) -> dict[str, float]:
 
 
 def mce_weights(conditions: list[str], baseline: Mapping[str, float]) -> dict[str, float]:
-    """Of the mCE in percent: the mean over corruptions of Σ_s E_s / Σ_s E_s of the baseline (Hendrycks, Dietterich 2019).
+    """Of the mCE in percent, the mean over corruptions of Σ_s E_s / Σ_s E_s of the baseline (Hendrycks et al. 2019).
 
     >>> mce_weights(["fog@1", "fog@2"], {"fog@1": 0.25, "fog@2": 0.75})
     {'fog@1': 100.0, 'fog@2': 100.0}

@@ -23,6 +23,7 @@ from blemish.core.typed import optional_field, read_typed
 from blemish.corruptions.catalog import hint
 from blemish.metrics.baselines import published_baseline
 from blemish.metrics.cells import Weights, equal_weights, interval_of_cells, interval_of_claim, mce_weights
+from blemish.metrics.timm_table import TimmResult, timm_results
 
 Holds = Literal["accuracy", "error", "value"]
 
@@ -92,7 +93,6 @@ class PublishedTable:
     weights: Weights = field(default_factory=dict)
 
 
-_KNOWN = ("model", "parameters_m", "clean")
 _DETAILS = ("architecture", "paper", "venue", "link", "data", "size", "crop", "interpolation")
 
 
@@ -240,9 +240,17 @@ def import_infos() -> Mapping[str, TableInfo]:
 
 @cache
 def imported_rows(file: str) -> tuple[Mapping[str, str], ...]:
-    """The rows of a CSV that comes with the library, as texts by column: ``timm.csv``, ``testbed_natural.csv`` …"""
+    """The rows of a table that comes with the library, as texts by column: ``timm``, ``testbed_natural.csv`` …"""
+    if file == "timm":
+        return tuple(_timm_row(row) for rows in timm_results().values() for row in rows)
     header, *rows = parse_csv((_folder() / file).read_text(encoding="utf-8"))
     return tuple(dict(zip(header, row, strict=True)) for row in rows)
+
+
+def _timm_row(row: TimmResult) -> Mapping[str, str]:
+    about = {"model": row.name, "size": str(row.size), "crop": f"{row.crop:g}", "interpolation": row.interpolation}
+    accuracies = {name: f"{100 * rate:.10g}" for name, rate in row.accuracies.items()}
+    return {**about, "parameters_m": str(row.parameters), **accuracies}
 
 
 @cache
