@@ -43,6 +43,7 @@ LAYERS = {
     "studies.perceptual": 12,
     "studies.overlap": 13,
     "studies.streams": 13,
+    "studies.arena": 14,
     "studies": 14,
     "cli": 15,
     "integrations": 16,
