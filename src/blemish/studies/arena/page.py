@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from blemish.core.files import write_bytes
-from blemish.reports.page import ALL_INSIDE, Page, Section, render_page
+from blemish.reports.charts import Line, time_lines
+from blemish.reports.page import ALL_INSIDE, Chart, Page, Section, render_page
 from blemish.studies.arena.results import ArenaInfo
-from blemish.studies.arena.scores import Scored
+from blemish.studies.arena.scores import UNADAPTED, Scored
 from blemish.studies.arena.tables import (
     INTERVALS,
     condition_table,
@@ -60,7 +61,27 @@ def _setting(setting: Scored) -> Section:
         *([] if tuned is None else [tuned]),
     ]
     about = f"{setting.title}. {setting.source}."
-    return _section(f"setting-{setting.name}", "setting", setting.name, about=about, tables=tables)
+    names = [name for name in setting.curves if name != UNADAPTED]
+    return _section(
+        f"setting-{setting.name}",
+        "setting",
+        setting.name,
+        about=about,
+        tables=tables,
+        chart=_chart(setting, names) if len(setting.at) > 1 else None,
+        names=names,
+        window=f"{setting.window:,}",
+        unadapted=UNADAPTED in setting.curves,
+    )
+
+
+def _chart(setting: Scored, adapted: Sequence[str]) -> Chart:
+    """Accuracy over the last images of the first stream, a line for each method; none is gray and dotted."""
+    lines = [
+        Line(name, setting.at, [100 * (1 - value) for value in curve], adapted.index(name) if name in adapted else None)
+        for name, curve in setting.curves.items()
+    ]
+    return time_lines(f"running-{setting.name}", setting.name, lines, titles=("images", "accuracy, %"), wide=True)
 
 
 def _lines(info: ArenaInfo) -> dict[str, str]:
