@@ -34,6 +34,9 @@ COMMANDS = {
     "benchmarks": Command(_MEASURE, "cli.benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
+    "template": Command(
+        _MEASURE, "cli.template", "template_command", "An empty file of predictions, to be scored when it is filled in."
+    ),
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
     "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
