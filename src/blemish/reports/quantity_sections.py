@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 from blemish.core.statistics import Estimate
 from blemish.metrics.scored import Score
 from blemish.metrics.titles import TITLES
 from blemish.reports import score_tables
-from blemish.reports.charts import bars, curve
+from blemish.reports.charts import Measured, curve, dots
 from blemish.reports.page import Chart, Section
 from blemish.reports.reading import Reading, column_of
 from blemish.reports.score_cards import HeatCell, HeatRow
 from blemish.reports.score_tables import cell, value_text
+from blemish.reports.svg import nice_axis
 
 _RATIOS = ("rpc", "cd", "rcd")
 _FULL = 100.0
@@ -37,15 +36,14 @@ def _sections(quantity: str, readings: Sequence[Reading]) -> Iterator[Section]:
         f"{folder}.html.j2",
         {"maps": [_map(reading) for reading in readings], "charts": []},
         "Corruptions",
-        [],
     )
     if curves := list(_curves(quantity, readings)):
         data: dict[str, object] = {"names": names, "title": title, "unit": TITLES[quantity].unit, "charts": curves}
-        yield Section(f"{quantity}-curves", "Severity curves", f"{folder}_curves.html.j2", data, "Curves", curves)
+        yield Section(f"{quantity}-curves", "Severity curves", f"{folder}_curves.html.j2", data, "Curves")
     if (table := score_tables.family_table(readings)) is not None:
-        charts = [_bars(quantity, readings, [row[0].text for row in table.rows])]
+        charts = [_dots(quantity, readings, [row[0].text for row in table.rows])]
         more: dict[str, object] = {"names": names, "title": title, "table": table, "charts": charts}
-        yield Section(f"{quantity}-families", "Families", f"{folder}_families.html.j2", more, "", charts)
+        yield Section(f"{quantity}-families", "Families", f"{folder}_families.html.j2", more)
 
 
 def _map(reading: Reading) -> dict[str, object]:
@@ -96,36 +94,20 @@ def _ends(estimate: Estimate) -> tuple[float, float, float]:
 def _curves(quantity: str, readings: Sequence[Reading]) -> Iterator[Chart]:
     groups = list(dict.fromkeys(group for reading in readings for group in reading.groups))
     lines = {group: [(r.name, r.number, p) for r in readings if len(p := _points(r, group)) > 2] for group in groups}
-    values = [e.high for own in lines.values() for _, _, points in own for e in points.values()]
-    top = max(values, default=1.0)
-    top = TITLES[quantity].scale if top <= TITLES[quantity].scale else top
+    shown = _measured(quantity, [e for own in lines.values() for _, _, points in own for e in points.values()])
     for index, group in enumerate(groups):
         if lines[group]:
-            chart = curve(f"{quantity}-curve-{index}", group.replace("_", " "), lines[group], top=top)
-            yield _named(chart, quantity)
+            yield curve(f"{quantity}-curve-{index}", group.replace("_", " "), lines[group], shown)
 
 
-def _named(chart: Chart, quantity: str) -> Chart:
-    """A chart of errors as one of this quantity."""
+def _measured(quantity: str, estimates: Sequence[Estimate]) -> Measured:
+    """How a quantity is drawn: on an axis from 0 to all there is, unless some are beyond."""
     title = TITLES[quantity]
-    named = f"{title.title}{f' in {title.unit}' if title.unit else ''}"
-    words = chart.description.replace("Error in per cent", named, 1)
-    digits = ".1f" if title.scale == _FULL else ".3f"
-    hover = f"%{{fullData.name}}: %{{y:{digits}}} {title.unit} at severity %{{x}}<extra></extra>"
-    lowest = min((low for line in chart.data for low in _lows(line)), default=0.0)
-    axis = chart.layout["yaxis"]
-    if lowest < 0:  # rewards may be
-        axis = {"range": [1.03 * lowest, axis["range"][1]]}
-    return replace(
-        chart,
-        layout={**chart.layout, "yaxis": axis},
-        description=words,
-        data=[{**line, "hovertemplate": hover} for line in chart.data],
-    )
-
-
-def _lows(line: dict[str, Any]) -> list[float]:
-    return [value - below for value, below in zip(line["y"], line["error_y"]["arrayminus"], strict=True)]
+    ends = [end for estimate in estimates for end in (estimate.low, estimate.high)]
+    lowest, highest = min([0.0, *ends]), max([title.scale, *ends])
+    inside = (lowest, highest) == (0.0, title.scale)
+    axis = None if inside and title.scale == _FULL else nice_axis(lowest, highest)
+    return Measured(title.title, title.unit, "higher is better", axis)
 
 
 def _points(reading: Reading, group: str) -> dict[float, Estimate]:
@@ -140,14 +122,10 @@ def _points(reading: Reading, group: str) -> dict[float, Estimate]:
     return points
 
 
-def _bars(quantity: str, readings: Sequence[Reading], families: Sequence[str]) -> Chart:
+def _dots(quantity: str, readings: Sequence[Reading], families: Sequence[str]) -> Chart:
     models = {
         r.name: [f.estimate if (f := r.get(quantity, "family", name)) else None for name in families] for r in readings
     }
-    title = TITLES[quantity]
-    chart = bars(f"{quantity}-families-chart", f"Mean {title.title} by family", families, models)
-    digits = ".1f" if title.scale == _FULL else ".3f"
-    hover = f"%{{fullData.name}}, %{{y}}: %{{x:{digits}}} {title.unit}<extra></extra>"
-    axis = {**chart.layout["xaxis"], "ticksuffix": f" {title.unit}" if title.unit else ""}
-    data = [{**line, "hovertemplate": hover} for line in chart.data]
-    return replace(chart, data=data, layout={**chart.layout, "xaxis": axis})
+    shown = _measured(quantity, [e for values in models.values() for e in values if e is not None])
+    title = f"Mean {TITLES[quantity].title} by family"
+    return dots(f"{quantity}-families-chart", title, families, models, shown)
