@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
@@ -16,7 +17,8 @@ from PIL import Image
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalogue_of
-from blemish.reports.page import embedded_json, page_environment, visible
+from blemish.reports.page import page_environment
+from blemish.reports.visible import visible
 from blemish.studies.explore.pictures import Picture
 from blemish.version import VERSION
 
@@ -70,7 +72,7 @@ class Page:
                 version=VERSION,
                 style=Markup(_file("explore.css")),
                 script=Markup(_script()),
-                state=Markup(embedded_json(_visible(state))),
+                state=_embedded(_visible(state)),
                 live=self._live,
                 side=self._side,
                 film=self._film,
@@ -87,6 +89,12 @@ def _script() -> str:
 
 def _file(name: str) -> str:
     return resources.files("blemish.studies.explore").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _embedded(value: Any) -> Markup:
+    """JSON that can stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _visible(value: Any) -> Any:
