@@ -55,6 +55,9 @@ COMMANDS = {
     "list": Command(_CORRUPT, "cli.list", "list_command", "List the corruptions, by family."),
     "show": Command(_CORRUPT, "cli.show", "show_command", "Draw corruptions of a picture on one sheet."),
     "corrupt": Command(_CORRUPT, "cli.corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),
+    "explore": Command(
+        _CORRUPT, "studies.explore.command", "explore_command", "Look at corruptions, and what models say, on a page."
+    ),
     "fetch-frost": Command(
         _CORRUPT, "cli.fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
     ),
