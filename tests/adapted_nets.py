@@ -41,6 +41,9 @@ CHANGES = {
     "rdumb": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "every": 3},
     "sar": {"optimiser": FAST, "margin": 0.9, "recover": 0.0},
     "deyo": {"optimiser": FAST, "margin": 0.9, "drop": -0.5},
+    "roid": {"optimiser": FAST},
+    "cmf": {"optimiser": FAST, "noise": 50.0},
+    "asr": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "first": 0.9},
     "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
 }
 

@@ -5,13 +5,16 @@ The methods' defaults are those for ImageNet. Their docstrings name the source o
 
 from __future__ import annotations
 
+from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.base import Optimiser
+from blemish.studies.adaptation.cmf import CMF
 from blemish.studies.adaptation.cotta import CoTTA
 from blemish.studies.adaptation.deyo import DeYO
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.entry import Cost, MethodEntry
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
+from blemish.studies.adaptation.roid import ROID
 from blemish.studies.adaptation.sar import SAR
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
 from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
@@ -155,5 +158,36 @@ ENTRIES = (
         changes=f"{_NORM} before the last stage",
         paper="Lee et al., ICLR 2024",
         cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="roid",
+        make=ROID,
+        needs="any norm",
+        cost=Cost(2, 2),
+        single="no",
+        changes=f"{_NORM}, which lean back to the source",
+        paper="Marsden et al., WACV 2024",
+        cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="cmf",
+        make=CMF,
+        needs="any norm",
+        cost=Cost(2, 2),
+        single="no",
+        changes=f"{_NORM}, which lean to a source that moves",
+        paper="Lee and Chang, ICLR 2024",
+        cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="asr",
+        make=ASR,
+        needs="any norm",
+        cost=Cost(2, 1),
+        single="no",
+        changes=f"{_NORM}, reset in part",
+        paper="Lim et al., ICLR 2026",
+        # ASR was never run on CIFAR; the optimiser and the similarity are ETA's of Döbler et al.'s repository.
+        cifar={"optimiser": _ADAM, "similarity": 0.4},
     ),
 )
