@@ -14,7 +14,9 @@ from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.entry import Cost, MethodEntry
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
+from blemish.studies.adaptation.memo import MEMO
 from blemish.studies.adaptation.roid import ROID
+from blemish.studies.adaptation.rotta import RoTTA
 from blemish.studies.adaptation.sar import SAR
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
 from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
@@ -189,5 +191,26 @@ ENTRIES = (
         paper="Lim et al., ICLR 2026",
         # ASR was never run on CIFAR; the optimiser and the similarity are ETA's of Döbler et al.'s repository.
         cifar={"optimiser": _ADAM, "similarity": 0.4},
+    ),
+    MethodEntry(
+        name="rotta",
+        make=RoTTA,
+        needs="batch norm",
+        # The teacher predicts; student and teacher see the memory, as many images as come between two steps.
+        cost=Cost(3, 1),
+        single="yes",
+        changes=f"{_NORM}, and statistics of batch norm",
+        paper="Yuan et al., CVPR 2023",
+    ),
+    MethodEntry(
+        name="memo",
+        make=MEMO,
+        needs="parameters",
+        cost=Cost(1, 0, each_view=(1, 1)),
+        single="yes",
+        views=64,
+        changes="all parameters, for one image at a time",
+        paper="Zhang et al., NeurIPS 2022",
+        cifar={"views": 32, "rate": 0.005, "crop": "cifar"},
     ),
 )
