@@ -131,6 +131,8 @@ _LATEX = {
     "–": "--",
     "±": r"$\pm$",
     "×": r"$\times$",
+    "≈": r"$\approx$",
+    "•": r"\textbullet{}",
 }
 
 
