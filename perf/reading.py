@@ -42,10 +42,10 @@ def write_array(folder: Path, count: int) -> blemish.Source:
     return array_source(folder / "images.npy", folder / "labels.npy")
 
 
-def timed(title: str, source: blemish.Source, resize: int | None) -> None:
+def timed(title: str, source: blemish.Source, resize: int | None, workers: int | None = None) -> None:
     """Read all images, and say how long it took."""
     clock, work = time.perf_counter(), time.process_time()
-    images = load(source, resize=resize, crop=SIDE)
+    images = load(source, resize=resize, crop=SIDE, workers=workers)
     clock, work = time.perf_counter() - clock, time.process_time() - work
     where = "a file" if isinstance(images.pixels, np.memmap) else "memory"
     count = len(images)
@@ -126,6 +126,7 @@ def main() -> None:
     parser.add_argument("--array", type=int, default=50_000, help="images of the array file")
     parser.add_argument("--files", type=int, default=50_000, help="JPEG files")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--workers", type=int, nargs="*", default=[], help="also with so many threads")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -135,6 +136,8 @@ def main() -> None:
         files = write_files(folder / "files", options.files)
         for _ in range(options.rounds):
             timed("JPEG files", folder_source(files), 256)
+        for workers in options.workers:
+            timed(f"JPEG files, {workers} threads", folder_source(files), 256, workers)
         compare(files)
 
 

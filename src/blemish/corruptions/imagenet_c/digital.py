@@ -113,7 +113,7 @@ def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rn
 
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
     fields = gaussian_blur(fields, sigma, truncate=_FIELD_CUT, border="reflect") * per_image(alpha, images)
-    return displace(images, fields[:, 0], fields[:, 1])
+    return displace(images, fields)
 
 
 def _make_contrast(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
