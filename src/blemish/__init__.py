@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
+    from blemish.tasks.predictions import read_predictions
 
 __version__ = VERSION
 
@@ -84,6 +85,7 @@ __all__ = [
     "open_stored",
     "parse_condition",
     "random_severity",
+    "read_predictions",
     "read_records",
     "score",
     "sequences",
@@ -132,6 +134,7 @@ _MODULES = {
     "open_stored": "data.open",
     "parse_condition": "benchmarks.condition",
     "random_severity": "corruptions.compose",
+    "read_predictions": "tasks.predictions",
     "read_records": "evaluation.records",
     "score": "metrics.scores",
     "sequences": "corruptions.imagenet_p",
