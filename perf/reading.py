@@ -56,6 +56,23 @@ def timed(title: str, source: blemish.Source, resize: int | None, workers: int |
     )
 
 
+def timed_in_processes(source: blemish.Source, processes: int) -> None:
+    """The same files, shared out to processes of one thread; their pixels are not brought together."""
+    shares = [np.arange(first, len(source), processes) for first in range(processes)]
+    clock = time.perf_counter()
+    children = []
+    for share in shares:
+        child = os.fork()
+        if child == 0:
+            load(source.take(share), resize=256, crop=SIDE, workers=1)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    clock = time.perf_counter() - clock
+    print(f"JPEG files, {processes} processes: {clock:.2f} s, {len(source) / clock:,.0f} images/s", flush=True)
+
+
 def decoders() -> dict[str, Callable[[bytes], np.ndarray]]:
     """From the bytes of a file to (H, W, 3), by every decoder that is installed."""
 
@@ -127,6 +144,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=50_000, help="JPEG files")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, nargs="*", default=[], help="also with so many threads")
+    parser.add_argument("--processes", type=int, help="also in so many processes, to compare")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -138,6 +156,8 @@ def main() -> None:
             timed("JPEG files", folder_source(files), 256)
         for workers in options.workers:
             timed(f"JPEG files, {workers} threads", folder_source(files), 256, workers)
+        if options.processes:
+            timed_in_processes(folder_source(files), options.processes)
         compare(files)
 
 
