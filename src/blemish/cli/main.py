@@ -88,6 +88,12 @@ COMMANDS = {
         "ccc_app",
         "Continuously changing corruptions, and adaptation to them.",
     ),
+    "arena": Command(
+        _STREAMS,
+        "studies.arena.commands.arena",
+        "arena_app",
+        "Compare test-time adaptation methods on the same streams.",
+    ),
 }
 
 
