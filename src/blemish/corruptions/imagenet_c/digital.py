@@ -118,8 +118,7 @@ def _smoothed(sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
 
 
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
-    fields = _smoothed(sigma, alpha, fields)
-    return displace(images, fields[:, 0], fields[:, 1])
+    return displace(images, _smoothed(sigma, alpha, fields))
 
 
 def _stretched(images: Tensor, params: Params, draw: Distortion) -> Positions:
