@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from blemish.core.errors import InputError
 from blemish.core.statistics import check_level
 
-__all__ = ["Place", "holm", "rank_groups"]
+__all__ = ["Place", "holm", "rank_groups", "rank_ranges"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,25 @@ def rank_groups(
     >>> [(place.index, place.rank, place.letters) for place in places]
     [(0, '1–2', 'a'), (2, '1–2', 'a'), (1, '3', 'b')]
     """
+    places, apart = _placed(values, p_values, higher_is_better=higher_is_better, level=level)
+    groups = sorted(sorted(group) for group in _largest(~apart & ~np.eye(len(apart), dtype=bool)))
+    return [
+        replace(each, groups=tuple(number for number, group in enumerate(groups) if place in group))
+        for place, each in enumerate(places)
+    ]
+
+
+def rank_ranges(
+    values: Sequence[float], p_values: ArrayLike, *, higher_is_better: bool = False, level: float = 0.95
+) -> list[Place]:
+    """The same without groups, of which there may be too many to name where models are hundreds."""
+    return _placed(values, p_values, higher_is_better=higher_is_better, level=level)[0]
+
+
+def _placed(
+    values: Sequence[float], p_values: ArrayLike, *, higher_is_better: bool, level: float
+) -> tuple[list[Place], NDArray[np.bool_]]:
+    """The models in order, and which of them, by place, are told apart."""
     check_level(level)
     numbers, matrix = np.asarray(values, dtype=np.float64), np.asarray(p_values, dtype=np.float64)
     count = len(numbers)
@@ -103,17 +122,17 @@ def rank_groups(
     ranked = matrix[np.ix_(order, order)]
     apart[rows, columns] = holm(ranked[rows, columns]) <= 1 - level + 1e-12
     apart |= apart.T
-    groups = sorted(sorted(group) for group in _largest(~apart & ~np.eye(count, dtype=bool)))
-    return [
+    places = [
         Place(
             index=int(index),
             value=float(numbers[index]),
             low=1 + int(apart[place, :place].sum()),
             high=count - int(apart[place, place + 1 :].sum()),
-            groups=tuple(number for number, group in enumerate(groups) if place in group),
+            groups=(),
         )
         for place, index in enumerate(order)
     ]
+    return places, apart
 
 
 def _largest(alike: NDArray[np.bool_]) -> Iterator[set[int]]:

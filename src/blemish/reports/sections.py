@@ -20,11 +20,12 @@ from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
 from blemish.reports.beside_section import beside_sections
-from blemish.reports.charts import bars, curve, reliability_chart
+from blemish.reports.charts import curve, dots, reliability_chart
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.page import Chart, Section
 from blemish.reports.protocol import protocol_rows
+from blemish.reports.quantity_sections import quantity_sections
 from blemish.reports.reading import Reading, baseline_note, firsts
 from blemish.reports.score_cards import card, heatmap
 from blemish.reports.standing_charts import standing_section
@@ -32,6 +33,7 @@ from blemish.reports.tables import Cell, Table, number
 
 _TERMS = (
     *(
+        *("score", "rpc", "mcd", "mrcd"),
         "error",
         "mce",
         "relative_mce",
@@ -50,11 +52,8 @@ _TERMS = (
 )
 
 
-def _section(
-    identity: str, title: str, *, short: str = "", template: str = "", charts: Sequence[Chart] = (), **data: Any
-) -> Section:
-    path = f"reports/templates/{template or identity}.html.j2"
-    return Section(identity, title, path, {**data, "charts": charts}, short, charts)
+def _section(identity: str, title: str, *, short: str = "", template: str = "", **data: Any) -> Section:
+    return Section(identity, title, f"reports/templates/{template or identity}.html.j2", data, short)
 
 
 def score_sections(
@@ -77,15 +76,17 @@ def score_sections(
         missing=score_tables.missing_table(readings),
     )
     names = [reading.name for reading in readings]
-    if shown := [reading for reading in readings if reading.groups]:
+    plain = [reading for reading in readings if reading.quantity == "error"]
+    yield from quantity_sections([reading for reading in readings if reading.quantity != "error"])
+    if shown := [reading for reading in plain if reading.groups]:
         maps = [heatmap(reading) for reading in shown]
         yield _section("corruptions", "Errors by corruption and severity", short="Corruptions", maps=maps)
         if curves := list(_curves(shown)):
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
-    yield from beside_sections(readings)
-    if (table := score_tables.family_table(readings)) is not None:
-        yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
-    if (section := standing_section(readings, published)) is not None:
+    yield from beside_sections(plain)
+    if (table := score_tables.family_table(plain)) is not None:
+        yield _section("families", "Families", names=names, table=table, charts=[_family_chart(plain, table)])
+    if (section := standing_section(plain, published)) is not None:
         yield section
     beside = [(first, other) for first, other in zip(firsts(readings), readings, strict=True) if first is not other]
     if beside:
@@ -128,7 +129,7 @@ def _family_chart(readings: Sequence[Reading], table: Table) -> Chart:
     models = {
         r.name: [f.estimate if (f := r.get("error", "family", name)) else None for name in families] for r in readings
     }
-    return bars("families-chart", "Mean error by family", families, models)
+    return dots("families-chart", "Mean error by family", families, models)
 
 
 def _pair(
@@ -158,7 +159,7 @@ def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
 
 def _reliability(reading: Reading) -> Chart:
     lines = [(pool, series, bins) for series, (pool, bins) in enumerate(_pools(reading))]
-    return reliability_chart(f"reliability-{reading.number}", reading.name, lines)
+    return reliability_chart(f"reliability-{reading.number}", reading.name, lines, model=reading.number)
 
 
 def _bins_table(readings: Sequence[Reading]) -> Table:
