@@ -11,6 +11,7 @@ from markupsafe import Markup
 from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import FEW, Reliability
 from blemish.reports.page import Chart
+from blemish.reports.reading import is_near_chance
 from blemish.reports.svg import (
     Axis,
     Frame,
@@ -52,9 +53,10 @@ class Line:
     dotted: bool = False
 
 
-def _group(series: int, *parts: Markup) -> Markup:
-    """What belongs to one model, so that it can be switched off."""
-    return element("g", *parts, class_=series_class(series), data_m=series)
+def _group(name: str, series: int, *parts: Markup) -> Markup:
+    """What belongs to one model, so that it can be switched off; gray where its numbers mean nothing."""
+    lost = " lost" if is_near_chance(name) else ""
+    return element("g", *parts, class_=f"{series_class(series)}{lost}", data_m=series)
 
 
 def _stroke(series: int) -> dict[str, object]:
@@ -74,7 +76,7 @@ def curve(identity: str, title: str, lines: Sequence[tuple[str, int, Mapping[flo
             for level, place in at.items()
         ]
         spread = whiskers(frame.upright(level, points[level]) for level in at)
-        groups.append(_group(series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
+        groups.append(_group(name, series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
     words = "; ".join(
         f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
     )
@@ -102,7 +104,7 @@ def dots(identity: str, title: str, groups: Sequence[str], models: Mapping[str, 
                 y = whole - (place + 0.5) * height - 11 * (series - (len(models) - 1) / 2)
                 ends.append(frame.across(value, y))
                 parts.append(mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {_interval(value)}"))
-        drawn.append(_group(series, whiskers(ends), *parts))
+        drawn.append(_group(name, series, whiskers(ends), *parts))
     label = "In per cent; lower is better. The numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}", size="wide"), label)
 
@@ -133,7 +135,8 @@ def reliability_chart(
             for i, place in zip(full, places, strict=True)
         ]
         # No model of its own to be switched off: the whole diagram is of one.
-        drawn.append(element("g", polyline(places, **_stroke(series)), *marks, class_=series_class(series)))
+        sure = [place for i, place in zip(full, places, strict=True) if bins.counts[i] >= FEW]
+        drawn.append(element("g", polyline(sure, **_stroke(series)), *marks, class_=series_class(series)))
     label = "Accuracy against confidence, nearer to the diagonal is better; the numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label, model)
 
@@ -174,7 +177,7 @@ def scatter(
         ends = [frame.across(point.x, y), frame.upright(x, point.y)]
         place = frame.at(x, y)
         dot = mark(*place, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
-        drawn.append(_group(point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
+        drawn.append(_group(point.name, point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
     said = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
     label = words or f"{titles[1]} against {titles[0]}. {said}."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label)
