@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from blemish.cli.score import Folders, Published, ScoreOptions, chosen_published, read_with_progress
-from blemish.evaluation.runs import find_runs
+from blemish.core.reading import is_folder
 from blemish.reports.html import check_report_path, counted_models, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
@@ -60,8 +60,8 @@ def report_command(
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost, tiles)
-    settings = how.settings()
+    runs, catalog = how.runs(folders), chosen_catalog(plugins, frost, tiles)
+    settings = how.settings(runs)
     if isinstance(settings["baseline"], str) and (named := [run for run in runs if run.name == settings["baseline"]]):
         settings["baseline"] = named[0]
     work = partial(
@@ -70,7 +70,7 @@ def report_command(
         out,
         catalog=catalog,
         published=chosen_published(published),
-        extra=[separation_sections(runs, folders)],
+        extra=[separation_sections(runs, [folder for folder in folders if is_folder(folder)])],
         against=against,
         **settings,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from blemish.core.printable import first_few
 from blemish.metrics.scored import Score
+from blemish.metrics.titles import TITLES
 from blemish.reports.ranks import RankedSet
 from blemish.reports.reading import Reading, benchmark_title
 from blemish.reports.score_tables import value_text
@@ -31,7 +32,7 @@ def first_words(sets: Sequence[RankedSet]) -> list[str]:
 
 def _number(reading: Reading) -> str:
     """The headline with its interval, its baseline and its direction."""
-    name = reading.metric if reading.get(reading.metric, "benchmark") else "error"
+    name = reading.metric if reading.get(reading.metric, "benchmark") else reading.quantity
     score = reading.get(name, "benchmark")
     if score is None:
         return ""
@@ -42,10 +43,10 @@ def _number(reading: Reading) -> str:
 
 
 def _alone(reading: Reading) -> str:
-    number, clean = _number(reading), reading.get("error", "condition", "clean")
+    number, clean = _number(reading), reading.get(reading.quantity, "condition", "clean")
     if not number:
         return ""
-    start = "" if clean is None else f"; {clean.estimate.value:.1f} % errors on clean images"
+    start = "" if clean is None else f"; {_said(clean)} on clean images"
     return f"{_capital(number)}{start}."
 
 
@@ -64,20 +65,37 @@ def _best(own: RankedSet, best: Reading) -> str:
 def worst_words(reading: Reading, *, short: bool = False) -> str:
     """Under what a model fails most, and which family is worse than which; nothing where there is nothing to say."""
     if reading.groups:
-        metric, scores = "error", [reading.get("error", "corruption", name) for name in reading.groups]
+        metric = reading.quantity
+        scores = [reading.get(metric, "corruption", name) for name in reading.groups]
     else:
         metric, scores = "flips", [reading.get("flips", "sequence", name) for name in reading.sequences]
     known = [score for score in scores if score is not None]
     if not known:
         return ""
-    worst = max(known, key=_value)
+    worst = max(known, key=_badness)
     where, estimate = worst.of.replace("_", " "), worst.estimate
-    what = "" if metric == "error" else " of answers change"
-    number = f"{estimate.value:.0f} %{what}"
+    low, high = (_short(metric, end) for end in (estimate.low, estimate.high))
+    change = " of answers change" if metric == "flips" else ""
+    number = f"{_short(metric, estimate.value)} {worst.unit}".rstrip() + change
     if short:
         return f"{where}, {number}"
-    spread = f" ({estimate.low:.0f} to {estimate.high:.0f})"
+    spread = f" ({low} to {high})"
     return f"Worst: {where}, {number}{spread}{_families(reading)}."
+
+
+def _short(name: str, value: float) -> str:
+    """A number without digits behind the point, where it is of a hundred."""
+    return f"{value:.0f}" if TITLES[name].scale == 100 else value_text(name, value)
+
+
+def _said(score: Score) -> str:
+    title = TITLES[score.name]
+    what = "errors" if score.name == "error" else title.title
+    return f"{value_text(score.name, score.estimate.value)} {title.unit}".rstrip() + f" {what}"
+
+
+def _badness(score: Score) -> float:
+    return -score.estimate.value if TITLES[score.name].higher_is_better else score.estimate.value
 
 
 def _families(reading: Reading) -> str:

@@ -47,6 +47,11 @@ class Material:
         return [reading for own in self.sets for reading in own.order]
 
     @property
+    def plain(self) -> list[Reading]:
+        """The runs that are told by errors, as those of classifiers are."""
+        return [reading for reading in self.readings if reading.quantity == "error"]
+
+    @property
     def wording(self) -> Wording:
         """How metrics are called on the page."""
         return page_wording(self.readings)

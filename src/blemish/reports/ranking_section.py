@@ -8,7 +8,7 @@ from typing import Any
 from blemish.reports.first_words import worst_words
 from blemish.reports.page import Section
 from blemish.reports.ranks import RankedSet, Row
-from blemish.reports.reading import benchmark_title
+from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import with_interval
 from blemish.reports.wording import direction, page_wording
 
@@ -29,7 +29,9 @@ def _shown(own: RankedSet) -> dict[str, Any]:
         return {"title": title, "why": own.why}
     name, level = own.ranking.metric, own.ranking.level
     wording = page_wording(own.readings)
-    heads = [wording(name, benchmark_title(name, own.readings[0].part)), wording("error", "clean error, %")]
+    quantity = own.readings[0].quantity
+    clean = wording(quantity, f"clean {title_of(quantity)}")
+    heads = [wording(name, benchmark_title(name, own.readings[0].part)), clean]
     test = "one paired test" if own.ranking.pairs == 1 else f"paired tests of all {own.ranking.pairs} pairs"
     note = (
         f"By {test} over the same {own.readings[0].scores.images:,} images ({own.ranking.swaps:,} random swaps of "
@@ -64,7 +66,7 @@ def _row(row: Row, name: str) -> dict[str, Any]:
     reading = row.reading
     cells = [
         with_interval(name, reading.get(name, "benchmark")),
-        with_interval("error", reading.get("error", "condition", "clean")),
+        with_interval(reading.quantity, reading.get(reading.quantity, "condition", "clean")),
     ]
     return {
         "reading": reading,

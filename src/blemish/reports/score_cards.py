@@ -86,7 +86,9 @@ def card(reading: Reading) -> Card:
         interval = (
             f"{text.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {direction(name)}"
         )
-    lines = [(arrows("error", "clean error"), f"{cell('error', reading.get('error', 'condition', 'clean'))} %")]
+    each = TITLES[reading.quantity]
+    clean = f"{cell(reading.quantity, reading.get(reading.quantity, 'condition', 'clean'))} {each.unit}".rstrip()
+    lines = [(arrows(reading.quantity, f"clean {each.title}"), clean)]
     for line in _CARD_LINES:
         other = reading.get(line, "benchmark")
         if other is not None and line != name:

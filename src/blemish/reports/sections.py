@@ -1,11 +1,11 @@
 """The sections of the page of some runs, each made of the same material, so that a page can choose among them.
 
-Each function gives one section, or None where there is nothing to show; words and markup are in the templates.
+Each function gives a section, or several, or None where there is nothing to show; markup is in the templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
@@ -17,6 +17,7 @@ from blemish.reports.material import Material, section
 from blemish.reports.overview import overview_section
 from blemish.reports.page import Chart, Section
 from blemish.reports.protocol import protocol_rows
+from blemish.reports.quantity_sections import quantity_sections
 from blemish.reports.ranking_section import ranking_section
 from blemish.reports.reading import baseline_note
 from blemish.reports.score_cards import card, curve_points, heatmap
@@ -26,16 +27,22 @@ from blemish.reports.tables import Table
 __all__ = ["SCORE_SECTIONS", "SETTING_SECTIONS", "made"]
 
 _TERMS = (
+    *("score", "rpc", "mcd", "mrcd"),
     *("error", "mce", "relative_mce", "balanced_error", "mbe", "relative_mbe", "robustness", "residual", "ece"),
     *("flips", "ut5d", "zipf", "natural_gap", "effective_robustness"),
 )
 
-SectionMaker = Callable[[Material], Section | None]
+SectionMaker = Callable[[Material], Section | Iterable[Section] | None]
 
 
 def made(makers: tuple[SectionMaker, ...], material: Material) -> Iterator[Section]:
     """The sections that have something to show."""
-    yield from (found for maker in makers if (found := maker(material)) is not None)
+    for maker in makers:
+        found = maker(material)
+        if isinstance(found, Section):
+            yield found
+        elif found is not None:
+            yield from found
 
 
 def ranking(material: Material) -> Section | None:
@@ -45,7 +52,7 @@ def ranking(material: Material) -> Section | None:
 
 def overview(material: Material) -> Section | None:
     """One heatmap of models and corruptions."""
-    return overview_section(material.ordered)
+    return overview_section([reading for reading in material.ordered if reading.quantity == "error"])
 
 
 def summary(material: Material) -> Section:
@@ -62,15 +69,20 @@ def summary(material: Material) -> Section:
     )
 
 
+def quantities(material: Material) -> Iterable[Section]:
+    """The same for tasks that are told by another number than the error."""
+    return quantity_sections([reading for reading in material.ordered if reading.quantity != "error"])
+
+
 def corruptions(material: Material) -> Section | None:
     """Errors by corruption and severity, a heatmap for each model."""
-    maps = [heatmap(reading, material.wording) for reading in material.ordered if reading.groups]
+    maps = [heatmap(r, material.wording) for r in material.ordered if r.groups and r.quantity == "error"]
     return section("corruptions", "Errors by severity", short="Severities", maps=maps) if maps else None
 
 
 def severities(material: Material) -> Section | None:
     """A chart for each corruption: the error of all models over severity."""
-    readings, charts = [reading for reading in material.readings if reading.groups], list[Chart]()
+    readings, charts = [reading for reading in material.plain if reading.groups], list[Chart]()
     for index, group in enumerate(dict.fromkeys(group for reading in readings for group in reading.groups)):
         lines = [(r.name, r.number, points) for r in readings if len(points := curve_points(r, group)) > 2]
         if lines:
@@ -81,12 +93,12 @@ def severities(material: Material) -> Section | None:
 
 def beside(material: Material) -> Section | None:
     """Published accuracies that a benchmark names."""
-    return next(beside_sections(material.readings), None)
+    return next(beside_sections(material.plain), None)
 
 
 def families(material: Material) -> Section | None:
     """The mean error of the corruptions of each family."""
-    if (table := score_tables.family_table(material.readings)) is None:
+    if (table := score_tables.family_table(material.plain)) is None:
         return None
     chart = _family_chart(material, table)
     return section("families", "Families", names=material.names, table=table, charts=[chart])
@@ -96,14 +108,14 @@ def _family_chart(material: Material, table: Table) -> Chart:
     families = [row[0].text for row in table.rows]
     models = {
         r.name: [f.estimate if (f := r.get("error", "family", name)) else None for name in families]
-        for r in material.readings
+        for r in material.plain
     }
     return dots("families-chart", "Mean error by family, %", families, models)
 
 
 def standings(material: Material) -> Section | None:
     """Clean errors against those under corruption, and effective robustness."""
-    return standing_section(material.readings, material.published, material.wording)
+    return standing_section(material.plain, material.published, material.wording)
 
 
 def differences(material: Material) -> Section | None:
@@ -148,7 +160,7 @@ def terms(material: Material) -> Section:
 
 
 SCORE_SECTIONS: tuple[SectionMaker, ...] = (
-    *(ranking, overview, summary, corruptions, severities, beside, families, standings, differences),
+    *(ranking, overview, summary, quantities, corruptions, severities, beside, families, standings, differences),
     *(calibration, sequences, natural),
 )
 """What the page of some runs shows of their numbers, in its order."""
