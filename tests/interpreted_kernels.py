@@ -199,6 +199,7 @@ CASES: dict[str, tuple[Work, float]] = {
     **{f"{name}, gray": (partial(corrupted, name, 2.5, 1), 0) for name in GRAY},
     **{f"{name}, as for small images": (partial(corrupted, name, 1, preset="cifar"), 0) for name in SMALL},
     **{f"{name}, some images": (partial(corrupted, name, [4.0, 0.0]), 0) for name in ("fog", "defocus_blur")},
+    "elastic_transform, near and far": (partial(corrupted, "elastic_transform", [1.0, 4.0]), 0),
 }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from blemish.corruptions.catalog import Catalog, catalog
     from blemish.corruptions.compose import chain, random_severity
     from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
+    from blemish.corruptions.labels import Corrupted
     from blemish.corruptions.severity import SeverityTable, nearest_preset
     from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
+    from blemish.tasks.predictions import read_predictions
 
 __version__ = VERSION
 
@@ -49,6 +51,7 @@ __all__ = [
     "Classifier",
     "Condition",
     "Corrupt",
+    "Corrupted",
     "Corruption",
     "CounterRng",
     "InputError",
@@ -84,6 +87,7 @@ __all__ = [
     "open_stored",
     "parse_condition",
     "random_severity",
+    "read_predictions",
     "read_records",
     "score",
     "sequences",
@@ -97,6 +101,7 @@ _MODULES = {
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
     "Corrupt": "corruptions.transform",
+    "Corrupted": "corruptions.labels",
     "Corruption": "corruptions.base",
     "InputError": "core.errors",
     "NearChanceError": "evaluation.chance",
@@ -132,6 +137,7 @@ _MODULES = {
     "open_stored": "data.open",
     "parse_condition": "benchmarks.condition",
     "random_severity": "corruptions.compose",
+    "read_predictions": "tasks.predictions",
     "read_records": "evaluation.records",
     "score": "metrics.scores",
     "sequences": "corruptions.imagenet_p",

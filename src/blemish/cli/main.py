@@ -34,9 +34,18 @@ COMMANDS = {
     "benchmarks": Command(_MEASURE, "cli.benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
+    "template": Command(
+        _MEASURE, "cli.template", "template_command", "An empty file of predictions, to be scored when it is filled in."
+    ),
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
     "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
+    "leaderboard": Command(
+        _MEASURE,
+        "studies.leaderboard.commands.leaderboard",
+        "leaderboard_app",
+        "Sealed entries, honest ranks, published tables, and a site of them.",
+    ),
     "equivalence": Command(
         _MEASURE,
         "studies.equivalence.command",
@@ -84,6 +93,12 @@ COMMANDS = {
         "studies.streams.commands.ccc",
         "ccc_app",
         "Continuously changing corruptions, and adaptation to them.",
+    ),
+    "arena": Command(
+        _STREAMS,
+        "studies.arena.commands.arena",
+        "arena_app",
+        "Compare test-time adaptation methods on the same streams.",
     ),
 }
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from blemish.cli.score import Folders, Published, ScoreOptions, chosen_published, read_with_progress
-from blemish.evaluation.runs import find_runs
+from blemish.core.reading import is_folder
 from blemish.reports.html import check_report_path, counted_models, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
@@ -49,15 +49,15 @@ def report_command(
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
-    runs, catalog = find_runs(folders), chosen_catalog(plugins, frost, tiles)
+    runs, catalog = how.runs(folders), chosen_catalog(plugins, frost, tiles)
     work = partial(
         write_report,
         runs,
         out,
         catalog=catalog,
         published=chosen_published(published),
-        extra=[separation_sections(runs, folders)],
-        **how.settings(),
+        extra=[separation_sections(runs, [folder for folder in folders if is_folder(folder)])],
+        **how.settings(runs),
     )
     written = read_with_progress("report", work)
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")

@@ -18,8 +18,9 @@ from blemish.metrics.caveats import clean_chance, headline_name, part_of
 from blemish.metrics.compare import protocol_differences
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
+from blemish.metrics.maker import Metric
 from blemish.metrics.paired import swap_p_value
-from blemish.metrics.plan import Metric, make_plan
+from blemish.metrics.plan import make_plan
 from blemish.metrics.rank_groups import Place, rank_groups
 from blemish.metrics.scores import as_baseline, finished, sample_means
 from blemish.metrics.table import Key, Means, Table, drawn_with, read_tables

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from blemish.core.statistics import Estimate
 from blemish.metrics.compare import Comparison, Difference
 from blemish.metrics.consistency import Consistency
-from blemish.metrics.titles import SUMMARY, both_names
+from blemish.metrics.quantities import QUANTITIES
+from blemish.metrics.titles import SUMMARY, TITLES, both_names
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
 from blemish.reports.tables import Cell, Table, number
@@ -32,15 +33,17 @@ def comparison_tables(comparison: Comparison, first: str, second: str) -> list[T
     }
     order = [comparison.metric, *(name for name in _WHOLE if name != comparison.metric)]
     whole = sorted((row for row in rows["benchmark"] if row.name in order), key=lambda row: order.index(row.name))
-    clean = [row for row in comparison.rows if (row.name, row.scope, row.of) == ("error", "condition", "clean")]
+    number_of = next((q.name for q in QUANTITIES if any(row.name == q.name for row in comparison.rows)), "error")
+    clean = [row for row in comparison.rows if (row.name, row.scope, row.of) == (number_of, "condition", "clean")]
+    named = TITLES[number_of].title
     tables = [
         (
             "The whole benchmark" if comparison.part is None else f"The means {comparison.part}",
             "metric",
             [*whole, *clean],
         ),
-        ("Mean error by corruption", "corruption", _of("error", rows["corruption"])),
-        ("Mean error by family", "family", _of("error", rows["family"])),
+        (f"Mean {named} by corruption", "corruption", _of(number_of, rows["corruption"])),
+        (f"Mean {named} by family", "family", _of(number_of, rows["family"])),
         ("Flip probability by sequence", "sequence", _of("flips", rows["sequence"])),
         ("Accuracy on natural sets", "set", _of("accuracy", rows["natural"])),
     ]

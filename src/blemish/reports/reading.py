@@ -50,6 +50,11 @@ class Reading:
         return self.scores.metric
 
     @property
+    def quantity(self) -> str:
+        """The number that conditions are told by: the error, unless the task has another one."""
+        return self.scores.quantity
+
+    @property
     def part(self) -> Part | None:
         """Which part of a benchmark was measured, where not all of it."""
         return self.scores.part

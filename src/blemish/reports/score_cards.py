@@ -74,7 +74,9 @@ def card(reading: Reading) -> Card:
         number, unit = text.value, f" {title.unit} {heading}" if title.unit else f" {heading}"
         better = "higher is better" if title.higher_is_better else "lower is better"
         interval = f"{text.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {better}"
-    lines = [("clean error", f"{cell('error', reading.get('error', 'condition', 'clean'))} %")]
+    each = TITLES[reading.quantity]
+    clean = f"{cell(reading.quantity, reading.get(reading.quantity, 'condition', 'clean'))} {each.unit}".rstrip()
+    lines = [(f"clean {each.title}", clean)]
     for line in _CARD_LINES:
         other = reading.get(line, "benchmark")
         if other is not None and line != name:

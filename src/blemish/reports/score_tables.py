@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blemish.metrics.plan import Missing
+from blemish.metrics.maker import Missing
+from blemish.metrics.quantities import QUANTITIES
 from blemish.metrics.scored import Score
 from blemish.metrics.titles import SUMMARY, TITLES, Part, Scope, both_names
 from blemish.reports.reading import (
@@ -20,11 +21,29 @@ from blemish.reports.reading import (
 )
 from blemish.reports.tables import Cell, Table, number
 
-_GROUP_METRICS = ("error", "ce", "relative_ce", "balanced_error", "be", "relative_be", "robustness", "residual", "ece")
+_GROUP_METRICS = (
+    "score",
+    "rpc",
+    "cd",
+    "rcd",
+    "error",
+    "ce",
+    "relative_ce",
+    "balanced_error",
+    "be",
+    "relative_be",
+    "robustness",
+    "residual",
+    "ece",
+)
 # Calibration has a table of its own.
 _SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
+    "score": "mean",
+    "rpc": "rPC",
+    "cd": "CD",
+    "rcd": "rCD",
     "error": "mean",
     "ce": "CE",
     "relative_ce": "relative CE",
@@ -35,6 +54,7 @@ _SHORT = {
     "residual": "residual",
     "ece": "ECE",
 }
+_QUANTITIES = tuple(quantity.name for quantity in QUANTITIES)
 _FEW = 4
 _EMPTY = Cell("–")
 
@@ -87,11 +107,13 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
         (Cell(benchmark_title(name, part if number < len(headlines) or mixed else None)), *_row(name, part, readings))
         for number, (name, part) in enumerate((*headlines, *others))
     ]
-    for place, name in enumerate(("error", "balanced_error"), start=len(headlines)):
+    always = {reading.quantity for reading in readings}
+    names = [name for name in (*_QUANTITIES, "error", "balanced_error") if name in always or name == "balanced_error"]
+    for place, name in enumerate(names, start=len(headlines)):
         clean = [reading.get(name, "condition", "clean") for reading in readings]
-        if name == "error" or any(clean):
+        if name in always or any(clean):
             cells = (with_interval(name, score) for score in clean)
-            lines.insert(place, (Cell(f"clean {TITLES[name].title}, %"), *cells))
+            lines.insert(place, (Cell(f"clean {title_of(name)}"), *cells))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
     if len(readings) > _FEW:
         grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]
@@ -124,13 +146,13 @@ def corruption_table(reading: Reading) -> Table | None:
     """A row per corruption: the error at each severity, and the metrics of the corruption as a whole."""
     if not reading.groups:
         return None
-    columns = reading.columns
+    columns, shown = reading.columns, reading.quantity
     metrics = [name for name in _GROUP_METRICS if any(reading.get(name, "corruption", g) for g in reading.groups)]
     rows = []
     for group, members in reading.groups.items():
         by_column = {column_of(condition): condition for condition in members}
         levels = [
-            cell("error", reading.get("error", "condition", str(by_column[column]))) if column in by_column else _EMPTY
+            cell(shown, reading.get(shown, "condition", str(by_column[column]))) if column in by_column else _EMPTY
             for column in columns
         ]
         wholes = [
@@ -139,7 +161,9 @@ def corruption_table(reading: Reading) -> Table | None:
         ]
         rows.append((Cell(group), *levels, *wholes))
     heads = ("corruption", *columns, *(_SHORT[name] for name in metrics))
-    title = f"{reading.name}: error by corruption{' and severity' if columns else ''}, %"
+    unit = TITLES[shown].unit
+    title = f"{reading.name}: {TITLES[shown].title} by corruption{' and severity' if columns else ''}"
+    title += f", {unit}" if unit else ""
     return Table(title, heads, tuple(rows))
 
 
@@ -148,11 +172,15 @@ def family_table(readings: Sequence[Reading]) -> Table | None:
     families = list(dict.fromkeys(family for reading in readings for family in reading.by_family))
     if not families:
         return None
+    shown = readings[0].quantity
     rows = tuple(
-        (Cell(family), *(with_interval("error", reading.get("error", "family", family)) for reading in readings))
+        (Cell(family), *(with_interval(shown, reading.get(shown, "family", family)) for reading in readings))
         for family in families
     )
-    return Table("Mean error by family, %", ("family", *(reading.name for reading in readings)), rows)
+    unit = f", {TITLES[shown].unit}" if TITLES[shown].unit else ""
+    return Table(
+        f"Mean {TITLES[shown].title} by family{unit}", ("family", *(reading.name for reading in readings)), rows
+    )
 
 
 def calibration_table(readings: Sequence[Reading]) -> Table | None:

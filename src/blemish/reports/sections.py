@@ -25,6 +25,7 @@ from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.page import Chart, Section
 from blemish.reports.protocol import protocol_rows
+from blemish.reports.quantity_sections import quantity_sections
 from blemish.reports.reading import Reading, baseline_note, firsts
 from blemish.reports.score_cards import card, heatmap
 from blemish.reports.standing_charts import standing_section
@@ -32,6 +33,7 @@ from blemish.reports.tables import Cell, Table, number
 
 _TERMS = (
     *(
+        *("score", "rpc", "mcd", "mrcd"),
         "error",
         "mce",
         "relative_mce",
@@ -74,15 +76,17 @@ def score_sections(
         missing=score_tables.missing_table(readings),
     )
     names = [reading.name for reading in readings]
-    if shown := [reading for reading in readings if reading.groups]:
+    plain = [reading for reading in readings if reading.quantity == "error"]
+    yield from quantity_sections([reading for reading in readings if reading.quantity != "error"])
+    if shown := [reading for reading in plain if reading.groups]:
         maps = [heatmap(reading) for reading in shown]
         yield _section("corruptions", "Errors by corruption and severity", short="Corruptions", maps=maps)
         if curves := list(_curves(shown)):
             yield _section("severities", "Severity curves", short="Curves", names=names, charts=curves)
-    yield from beside_sections(readings)
-    if (table := score_tables.family_table(readings)) is not None:
-        yield _section("families", "Families", names=names, table=table, charts=[_family_chart(readings, table)])
-    if (section := standing_section(readings, published)) is not None:
+    yield from beside_sections(plain)
+    if (table := score_tables.family_table(plain)) is not None:
+        yield _section("families", "Families", names=names, table=table, charts=[_family_chart(plain, table)])
+    if (section := standing_section(plain, published)) is not None:
         yield section
     beside = [(first, other) for first, other in zip(firsts(readings), readings, strict=True) if first is not other]
     if beside:
