@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from blemish.corruptions.catalog import Catalog, catalog
     from blemish.corruptions.compose import chain, random_severity
     from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
+    from blemish.corruptions.labels import Corrupted
     from blemish.corruptions.severity import SeverityTable, nearest_preset
     from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
@@ -50,6 +51,7 @@ __all__ = [
     "Classifier",
     "Condition",
     "Corrupt",
+    "Corrupted",
     "Corruption",
     "CounterRng",
     "InputError",
@@ -99,6 +101,7 @@ _MODULES = {
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
     "Corrupt": "corruptions.transform",
+    "Corrupted": "corruptions.labels",
     "Corruption": "corruptions.base",
     "InputError": "core.errors",
     "NearChanceError": "evaluation.chance",

@@ -40,6 +40,12 @@ COMMANDS = {
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
     "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
+    "leaderboard": Command(
+        _MEASURE,
+        "studies.leaderboard.commands.leaderboard",
+        "leaderboard_app",
+        "Sealed entries, honest ranks, published tables, and a site of them.",
+    ),
     "equivalence": Command(
         _MEASURE,
         "studies.equivalence.command",
