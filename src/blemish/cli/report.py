@@ -25,6 +25,13 @@ def report_command(
     folders: Folders,
     how: ScoreOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL|DIR",
+            help="The model that the others are compared with. Default: the run given as --baseline, or else the best.",
+        ),
+    ] = None,
     published: Published = None,
     plugins: Plugins = None,
     frost: Frost = None,
@@ -45,11 +52,18 @@ def report_command(
 
       blemish report results/resnet50 results/vit -o two.html
 
+      blemish report results --against resnet50
+
+      blemish report results --baseline results/resnet50
+
       blemish report results-c results-p --published leaderboard -o many.html
     """
     check_report_path(out)
     check_replaceable(out, overwrite=overwrite)
     runs, catalog = how.runs(folders), chosen_catalog(plugins, frost, tiles)
+    settings = how.settings(runs)
+    if isinstance(settings["baseline"], str) and (named := [run for run in runs if run.name == settings["baseline"]]):
+        settings["baseline"] = named[0]
     work = partial(
         write_report,
         runs,
@@ -57,7 +71,8 @@ def report_command(
         catalog=catalog,
         published=chosen_published(published),
         extra=[separation_sections(runs, [folder for folder in folders if is_folder(folder)])],
-        **how.settings(runs),
+        against=against,
+        **settings,
     )
     written = read_with_progress("report", work)
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")
