@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blemish.reports.html import write_report
-from browsing import BROWSER, browse
+from chromium import BROWSER, browse
 from report_runs import HOSTILE, pictured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]

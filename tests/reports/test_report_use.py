@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from blemish.reports.html import write_report
-from browsing import BROWSER, browse
+from chromium import BROWSER, browse
 from report_runs import CONDITIONS, pictured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
@@ -49,7 +50,7 @@ def tried(page: Path, folder: Path, script: str, *options: str, phone: bool = Fa
     assert not [line for line in result.stderr.splitlines() if "CONSOLE" in line]
     title = re.search(r"<title>(.*?)</title>", result.stdout, re.DOTALL)
     assert title is not None
-    return json.loads(title[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return json.loads(html.unescape(title[1]))
 
 
 def test_tables_are_sorted(page: Path, tmp_path: Path) -> None:
