@@ -3,9 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FOREIGN := $(VENV)/.foreign
+SITE_READY := $(VENV)/.site-ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo lint check test test-all test-lowest perf clean
+.PHONY: demo docs lint check test test-all test-lowest perf clean
 
 # The photographs of frost come with another distribution, installed for its files alone: as blemish fetch-frost would
 # get them, but into the environment.
@@ -43,7 +44,15 @@ $(FOREIGN): $(READY)
 	$(PIP) --no-deps $(FOREIGN_ALONE)
 	touch $@
 
-test-all: test $(FOREIGN)  ## all of test, and then the slow tests
+$(SITE_READY): $(READY)
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+# The warning is about a version of mkdocs that is not used here.
+docs: $(SITE_READY)  ## the documentation as a site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+test-all: test $(FOREIGN) $(SITE_READY)  ## all of test, and then the slow tests, which build the site as well
 	$(BIN)/pytest -n 2 -m slow
 
 # Old libraries warn of new ones, and the other way round, so warnings are no errors here. Of torch, the lowest version
@@ -62,4 +71,4 @@ perf:  ## time every corruption against the peer package, in one run
 	OMP_NUM_THREADS=1 $(VENV)-perf/bin/python perf/cpu.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-perf $(VENV)-lowest demo
+	rm -rf $(VENV) $(VENV)-perf $(VENV)-lowest demo site

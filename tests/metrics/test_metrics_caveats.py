@@ -93,7 +93,6 @@ class TestParts:
         assert [str(cell) for cell in rows["mean error over 5 of 75 conditions, %"]][1] == "–"
 
     def test_the_page(self, tmp_path: Path) -> None:
-        pytest.importorskip("plotly", reason="the page is drawn with Plotly")
         page = report_page([part(tmp_path)], **QUICK)
         assert "mean CE over 5 of 75 conditions</small>" in page
         assert "mCE</small>" not in page
@@ -157,7 +156,6 @@ class TestNearChance:
         assert comparison_csv(found).splitlines()[1].endswith(",second")
 
     def test_the_page_warns(self, poor: Run) -> None:
-        pytest.importorskip("plotly", reason="the page is drawn with Plotly")
         page = report_page([poor], **QUICK)
         assert "<h3>poor (near chance)</h3>" in page
         assert "not above chance (" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -149,17 +150,22 @@ class TestPage:
     def test_charts(self, three: list[Reading]) -> None:
         section = standing_section(three, published_models("leaderboard"))
         assert section is not None
-        assert [chart.identity for chart in section.charts] == [
+        charts = section.data["charts"]
+        assert [chart.identity for chart in charts] == [
             *("standing-clean_error-mce", "standing-clean_error-relative_mce", "standing-mce-mfr", "effective-chart"),
         ]
-        figure = section.charts[0]
-        gray, *own = figure.data
-        assert gray["hovertext"][:2] == ["alexnet (baseline)", "resnet50 (published)"]
-        assert (gray["x"][:2], gray["y"][:2]) == ([43.5, 23.85], [100.0, 76.7])
-        assert [trace["hovertext"] for trace in own] == [["plain"], ["tough"]]
-        assert [trace["text"] for trace in own] == [["1"], ["2"]]
-        lines = [trace for trace in section.charts[-1].data if trace.get("mode") == "lines"]
-        assert [trace["name"] for trace in lines] == ["all", "standard"]
+        figure = charts[0]
+        assert "<title>alexnet (baseline): 43.5, 100.0</title>" in figure.svg
+        assert "<title>resnet50 (published): 23.9, 76.7</title>" in figure.svg
+        for number, reading in enumerate(three[:2]):
+            clean, mce = (reading.scores.find(*of).estimate.value for of in (("error", "clean"), ("mce", "")))
+            own = re.search(rf'<g class="s{number}" data-m="{number}">(.*?)</g>', figure.svg)
+            assert own is not None
+            assert f"<title>{reading.run.name}: {clean:.1f}, {mce:.1f}</title>" in own[1]
+            assert f'class="strong">{number + 1}</text>' in own[1]
+        assert charts[-1].svg.count("<polyline") == 2
+        # An accuracy is read off an axis of logits as what it is.
+        assert f"<title>tough: {100 - three[1].scores.find('error', 'clean').estimate.value:.1f}, " in charts[-1].svg
         assert "plain: " in figure.description
 
     def test_one_model_alone(self, three: list[Reading]) -> None:
@@ -174,7 +180,7 @@ class TestPage:
         assert "<img src=x" not in page
         section = standing_section(read(runs))
         assert section is not None
-        assert all("<" not in text for trace in section.charts[0].data for text in trace["hovertext"])
+        assert all("<img" not in chart.svg for chart in section.data["charts"])
 
 
 class TestPublished:

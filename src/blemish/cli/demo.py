@@ -18,7 +18,7 @@ from blemish.core.progress import ProgressReport
 from blemish.data.digits import digits_source
 from blemish.evaluation.run import evaluate
 from blemish.models.demo import DEMO_NETS, demo_model
-from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, write_report
+from blemish.reports.html import check_report_path, write_report
 from blemish.reports.reading import Reading, read_all
 from blemish.reports.score_tables import corruption_table, summary_table
 from blemish.terminal.commands import exit_on_input_error
@@ -60,8 +60,6 @@ def demo_command(
     tables = [summary_table(readings), *filter(None, (corruption_table(reading) for reading in readings))]
     deliver(tables, None)
     say(f"report: {page}", style="bold")
-    if not charts_are_drawn():
-        say(NO_CHARTS, style="yellow")
     if show:
         webbrowser.open(page.resolve().as_uri())
     for line in _NEXT.format(out=shlex.quote(str(out)), baseline=shlex.quote(str(baseline.folder))).splitlines():

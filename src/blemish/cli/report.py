@@ -10,7 +10,7 @@ import typer
 
 from blemish.cli.score import Folders, Published, ScoreOptions, chosen_published, read_with_progress
 from blemish.evaluation.runs import find_runs
-from blemish.reports.html import NO_CHARTS, charts_are_drawn, check_report_path, counted_models, write_report
+from blemish.reports.html import check_report_path, counted_models, write_report
 from blemish.studies.separation.section import separation_sections
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Frost, Plugins, Tiles, chosen_catalog
@@ -61,5 +61,3 @@ def report_command(
     )
     written = read_with_progress("report", work)
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")
-    if not charts_are_drawn():
-        say(NO_CHARTS, style="yellow")

@@ -15,6 +15,9 @@ from blemish.metrics.formulas import Array
 BINS = 15
 """Bins of equal width between 0 and 1; a confidence on an edge belongs to the bin below."""
 
+FEW = 10
+"""A bin with fewer images than this says little: its accuracy is mostly chance."""
+
 
 @dataclass(frozen=True)
 class Reliability:

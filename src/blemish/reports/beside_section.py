@@ -28,7 +28,7 @@ def beside_sections(readings: Sequence[Reading]) -> Iterator[Section]:
         "charts": charts,
     }
     template = "reports/templates/beside.html.j2"
-    yield Section("beside", "Beside published accuracies", template, data, "Published", charts)
+    yield Section("beside", "Beside published accuracies", template, data, "Published")
 
 
 def _charts(readings: Sequence[Reading]) -> Iterator[Chart]:

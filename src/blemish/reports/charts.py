@@ -1,23 +1,30 @@
-"""The charts of the page as Plotly's own descriptions; colours are named by role and filled in by the page.
-
-Labels come from data and are escaped, because Plotly reads them as a kind of HTML.
-"""
+"""The charts of pages: curves, dots with intervals, reliability diagrams and models in a plane."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+from markupsafe import Markup
 
 from blemish.core.statistics import Estimate
-from blemish.metrics.calibration import Reliability
-from blemish.reports.page import Chart, visible
+from blemish.metrics.calibration import FEW, Reliability
+from blemish.reports.page import Chart
+from blemish.reports.svg import (
+    Axis,
+    Frame,
+    dashes,
+    element,
+    mark,
+    nice_axis,
+    polyline,
+    series_class,
+    whiskers,
+)
 
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+_PERCENT = Axis(0, 100, tuple((value, str(value)) for value in (0, 50, 100)))
+_FINE_PERCENT = Axis(0, 100, tuple((value, str(value)) for value in range(0, 101, 20)))
 
 
 @dataclass(frozen=True)
@@ -34,127 +41,101 @@ class Point:
     y: Estimate
 
 
-def chart_text(text: str) -> str:
-    """A text for a chart: Plotly reads labels as a small subset of HTML.
+@dataclass(frozen=True)
+class Line:
+    """A line behind the models of a plane, or one of a chart of lines without intervals; ``series`` None is gray."""
 
-    >>> chart_text("<b>cat</b>")
-    '&lt;b&gt;cat&lt;/b&gt;'
-    """
-    return html.escape(visible(text), quote=False)
-
-
-def _line(name: str, series: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
-    colour = f"$series-{series % 8}"
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": chart_text(name),
-        "x": list(x),
-        "y": list(y),
-        "line": {"color": colour, "width": 2, "dash": _DASHES[series % 8]},
-        "marker": {"color": colour, "size": 6, "symbol": _SYMBOLS[series % 8]},
-        **more,
-    }
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    series: int | None = None
+    dotted: bool = False
 
 
-def _errors(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
-    """Whiskers from the low to the high end of each interval."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(0.0, estimate.high - estimate.value) for estimate in estimates],
-        "arrayminus": [max(0.0, estimate.value - estimate.low) for estimate in estimates],
-        "color": colour,
-        "thickness": 1.2,
-        "width": 3,
-    }
+def _group(series: int, *parts: Markup) -> Markup:
+    """What belongs to one model, so that it can be switched off."""
+    return element("g", *parts, class_=series_class(series), data_m=series)
 
 
-def curve(
-    identity: str, title: str, lines: Sequence[tuple[str, int, Mapping[float, Estimate]]], *, top: float = 100
-) -> Chart:
+def _stroke(series: int) -> dict[str, object]:
+    return {"stroke": "var(--series)", "stroke_width": "2", "stroke_dasharray": dashes(series)}
+
+
+def curve(identity: str, title: str, lines: Sequence[tuple[str, int, Mapping[float, Estimate]]]) -> Chart:
     """Error against severity, one line per model; severity 0 is the clean images."""
-    data = []
+    last = max(5.0, *(max(points) for _, _, points in lines))
+    levels = tuple((level, str(level)) for level in range(int(last) + 1))
+    frame = Frame(250, 168, Axis(-0.25, last + 0.25, levels), _PERCENT, left=30)
+    groups = []
     for name, series, points in lines:
-        x = sorted(points)
-        estimates = [points[level] for level in x]
-        values = [estimate.value for estimate in estimates]
-        hover = "%{fullData.name}: %{y:.1f} % at severity %{x}<extra></extra>"
-        data.append(
-            _line(name, series, x, values, error_y=_errors(estimates, f"$series-{series % 8}"), hovertemplate=hover)
-        )
+        at = {level: frame.at(level, points[level].value) for level in sorted(points)}
+        marks = [
+            mark(*place, series, 3.2, f"{name}: {_interval(points[level])} at severity {level:g}")
+            for level, place in at.items()
+        ]
+        spread = whiskers(frame.upright(level, points[level]) for level in at)
+        groups.append(_group(series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
     words = "; ".join(
         f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
     )
-    layout = {
-        "xaxis": {"tickmode": "linear", "dtick": 1, "range": [-0.3, 5.3]},
-        "yaxis": {"range": [0, 1.03 * top], "dtick": top / 2},
-        "margin": {"l": 30, "r": 6, "t": 6, "b": 24},
-    }
-    return Chart(identity, title, f"Error in per cent from clean to the highest severity. {words}.", data, layout)
+    label = f"Error in per cent from clean to the highest severity; lower is better. {words}."
+    return Chart(identity, title, frame.drawn(*groups, label=f"{title}. {label}"), label)
 
 
-def bars(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
-    """Groups of horizontal bars with intervals, one bar per model in each group."""
-    data = []
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.1f} % ({estimate.low:.1f} to {estimate.high:.1f})"
+
+
+def dots(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
+    """Rows of dots with intervals, in each row one below the other for each model."""
+    known = [value.high for estimates in models.values() for value in estimates if value is not None]
+    height = 26 + max(14, 11 * len(models))
+    left, room = 96, 26
+    whole = len(groups) * height
+    rows = Axis(0, whole, tuple((whole - (place + 0.5) * height, name) for place, name in enumerate(groups)))
+    frame = Frame(560, whole + room + 12, nice_axis(0, max([*known, 1.0])), rows, left=left, bottom=room)
+    drawn = []
     for series, (name, estimates) in enumerate(models.items()):
-        present = [
-            (chart_text(group), value) for group, value in zip(groups, estimates, strict=True) if value is not None
-        ]
-        colour = f"$series-{series % 8}"
-        data.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": chart_text(name),
-                "y": [group for group, _ in present],
-                "x": [value.value for _, value in present],
-                "error_x": _errors([value for _, value in present], "$ink"),
-                "marker": {"color": colour},
-                "hovertemplate": "%{fullData.name}, %{y}: %{x:.1f} %<extra></extra>",
-            }
-        )
-    layout = {
-        "barmode": "group",
-        "bargap": 0.35,
-        "xaxis": {"rangemode": "tozero", "ticksuffix": " %"},
-        "yaxis": {"autorange": "reversed", "type": "category", "gridcolor": "rgba(0,0,0,0)"},
-        "margin": {"l": 90, "r": 16, "t": 6, "b": 30},
-    }
-    height = 60 + len(groups) * (24 + 16 * len(models))
-    return Chart(identity, title, "The numbers are in the table below.", data, layout, height)
+        parts, ends = [], []
+        for place, value in enumerate(estimates):
+            if value is not None:
+                y = whole - (place + 0.5) * height - 11 * (series - (len(models) - 1) / 2)
+                ends.append(frame.across(value, y))
+                parts.append(mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {_interval(value)}"))
+        drawn.append(_group(series, whiskers(ends), *parts))
+    label = "In per cent; lower is better. The numbers are in the table below."
+    return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}", size="wide"), label)
 
 
-def reliability_chart(identity: str, title: str, lines: Sequence[tuple[str, int, Reliability]]) -> Chart:
-    """Accuracy against confidence in bins; on the diagonal, confidence can be taken at its word."""
-    diagonal: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [0, 100],
-        "y": [0, 100],
-        "line": {"color": "$quiet", "width": 1, "dash": "dot"},
-        "hoverinfo": "skip",
-    }
-    data: list[dict[str, Any]] = [diagonal]
+def reliability_chart(
+    identity: str, title: str, lines: Sequence[tuple[str, int, Reliability]], *, model: int | None = None
+) -> Chart:
+    """Accuracy against confidence in bins; on the diagonal, confidence can be taken at its word.
+
+    Bins with few answers are hollow: what they say is mostly chance.
+    """
+    across = replace(_FINE_PERCENT, title="confidence, %")
+    frame = Frame(340, 290, across, replace(_FINE_PERCENT, title="accuracy, %"), left=48, bottom=40)
+    diagonal = polyline([frame.at(0, 0), frame.at(100, 100)], stroke="var(--quiet)", stroke_dasharray="2 3")
+    drawn = [diagonal]
     for name, series, bins in lines:
-        full = bins.counts > 0
-        sizes = 4 + 7 * np.sqrt(bins.counts[full] / bins.counts.max())
-        line = _line(
-            name,
-            series,
-            (100 * bins.confidence[full]).tolist(),
-            (100 * bins.accuracy[full]).tolist(),
-            customdata=bins.counts[full].tolist(),
-            hovertemplate="%{fullData.name}: %{x:.0f} % sure, %{y:.0f} % right (%{customdata} answers)<extra></extra>",
-        )
-        line["marker"]["size"] = sizes.round(1).tolist()
-        data.append(line)
-    layout = {
-        "xaxis": {"range": [0, 102], "title": {"text": "confidence, %"}, "nticks": 6},
-        "yaxis": {"range": [0, 102], "title": {"text": "accuracy, %"}, "nticks": 6},
-        "margin": {"l": 50, "r": 10, "t": 8, "b": 44},
-    }
-    return Chart(identity, title, "Accuracy against confidence; the numbers are in the table below.", data, layout, 300)
+        full = np.flatnonzero(bins.counts)
+        places = [frame.at(100 * bins.confidence[i], 100 * bins.accuracy[i]) for i in full]
+        marks = [
+            mark(
+                *place,
+                series,
+                round(2.2 + 3.5 * float(np.sqrt(bins.counts[i] / bins.counts.max())), 1),
+                f"{name}: {100 * bins.confidence[i]:.0f} % sure, {100 * bins.accuracy[i]:.0f} % right "
+                f"({bins.counts[i]:,} answers{', too few to tell' if bins.counts[i] < FEW else ''})",
+                hollow=bool(bins.counts[i] < FEW),
+            )
+            for i, place in zip(full, places, strict=True)
+        ]
+        # No model of its own to be switched off: the whole diagram is of one.
+        drawn.append(element("g", polyline(places, **_stroke(series)), *marks, class_=series_class(series)))
+    label = "Accuracy against confidence, nearer to the diagonal is better; the numbers are in the table below."
+    return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label, model)
 
 
 def scatter(
@@ -163,48 +144,74 @@ def scatter(
     points: Sequence[Point],
     quiet: Sequence[tuple[str, str, float, float]] = (),
     *,
+    axes: tuple[Axis, Axis] | None = None,
     titles: tuple[str, str],
-    lines: Sequence[dict[str, Any]] = (),
+    lines: Sequence[Line] = (),
+    words: str = "",
 ) -> Chart:
     """Models as marks in a plane, and others, given as name, label and two numbers, as small gray ones."""
-    others: dict[str, Any] = {
-        "type": "scatter",
-        "x": [x for _, _, x, _ in quiet],
-        "y": [y for _, _, _, y in quiet],
-        "marker": {"color": "$quiet", "size": 5, "opacity": 0.55},
-        **_labels([(name, label) for name, label, _, _ in quiet]),
-    }
-    data = [*([others] if quiet else []), *lines]
-    for point in points:
-        colour = f"$series-{point.series % 8}"
-        data.append(
-            {
-                "type": "scatter",
-                "x": [point.x.value],
-                "y": [point.y.value],
-                "error_x": _errors([point.x], colour),
-                "error_y": _errors([point.y], colour),
-                "marker": {"color": colour, "size": 10, "symbol": _SYMBOLS[point.series % 8]},
-                **_labels([(point.name, point.label)]),
-                "textfont": {"color": "$ink", "size": 13},
-            }
+    if axes is None:
+        xs = [end for p in points for end in (p.x.low, p.x.high)] + [x for _, _, x, _ in quiet]
+        ys = [end for p in points for end in (p.y.low, p.y.high)] + [y for _, _, _, y in quiet]
+        axes = nice_axis(min(xs), max(xs)), nice_axis(min(ys), max(ys))
+    across, upright = (replace(axis, title=text) for axis, text in zip(axes, titles, strict=True))
+    frame = Frame(380, 320, across, upright, left=52, bottom=42, right=18, top=12)
+    drawn = [
+        polyline(
+            [frame.at(x, y) for x, y in zip(line.x, line.y, strict=True)],
+            stroke="var(--quiet)",
+            stroke_width="1.5",
+            stroke_dasharray="2 4" if line.dotted else None,
         )
-    layout = {
-        "xaxis": {"title": {"text": titles[0]}},
-        "yaxis": {"title": {"text": titles[1]}},
-        "margin": {"l": 56, "r": 16, "t": 12, "b": 46},
-    }
-    words = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
-    return Chart(identity, title, f"{titles[0]} and {titles[1]}. {words}.", data, layout, 320)
+        for line in lines
+    ]
+    for name, label, x, y in quiet:
+        place = frame.at(x, y)
+        circle = element("circle", element("title", f"{name}: {_pair(x, y, axes)}"), **_circle(place))
+        drawn += [circle, *([_label(place, label)] if label else [])]
+    for point in points:
+        x, y = point.x.value, point.y.value
+        ends = [frame.across(point.x, y), frame.upright(x, point.y)]
+        place = frame.at(x, y)
+        dot = mark(*place, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
+        drawn.append(_group(point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
+    said = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
+    label = words or f"{titles[1]} against {titles[0]}. {said}."
+    return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label)
 
 
-def _labels(names: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Labels beside marks, and the names that they stand for when they are pointed at."""
-    return {
-        "mode": "markers+text" if any(label for _, label in names) else "markers",
-        "text": [chart_text(label) for _, label in names],
-        "textposition": "top right",
-        "cliponaxis": False,
-        "hovertext": [chart_text(name) for name, _ in names],
-        "hovertemplate": "%{hovertext}: %{x:.1f}, %{y:.1f}<extra></extra>",
-    }
+def _circle(place: tuple[float, float]) -> dict[str, object]:
+    return {"class_": "mark", "cx": place[0], "cy": place[1], "r": 2.6, "fill": "var(--quiet)", "opacity": ".55"}
+
+
+def _label(place: tuple[float, float], text: str, *, strong: bool = False) -> Markup:
+    return element("text", text, x=place[0] + 7, y=place[1] - 6, class_="strong" if strong else None)
+
+
+def _pair(x: float, y: float, axes: tuple[Axis, Axis]) -> str:
+    """Two numbers as they are read off the axes, which need not be even."""
+    return ", ".join(f"{axis.reads(value):.1f}" for value, axis in zip((x, y), axes, strict=True))
+
+
+def time_lines(identity: str, title: str, lines: Sequence[Line], *, titles: tuple[str, str], wide: bool) -> Chart:
+    """Lines over a long stretch, such as images of a stream; gray and dotted where a line has no series."""
+    tops = [value for line in lines for value in line.y]
+    across = nice_axis(0, max([*(value for line in lines for value in line.x), 1]), count=5, tidy="{:,}")
+    upright = nice_axis(0, max([*tops, 1e-9]))
+    axes = [replace(axis, title=text) for axis, text in zip((across, upright), titles, strict=True)]
+    frame = Frame(760 if wide else 340, 320 if wide else 220, axes[0], axes[1], left=52, bottom=40, right=24)
+    drawn = []
+    for line in lines:
+        places = [frame.at(x, y) for x, y in zip(line.x, line.y, strict=True)]
+        name = element("title", line.name)
+        if line.series is None:
+            path = polyline(places, stroke="var(--quiet)", stroke_width="2", stroke_dasharray="2 3")
+            drawn.append(element("g", name, path))
+        else:
+            drawn.append(element("g", name, polyline(places, **_stroke(line.series)), class_=series_class(line.series)))
+    said = "; ".join(
+        f"{line.name}: {line.y[0]:.1f} at first, {min(line.y):.1f} at least, {line.y[-1]:.1f} at the end"
+        for line in lines
+    )
+    label = f"{titles[1]} against {titles[0]}; higher is better. {said}."
+    return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}", size="wide" if wide else ""), label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image
@@ -41,17 +42,17 @@ def gallery_page(
         rows = []
         for corruption in members:
             report(done, len(corruptions), corruption.name)
-            rows.append(_shown(picture, corruption, severities, seed=seed, preset=preset))
+            rows.append(_row(picture, shown(picture, corruption, severities, seed=seed, preset=preset)))
             done += 1
         title = f"{name} ({len(members)})"
         sections.append(Section(f"catalogue-{name}", title, "reports/templates/gallery.html.j2", {"shown": rows}, name))
-    shown = "1 corruption" if len(corruptions) == 1 else f"{len(corruptions)} corruptions"
+    many = "1 corruption" if len(corruptions) == 1 else f"{len(corruptions)} corruptions"
     count = "1 catalogue" if len(catalogues) == 1 else f"{len(catalogues)} catalogues"
     levels = ", ".join(severity_text(level) for level in severities)
     page = Page(
         title="blemish: gallery",
         kicker="Gallery",
-        heading=f"{shown} of {count}",
+        heading=f"{many} of {count}",
         lead=f"One picture of {picture.width} × {picture.height} px, clean and at severities {levels}; seed {seed}.",
         warnings=(),
         sections=sections,
@@ -60,16 +61,36 @@ def gallery_page(
     return render_page(page)
 
 
-def _shown(
-    picture: Image.Image, corruption: Corruption, severities: Sequence[float], *, seed: int, preset: str | None
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Shown:
+    """A corruption and its copies of a picture, by severity; ``note`` is what is said of the files it is made from."""
+
+    corruption: Corruption
+    family: str
+    note: str | None
+    copies: list[tuple[float, Image.Image]]
+
+
+def shown(
+    picture: Image.Image,
+    corruption: Corruption,
+    severities: Sequence[float],
+    *,
+    seed: int = 0,
+    preset: str | None = None,
+) -> Shown:
+    """A picture under one corruption, at those of the severities that it has."""
     known = [level for level in severities if corruption.supports(level)]
     ids = [content_id(picture)] * len(known)
     copies = corrupt([picture] * len(known), corruption, severity=known, seed=seed, ids=ids, preset=preset)
-    tiles = [("clean", inline_picture(picture, "clean"))]
-    for level, copy in zip(known, copies, strict=True):
-        title = f"severity {severity_text(level)}"
-        tiles.append((title, inline_picture(copy, f"{corruption.name}, {title}")))
     family = corruption.family if corruption.family != catalogue_of(corruption) else ""
     note = None if corruption.files is None else corruption.files.note
-    return {"corruption": corruption, "family": family, "note": note, "tiles": tiles}
+    return Shown(corruption, family, note, list(zip(known, copies, strict=True)))
+
+
+def _row(picture: Image.Image, entry: Shown) -> dict[str, Any]:
+    tiles = [("clean", inline_picture(picture, "clean"))]
+    for level, copy in entry.copies:
+        title = f"severity {severity_text(level)}"
+        tiles.append((title, inline_picture(copy, f"{entry.corruption.name}, {title}")))
+    return {"corruption": entry.corruption, "family": entry.family, "note": entry.note, "tiles": tiles}

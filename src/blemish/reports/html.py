@@ -8,7 +8,6 @@ from pathlib import Path
 
 from blemish.core.errors import InputError, StorageError, storage_errors
 from blemish.core.files import part_file, write_bytes
-from blemish.core.optional import optional_import
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.evaluation.info import DataInfo
@@ -22,8 +21,6 @@ from blemish.reports.sections import picture_sections, score_sections, setting_s
 from blemish.version import VERSION
 
 _SUFFIXES = (".html", ".htm")
-
-NO_CHARTS = "Charts are told in words, because plotly is not installed; to draw them: pip install 'blemish[full]'"
 
 
 def check_report_path(path: str | os.PathLike[str], *, others: Sequence[str] = ()) -> Path:
@@ -104,7 +101,6 @@ def report_page(
     """The whole page as text; the same runs give the same page. What studies have to add stands before the pictures."""
     if not runs:
         raise InputError("no runs to report; expected at least one")
-    drawn = charts_are_drawn()
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
     warnings = [*run_warnings(readings), *(text for study in extra for text in study.warnings)]
     page = Page(
@@ -112,7 +108,7 @@ def report_page(
         kicker="Robustness report",
         heading=titles_of(readings),
         lead=" ".join([_lead(runs), *benchmark_notes(readings)]),
-        warnings=warnings if drawn else [*warnings, f"{NO_CHARTS}."],
+        warnings=warnings,
         sections=[
             *score_sections(
                 readings, published=published, baseline=baseline, level=level, replicates=replicates, report=report
@@ -122,18 +118,8 @@ def report_page(
             *setting_sections(readings),
         ],
         footer=f"Made by blemish {VERSION} from the records of each run. {ALL_INSIDE}",
-        drawn=drawn,
     )
-    return render_page(page, str(optional_import("plotly.offline").get_plotlyjs()) if drawn else "")
-
-
-def charts_are_drawn() -> bool:
-    """Whether the library that draws the charts of a report is installed."""
-    try:
-        optional_import("plotly.offline")
-    except InputError:
-        return False
-    return True
+    return render_page(page)
 
 
 def _lead(runs: Sequence[Run]) -> str:

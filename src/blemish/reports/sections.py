@@ -20,7 +20,7 @@ from blemish.metrics.titles import both_names
 from blemish.reports import score_tables
 from blemish.reports.answers import gather, read_pictures
 from blemish.reports.beside_section import beside_sections
-from blemish.reports.charts import bars, curve, reliability_chart
+from blemish.reports.charts import curve, dots, reliability_chart
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.page import Chart, Section
@@ -50,11 +50,8 @@ _TERMS = (
 )
 
 
-def _section(
-    identity: str, title: str, *, short: str = "", template: str = "", charts: Sequence[Chart] = (), **data: Any
-) -> Section:
-    path = f"reports/templates/{template or identity}.html.j2"
-    return Section(identity, title, path, {**data, "charts": charts}, short, charts)
+def _section(identity: str, title: str, *, short: str = "", template: str = "", **data: Any) -> Section:
+    return Section(identity, title, f"reports/templates/{template or identity}.html.j2", data, short)
 
 
 def score_sections(
@@ -128,7 +125,7 @@ def _family_chart(readings: Sequence[Reading], table: Table) -> Chart:
     models = {
         r.name: [f.estimate if (f := r.get("error", "family", name)) else None for name in families] for r in readings
     }
-    return bars("families-chart", "Mean error by family", families, models)
+    return dots("families-chart", "Mean error by family", families, models)
 
 
 def _pair(
@@ -158,7 +155,7 @@ def _pools(reading: Reading) -> list[tuple[str, Reliability]]:
 
 def _reliability(reading: Reading) -> Chart:
     lines = [(pool, series, bins) for series, (pool, bins) in enumerate(_pools(reading))]
-    return reliability_chart(f"reliability-{reading.number}", reading.name, lines)
+    return reliability_chart(f"reliability-{reading.number}", reading.name, lines, model=reading.number)
 
 
 def _bins_table(readings: Sequence[Reading]) -> Table:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 
 from blemish.core.statistics import Estimate
 from blemish.metrics.published import PublishedModel
 from blemish.metrics.testbed import line_models, logit, published_lines
-from blemish.reports.charts import Point, scatter
+from blemish.reports.charts import Line, Point, scatter
 from blemish.reports.page import Chart, Section
 from blemish.reports.reading import Reading
 from blemish.reports.standings import (
@@ -23,6 +23,7 @@ from blemish.reports.standings import (
     reference_models,
     standings,
 )
+from blemish.reports.svg import Axis
 
 _TITLES = {
     "clean_error": "clean error, %",
@@ -71,7 +72,7 @@ def standing_section(readings: Sequence[Reading], published: Sequence[PublishedM
         "charts": charts,
     }
     path = "reports/templates/standings.html.j2"
-    return Section("standings", "Models beside each other", path, data, "Models", charts)
+    return Section("standings", "Models beside each other", path, data, "Models")
 
 
 def _letters(references: Sequence[PublishedModel]) -> list[str]:
@@ -109,27 +110,24 @@ def _effective_chart(models: Sequence[Standing]) -> Chart:
     ]
     others = line_models()
     quiet = [(other.name, "", float(logit(other.clean)), float(logit(other.corrupted))) for other in others]
-    lines: list[dict[str, Any]] = []
-    for (name, line), dash in zip(published_lines().items(), ("solid", "dot"), strict=True):
+    lines = []
+    for (name, line), dotted in zip(published_lines().items(), (False, True), strict=True):
         ends = np.array([line.lowest, line.highest])
-        lines.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": logit(ends).tolist(),
-                "y": logit(line.expected(ends)).tolist(),
-                "line": {"color": "$ink", "width": 1.5, "dash": dash},
-                "hoverinfo": "skip",
-                "name": name,
-            }
-        )
-    titles = ("clean accuracy, %", "accuracy on ImageNet-C, %")
-    chart = scatter("effective-chart", "Effective robustness", points, quiet, titles=titles, lines=lines)
-    marks = {"tickvals": logit(np.array(_MARKS) / 100).tolist(), "ticktext": [str(mark) for mark in _MARKS]}
-    axes = {axis: {**chart.layout[axis], "tickmode": "array", **marks} for axis in ("xaxis", "yaxis")}
-    for trace in chart.data:
-        trace["hovertemplate"] = "%{hovertext}<extra></extra>"
-    return Chart(chart.identity, chart.title, _WORDS, chart.data, {**chart.layout, **axes}, 420)
+        lines.append(Line(name, logit(ends).tolist(), logit(line.expected(ends)).tolist(), dotted=dotted))
+    titles = ("clean accuracy, % (higher is better)", "accuracy on ImageNet-C, %")
+    values = [end for p in points for end in (p.x.low, p.x.high)] + [x for _, _, x, _ in quiet]
+    others_y = [end for p in points for end in (p.y.low, p.y.high)] + [y for _, _, _, y in quiet]
+    axes = (_logit_axis(values), _logit_axis(others_y))
+    title = "Effective robustness"
+    return scatter("effective-chart", title, points, quiet, axes=axes, titles=titles, lines=lines, words=_WORDS)
+
+
+def _logit_axis(places: Sequence[float]) -> Axis:
+    """An axis that holds these places, with marks at round accuracies."""
+    low, high = min(places), max(places)
+    marks = [(float(logit(mark / 100)), str(mark)) for mark in _MARKS]
+    inside = tuple((place, text) for place, text in marks if low <= place <= high)
+    return Axis(low, high, inside, reads=lambda place: 100 / (1 + math.exp(-place)))
 
 
 _WORDS = "Accuracy on ImageNet-C against clean accuracy, on logit axes; the numbers are in the table below."

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 DAGGER = "†"
 FOOTNOTE = f"{DAGGER} The model was trained on a corruption in this number, which does not measure robustness to it."
@@ -47,18 +46,15 @@ class Table:
         marked = any(cell.marked for row in self.rows for cell in row)
         return (*((FOOTNOTE,) if marked else ()), *self.notes)
 
-    def spanned_rows(self) -> Iterator[tuple[tuple[Cell, ...], int]]:
-        """Each row and over how many its first cell goes; 0 where the one above goes on.
+    def headed_rows(self) -> Iterator[tuple[tuple[Cell, ...], bool]]:
+        """Each row, and whether its first cell says what the one above says, so that it need not be written again.
 
-        Only cells in the first of several columns of words go over several rows.
+        Only cells in the first of several columns of words can.
         """
-        if self.text_columns < 2:
-            yield from ((row, 1) for row in self.rows)
-            return
-        for _, group in groupby(self.rows, lambda row: row[0].value):
-            first, *others = group
-            yield first, 1 + len(others)
-            yield from ((row, 0) for row in others)
+        before: str | None = None
+        for row in self.rows:
+            yield row, self.text_columns > 1 and row[0].value == before
+            before = row[0].value
 
 
 def number(value: float, digits: int = 1) -> str:

@@ -143,11 +143,11 @@ class TestPage:
         ):
             assert text in page, text
         # A chart of all runs for each set, and one for each run.
-        assert page.count('class="plot"') == 2 + 9 + 2
+        assert page.count('<svg class="plot') == 2 + 9 + 2
         assert set_page(column_scores(runs), setting=SETTING, warnings=["not easy as it is defined"]) == page
 
     def test_one_run_and_no_collapse(self) -> None:
         page = set_page(column_scores([finished({"none": 0.4}, 43, 1000)]), setting=SETTING)
         assert "1 run over easy, on" in page
         assert "no method stays behind" in page
-        assert page.count('class="plot"') == 1
+        assert page.count('<svg class="plot') == 1

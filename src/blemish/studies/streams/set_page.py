@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blemish.core.files import write_bytes
-from blemish.core.optional import optional_import
-from blemish.reports.charts import chart_text
-from blemish.reports.html import NO_CHARTS, charts_are_drawn
+from blemish.reports.charts import Line, time_lines
 from blemish.reports.page import ALL_INSIDE, Chart, Page, Section, render_page
 from blemish.studies.streams.set_scores import ColumnScores, running_means
 from blemish.studies.streams.set_tables import (
@@ -25,7 +23,6 @@ from blemish.version import VERSION
 
 __all__ = ["Setting", "set_page", "write_set_page"]
 
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 _UNADAPTED = "none"
 
 
@@ -47,7 +44,6 @@ def write_set_page(
 
 def set_page(columns: Sequence[ColumnScores], *, setting: Setting, warnings: Sequence[str] = ()) -> str:
     """The whole page as text; the same runs give the same page."""
-    drawn = charts_are_drawn()
     runs = sum(len(column.runs) for column in columns)
     names = "; ".join(column.column for column in columns)
     sections = [_summary(columns), _windows(columns), _runs(columns), _setting(columns, setting)]
@@ -56,16 +52,15 @@ def set_page(columns: Sequence[ColumnScores], *, setting: Setting, warnings: Seq
         kicker="Continuously changing corruptions",
         heading=f"Adaptation of {setting.model}",
         lead=f"{runs} run{'s' if runs > 1 else ''} over {names}, on {setting.images}.",
-        warnings=list(warnings) if drawn else [*warnings, f"{NO_CHARTS}."],
+        warnings=list(warnings),
         sections=sections,
         footer=f"Made by blemish {VERSION} from the summary of each run. {ALL_INSIDE}",
-        drawn=drawn,
     )
-    return render_page(page, str(optional_import("plotly.offline").get_plotlyjs()) if drawn else "")
+    return render_page(page)
 
 
-def _section(identity: str, title: str, charts: Sequence[Chart] = (), **data: Any) -> Section:
-    return Section(identity, title, f"studies/streams/templates/{identity}.html.j2", data, charts=charts)
+def _section(identity: str, title: str, **data: Any) -> Section:
+    return Section(identity, title, f"studies/streams/templates/{identity}.html.j2", data)
 
 
 def _summary(columns: Sequence[ColumnScores]) -> Section:
@@ -79,7 +74,7 @@ def _windows(columns: Sequence[ColumnScores]) -> Section:
     sets: list[dict[str, Any]] = []
     for number, column in enumerate(columns):
         at, means = running_means(column)
-        together = _chart(f"windows-{number}", f"{column.column}, mean of all runs", at, means, height=300)
+        together = _chart(f"windows-{number}", f"{column.column}, mean of all runs", at, means, wide=True)
         each = [
             _chart(
                 f"windows-{number}-{place}",
@@ -99,43 +94,19 @@ def _windows(columns: Sequence[ColumnScores]) -> Section:
                 "table": window_table(column),
             }
         )
-    charts = [chart for entry in sets for chart in (entry["together"], *entry["each"])]
-    return _section("windows", "Windowed accuracy", charts, sets=sets)
+    return _section("windows", "Windowed accuracy", sets=sets)
 
 
 def _chart(
-    identity: str, title: str, at: Sequence[float], curves: Mapping[str, Sequence[float]], *, height: int = 190
+    identity: str, title: str, at: Sequence[float], curves: Mapping[str, Sequence[float]], *, wide: bool = False
 ) -> Chart:
     """Accuracy in per cent against images, a line per method; the model that is not adapted is gray and dotted."""
     adapted = [name for name in curves if name != _UNADAPTED]
-    data = []
-    for name, values in curves.items():
-        line = {"color": "$quiet", "width": 2, "dash": "dot"}
-        if name != _UNADAPTED:
-            around, place = divmod(adapted.index(name), len(_DASHES))
-            # Where colours come round again, they do so with other dashes.
-            line = {"color": f"$series-{place}", "width": 2, "dash": _DASHES[(place + around) % len(_DASHES)]}
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": chart_text(name),
-                "x": [round(value) for value in at],
-                "y": [round(100 * value, 2) for value in values],
-                "line": line,
-                "hovertemplate": "%{fullData.name}: %{y:.1f} % after %{x:,} images<extra></extra>",
-            }
-        )
-    words = "; ".join(
-        f"{name}: {100 * values[0]:.1f} at first, {100 * min(values):.1f} at least, {100 * values[-1]:.1f} at the end"
+    lines = [
+        Line(name, at, [100 * value for value in values], None if name == _UNADAPTED else adapted.index(name))
         for name, values in curves.items()
-    )
-    layout = {
-        "xaxis": {"title": {"text": "images"}, "nticks": 5, "tickformat": ","},
-        "yaxis": {"rangemode": "tozero", "title": {"text": "accuracy, %"}, "nticks": 6},
-        "margin": {"l": 48, "r": 12, "t": 8, "b": 40},
-    }
-    return Chart(identity, title, f"Windowed accuracy in per cent. {words}.", data, layout, height)
+    ]
+    return time_lines(identity, title, lines, titles=("images", "accuracy, %"), wide=wide)
 
 
 def _runs(columns: Sequence[ColumnScores]) -> Section:

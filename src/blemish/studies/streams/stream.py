@@ -137,6 +137,14 @@ class Stream(IterableDataset[Batch]):
         columns = [torch.cat(column) if len(parts) > 1 else column[0] for column in zip(*parts, strict=True)]
         return Batch(*columns)
 
+    def shown(self, start: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which rows of the image set those at positions start … start + count − 1 are, and their steps' numbers."""
+        rows, steps = [], []
+        for turn, begin, end in self.walk.spans(start, start + count):
+            rows.append(self._rows_between(turn, begin, end))
+            steps.append(np.full(end - begin, turn % len(self.walk.steps)))
+        return np.concatenate(rows), np.concatenate(steps)
+
     def describe(self) -> StreamInfo:
         """What decides the pixels, but for the code of our corruptions."""
         code = own_code(self.catalog[name] for name in self.walk.corruptions)
@@ -157,10 +165,10 @@ class Stream(IterableDataset[Batch]):
 
     def _part(self, turn: int, start: int, end: int) -> tuple[Tensor, ...]:
         """The images of a step, whose number also counts the laps, from one position to another."""
-        lap, number = divmod(turn, len(self.walk.steps))
+        number = turn % len(self.walk.steps)
         step = self.walk.steps[number]
         positions = np.arange(start, end)
-        rows = self._rows(turn, positions - lap * len(self.walk) - (int(self.walk.ends[number]) - step.images))
+        rows = self._rows_between(turn, start, end)
         images = self.images.load(rows, positions, self.seed)
         if self.device is not None:
             images = images.to(self.device, non_blocking=True)
@@ -170,6 +178,12 @@ class Stream(IterableDataset[Batch]):
             images = jpeg_round_trip(images, torch.full((len(images),), JPEG_QUALITY))
         labels = torch.from_numpy(self.images.labels[rows])
         return images, labels, torch.from_numpy(rows), ids, torch.full((end - start,), number)
+
+    def _rows_between(self, turn: int, start: int, end: int) -> NDArray[np.int64]:
+        """Which images a step, whose number also counts the laps, shows from one position to another."""
+        lap, number = divmod(turn, len(self.walk.steps))
+        first = lap * len(self.walk) + int(self.walk.ends[number]) - self.walk.steps[number].images
+        return self._rows(turn, np.arange(start, end) - first)
 
     def _rows(self, step: int, within: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which images a step shows, by how many it showed before."""

@@ -1,0 +1,29 @@
+"""Texts from data as they are shown: nothing in them that cannot be written or seen."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+
+__all__ = ["soft", "visible"]
+
+# Direction marks in a file's name could make a page read differently from what it says.
+_SHOWN = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+_SHOWN |= dict.fromkeys((*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F), "\ufffd")
+
+
+def visible(text: str) -> str:
+    """A text without what cannot be written or seen: lone surrogates, control characters and direction marks."""
+    # Lone surrogates stand for the bytes of file names that are not UTF-8.
+    return text.encode("utf-8", "replace").decode("utf-8").translate(_SHOWN)
+
+
+def soft(text: object) -> Markup:
+    """A name that may be broken after its signs, and nowhere else.
+
+    >>> str(soft("gaussian_noise & fog"))
+    'gaussian_<wbr>noise &amp; fog'
+    """
+    parts = re.split(r"(?<=[_/:@+])(?=\w)", visible(str(text)))
+    return Markup("<wbr>").join(escape(part) for part in parts)
