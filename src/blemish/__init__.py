@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
+    from blemish.studies.audit.audit import audit
+    from blemish.studies.audit.of_runs import audit_run
 
 __version__ = VERSION
 
@@ -66,6 +68,8 @@ __all__ = [
     "StorageError",
     "Training",
     "WorkerError",
+    "audit",
+    "audit_run",
     "catalog",
     "chain",
     "compare",
@@ -114,6 +118,8 @@ _MODULES = {
     "Training": "models.base",
     "WorkerError": "core.errors",
     "CounterRng": "core.rng",
+    "audit": "studies.audit.audit",
+    "audit_run": "studies.audit.of_runs",
     "catalog": "corruptions.catalog",
     "chain": "corruptions.compose",
     "compare": "metrics.compare",

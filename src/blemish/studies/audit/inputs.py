@@ -12,14 +12,15 @@ from blemish.data.images import Images
 from blemish.evaluation.records import Records, join
 from blemish.studies.audit.alternatives import Alternative, alternatives
 from blemish.studies.audit.findings import Check, Finding, Sure
-from blemish.studies.audit.significance import ALPHA, fewest_gains, holm, paired
+from blemish.studies.audit.significance import ALPHA, fewest_gains, holm, paired, paired_means
 from blemish.studies.audit.subject import Subject
 
 INPUT_CHECKS = ("channel-order", "normalisation", "value-range", "resizing")
 """The checks that try other ways."""
 
-# All ways are tried on so many images; those with more right answers are, on the others.
+# All ways are tried on so many images; those that are not worse by half a standard error are, on the others.
 _SCREENED = 96
+_HOPELESS = -0.5
 # Faults come together: after the first is mended, the second shows.
 _ROUNDS = 3
 _VERY = 1e-5
@@ -77,16 +78,43 @@ def _tried(subject: Subject, records: Records, ways: list[Alternative], tell: Te
     for way in ways:
         tell(f"trying {way.what}")
         try:
-            begun = _answers(subject, way, first)
+            answers = _answers(subject, way, first)
             ran += 1
-            if begun.correct.sum() > records.correct[first].sum():
-                whole = begun if not len(rest) else join([begun, _answers(subject, way, rest)])
-                finished.append(Tried(way, whole, paired(whole.correct, records.correct)))
+            if way.same_scale or _promising(answers, records.take(first)):
+                if len(rest):
+                    answers = join([answers, _answers(subject, way, rest)])
+                finished.append(Tried(way, answers, _by_chance(way, answers, records)))
         except Exception:  # a model refuses what it was not made for in any way it likes
             continue
-    # Corrected for all that were tried, however many were left out on the way.
-    values = [each.p for each in finished] + [1.0] * (len(ways) - len(finished))
-    return [each for each, found in zip(finished, holm(values, alpha=ALPHA), strict=False) if found], ran
+    found = []
+    for name in INPUT_CHECKS:
+        mine = [each for each in finished if each.way.check == name]
+        # Corrected for all that were tried, however many were left out on the way.
+        left_out = sum(way.check == name for way in ways) - len(mine)
+        passed = holm([each.p for each in mine] + [1.0] * left_out)
+        found += [each for each, better in zip(mine, passed, strict=False) if better]
+    return found, ran
+
+
+def _promising(answers: Records, before: Records) -> bool:
+    """Whether a way may still turn out to be better."""
+    gained, lost = ((one & ~other).sum() for one, other in _both_ways(answers.correct, before.correct))
+    return bool(gained + lost > 0 and (gained - lost) / np.sqrt(gained + lost) > _HOPELESS)
+
+
+def _both_ways(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], ...]]:
+    yield one, other
+    yield other, one
+
+
+def _by_chance(way: Alternative, answers: Records, before: Records) -> float:
+    """How likely chance alone makes a way so much better; 1 for one that gains too little."""
+    gain = float(answers.correct.mean() - before.correct.mean())
+    if gain <= 0 or gain < way.least_gain:
+        return 1.0
+    if way.same_scale:
+        return paired_means(answers.label_confidence, before.label_confidence)
+    return paired(answers.correct, before.correct)
 
 
 def _answers(subject: Subject, way: Alternative, rows: NDArray[np.int64]) -> Records:

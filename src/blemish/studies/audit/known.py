@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blemish.core.errors import InputError
@@ -51,7 +51,7 @@ def published_accuracy(card: ModelCard | None, tag: str = "") -> Expected | None
     return None
 
 
-def is_validation(names: Sequence[str]) -> bool:
+def _is_validation(names: Iterable[str]) -> bool:
     """Whether these are ImageNet's validation images, as far as their names tell."""
     return all(_VALIDATION.search(name) for name in names)
 
@@ -62,7 +62,7 @@ def check_accuracy(records: Records, expected: Expected | None, *, why_not: str)
     interval = wilson_interval(right, count, level=_LEVEL)
     said = f"{right / count:.1%} of {count:,} images are right"
     if expected is None:
-        return Check("clean-accuracy", skipped=f"{said}; {why_not}")
+        return Check("clean-accuracy", skipped=why_not)
     low, high = expected.low - _ROUNDING, expected.high + _ROUNDING
     known = f"{expected.low:.1%}" if expected.low == expected.high else f"{expected.low:.1%} to {expected.high:.1%}"
     said = f"{said}, {known} by {expected.said_by}"
@@ -90,3 +90,19 @@ def said_by_user(percent: float | None) -> Expected | None:
     if not 0 < percent <= 100:
         raise InputError(f"accuracy {percent:g}; expected percent above 0 and up to 100, such as 76.1")
     return Expected(percent / 100, percent / 100, "what was expected")
+
+
+def expected_accuracy(
+    said: Expected | None, published: Expected | None, names: Iterable[str]
+) -> tuple[Expected | None, str]:
+    """The accuracy that is expected: the user's, or the published one where the images are those of its number."""
+    if said is not None:
+        return said, ""
+    if published is None:
+        return None, "none is published for this model; say what it should be with --accuracy"
+    if not _is_validation(names):
+        return None, (
+            f"{published.low:.1%} is published by {published.said_by} on ImageNet's validation images, which these are "
+            "not by their names; say what it should be with --accuracy"
+        )
+    return published, ""

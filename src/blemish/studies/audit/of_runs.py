@@ -27,7 +27,15 @@ from blemish.studies.audit.precision import check_precision
 _NEEDS_MODEL = "needs the model and its images: blemish audit --model … --data …"
 _OF_MODEL = ("channel-order", "normalisation", "value-range", "resizing", "repeatable", "batch")
 # Corruptions of which two equal images become equal again, because nothing is drawn for them.
-_WITHOUT_CHANCE = ("brightness", "contrast", "defocus_blur", "gaussian_blur", "jpeg_compression", "pixelate", "saturate")
+_WITHOUT_CHANCE = (
+    "brightness",
+    "contrast",
+    "defocus_blur",
+    "gaussian_blur",
+    "jpeg_compression",
+    "pixelate",
+    "saturate",
+)
 _SATURATED = 0.9999
 _SHARE = 0.005
 _SHOWN = 3
