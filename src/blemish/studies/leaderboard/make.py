@@ -18,7 +18,8 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.caveats import clean_chance, headline_name, part_of
 from blemish.metrics.imports import TableInfo
 from blemish.metrics.looks import level_and_replicates
-from blemish.metrics.plan import Metric, make_plan
+from blemish.metrics.maker import Metric
+from blemish.metrics.plan import make_plan
 from blemish.metrics.scores import as_baseline, measured, resampled, sample_means, trained
 from blemish.metrics.table import read_tables
 from blemish.metrics.titles import TITLES
