@@ -26,6 +26,13 @@ def report_command(
     folders: Folders,
     how: ScoreOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL|DIR",
+            help="The model that the others are compared with. Default: the run given as --baseline, or else the best.",
+        ),
+    ] = None,
     published: Published = None,
     place: Annotated[
         bool, typer.Option("--place", help="Show where each model would stand among published ones, and what differs.")
@@ -49,6 +56,10 @@ def report_command(
 
       blemish report results/resnet50 results/vit -o two.html
 
+      blemish report results --against resnet50
+
+      blemish report results --baseline results/resnet50
+
       blemish report results-c results-p --published leaderboard -o many.html
 
       blemish report results --place -o placed.html
@@ -60,6 +71,9 @@ def report_command(
     if place:
         own = partial(place_sections, runs, level=how.level, replicates=how.replicates)
         extra.append(read_with_progress("place", own))
+    settings = how.settings(runs)
+    if isinstance(settings["baseline"], str) and (named := [run for run in runs if run.name == settings["baseline"]]):
+        settings["baseline"] = named[0]
     work = partial(
         write_report,
         runs,
@@ -67,7 +81,8 @@ def report_command(
         catalog=catalog,
         published=chosen_published(published),
         extra=extra,
-        **how.settings(runs),
+        against=against,
+        **settings,
     )
     written = read_with_progress("report", work)
     say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")
