@@ -34,6 +34,7 @@ LAYERS = {
     "evaluation": 8,
     "export": 9,
     "metrics": 9,
+    "tasks": 9,
     "reports": 10,
     "terminal": 11,
     "studies.adaptation": 12,
@@ -105,7 +106,7 @@ def test_nothing_imports_the_integrations() -> None:
 
 def test_metrics_read_records_and_run_no_model() -> None:
     """Of evaluation they know what was recorded and not how, and of models nothing."""
-    readings = ("evaluation.chance", "evaluation.records", "evaluation.runs")
+    readings = ("evaluation.chance", "evaluation.answers", "evaluation.records", "evaluation.runs")
     running = {"evaluation", "export", "models"}
     paths = [path for path in FILES if module_name(path).startswith("metrics")]
     names = {name for path in paths for name in imported_modules(path)}

@@ -18,9 +18,11 @@ DOCS = ROOT / "docs"
 ALL = [README, *sorted(DOCS.rglob("*.md"))]
 PAGES = [
     path
-    for path in [README, *sorted(DOCS.glob("*.md")), *sorted((DOCS / "reference").glob("*.md"))]
-    # These pages have tests of their own: one is followed as a whole, the other needs packages of others.
-    if "```python" in path.read_text() and path.name not in ("extending.md", "integrations.md")
+    for path in ALL
+    # These have tests of their own: some are followed as a whole, the last needs packages of others.
+    if "```python" in path.read_text()
+    and path.parent.name != "tutorials"
+    and path.name not in ("extending.md", "integrations.md")
 ]
 
 

@@ -18,6 +18,8 @@ from blemish.data.cache import load
 from blemish.export import corrupt_arrays, make_recipe
 from blemish.models.base import Classifier
 from blemish.studies.equivalence.compare_sets import equivalence as compare_sets
+from blemish.studies.explore.pictures import pictures_at
+from blemish.studies.explore.views import View, Witness
 from blemish.studies.separation.scores import mscr
 from blemish.studies.separation.trained import from_classifier
 from blemish.studies.streams.calibration import Bench, calibrate
@@ -74,7 +76,12 @@ def separation(folder: Path) -> None:
     mscr({"demo": model}, pixels, source.labels[:20], epsilon=0.05, clip=True, runs=1)
 
 
-@pytest.mark.parametrize("study", [evaluation, calibration, severities, equivalence, separation])
+def exploring(folder: Path) -> None:
+    [picture], _ = pictures_at(None, 32)
+    Witness(blemish.open_model("demo:plain")).told(picture, View.of("fog@2"))
+
+
+@pytest.mark.parametrize("study", [evaluation, calibration, severities, equivalence, separation, exploring])
 def test_only_one_module_shows_pixels_to_models(
     study: Callable[[Path], Any], callers: set[str], tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from blemish.corruptions.catalog import Catalog, catalog
     from blemish.corruptions.compose import chain, random_severity
     from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
+    from blemish.corruptions.labels import Corrupted
     from blemish.corruptions.severity import SeverityTable, nearest_preset
     from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from blemish.reports.html import write_report
     from blemish.studies.audit.audit import audit
     from blemish.studies.audit.of_runs import audit_run
+    from blemish.tasks.predictions import read_predictions
 
 __version__ = VERSION
 
@@ -51,6 +53,7 @@ __all__ = [
     "Classifier",
     "Condition",
     "Corrupt",
+    "Corrupted",
     "Corruption",
     "CounterRng",
     "InputError",
@@ -88,6 +91,7 @@ __all__ = [
     "open_stored",
     "parse_condition",
     "random_severity",
+    "read_predictions",
     "read_records",
     "score",
     "sequences",
@@ -101,6 +105,7 @@ _MODULES = {
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
     "Corrupt": "corruptions.transform",
+    "Corrupted": "corruptions.labels",
     "Corruption": "corruptions.base",
     "InputError": "core.errors",
     "NearChanceError": "evaluation.chance",
@@ -138,6 +143,7 @@ _MODULES = {
     "open_stored": "data.open",
     "parse_condition": "benchmarks.condition",
     "random_severity": "corruptions.compose",
+    "read_predictions": "tasks.predictions",
     "read_records": "evaluation.records",
     "score": "metrics.scores",
     "sequences": "corruptions.imagenet_p",

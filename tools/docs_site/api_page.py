@@ -11,7 +11,7 @@ that `import blemish` is quick."""
 
 # A test compares these with `blemish.__all__`.
 GROUPS = {
-    "Corrupt images": ["corrupt", "Corrupt", "chain", "random_severity", "nearest_preset", "hash_id"],
+    "Corrupt images": ["corrupt", "Corrupt", "Corrupted", "chain", "random_severity", "nearest_preset", "hash_id"],
     "Catalogues, and corruptions of your own": [
         "catalog",
         "sequences",
@@ -26,7 +26,7 @@ GROUPS = {
     "Models": ["open_model", "from_module", "from_function", "Classifier", "Preprocessing", "Training"],
     "Benchmarks": ["load_benchmark", "parse_condition", "Benchmark", "Condition", "Protocol"],
     "Look for what makes numbers wrong": ["audit", "audit_run"],
-    "Measure": ["evaluate", "open_run", "find_runs", "Run", "read_records", "Records"],
+    "Measure": ["evaluate", "open_run", "find_runs", "Run", "read_records", "Records", "read_predictions"],
     "Numbers and reports": ["score", "compare", "load_results", "write_report", "Scores"],
     "Errors and notices": [
         "BlemishError",

@@ -84,7 +84,7 @@ def _words(text: str) -> Iterator[str]:
     """A command's help; the lines of examples, which are indented, become a block of code."""
     examples: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
-        if paragraph.startswith("  "):
+        if paragraph.startswith("  blemish "):
             examples.append(paragraph.strip())
             continue
         if examples:

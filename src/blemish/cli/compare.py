@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from blemish.cli.score import ScoreOptions, read_with_progress
-from blemish.core.errors import InputError
-from blemish.evaluation.runs import Run, find_runs
 from blemish.metrics.compare import compare
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.reading import labels, marked
@@ -21,19 +19,10 @@ from blemish.terminal.printing import complain
 from blemish.terminal.results import TableOptions
 
 
-def single_run(folder: Path) -> Run:
-    """The only run in a folder."""
-    runs = find_runs([folder])
-    if len(runs) > 1:
-        names = ", ".join(run.folder.name for run in runs)
-        raise InputError(f"{folder}: holds {len(runs)} runs ({names}); expected the folder of one")
-    return runs[0]
-
-
 @exit_on_input_error
 @spread_options
 def compare_command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run, or FILE:MODEL of predictions.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run, measured in the same way.")],
     how: ScoreOptions,
     results: TableOptions,
@@ -50,10 +39,12 @@ def compare_command(
       blemish compare results/resnet50 results/vit
 
       blemish compare results/resnet50 other/resnet50 --anyway --json
+
+      blemish compare predictions.csv:resnet50 predictions.csv:vit
     """
     results.check()
-    one, other = single_run(first), single_run(second)
-    work = partial(compare, one, other, allow_mismatch=allow_mismatch, **how.settings())
+    one, other = how.run(first), how.run(second)
+    work = partial(compare, one, other, allow_mismatch=allow_mismatch, **how.settings([one, other]))
     comparison = read_with_progress("compare", work)
     for line in comparison.protocol_differences:
         complain(f"differs: {line}")

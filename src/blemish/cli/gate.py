@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from blemish.cli.compare import single_run
 from blemish.cli.score import ScoreOptions, read_with_progress
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
@@ -27,7 +26,7 @@ _CODES = {Status.FAILED: 1, Status.UNDECIDED: 3}
 @exit_on_input_error
 @spread_options
 def gate_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run, or FILE:MODEL of predictions.")],
     how: ScoreOptions,
     require: Annotated[
         list[str] | None,
@@ -65,9 +64,9 @@ def gate_command(
     if junit is not None and markdown is not None and junit.absolute() == markdown.absolute():
         raise InputError(f"--junit and --markdown are both {junit}; expected two files")
     check_replaceable(junit, markdown, overwrite=overwrite)
-    before = None if against is None else single_run(against)
-    work = partial(gate, single_run(folder), require or (), against=before, max_drop=max_drop, by_point=by_point)
-    gated = read_with_progress("gate", partial(work, **how.settings()))
+    run, before = how.run(folder), None if against is None else how.run(against)
+    work = partial(gate, run, require or (), against=before, max_drop=max_drop, by_point=by_point)
+    gated = read_with_progress("gate", partial(work, **how.settings([run])))
     table = gate_table(gated)
     contents = ((junit, gate_junit(gated)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
     written = [(path, content) for path, content in contents if path is not None]

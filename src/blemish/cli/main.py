@@ -40,9 +40,18 @@ COMMANDS = {
     ),
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
+    "template": Command(
+        _MEASURE, "cli.template", "template_command", "An empty file of predictions, to be scored when it is filled in."
+    ),
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
     "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
+    "leaderboard": Command(
+        _MEASURE,
+        "studies.leaderboard.commands.leaderboard",
+        "leaderboard_app",
+        "Sealed entries, honest ranks, published tables, and a site of them.",
+    ),
     "equivalence": Command(
         _MEASURE,
         "studies.equivalence.command",
@@ -58,6 +67,9 @@ COMMANDS = {
     "list": Command(_CORRUPT, "cli.list", "list_command", "List the corruptions, by family."),
     "show": Command(_CORRUPT, "cli.show", "show_command", "Draw corruptions of a picture on one sheet."),
     "corrupt": Command(_CORRUPT, "cli.corrupt", "corrupt_command", "Write corrupted copies of pictures or arrays."),
+    "explore": Command(
+        _CORRUPT, "studies.explore.command", "explore_command", "Look at corruptions, and what models say, on a page."
+    ),
     "fetch-frost": Command(
         _CORRUPT, "cli.fetch_frost", "fetch_frost_command", "Fetch the five photographs that frost needs."
     ),
@@ -87,6 +99,12 @@ COMMANDS = {
         "studies.streams.commands.ccc",
         "ccc_app",
         "Continuously changing corruptions, and adaptation to them.",
+    ),
+    "arena": Command(
+        _STREAMS,
+        "studies.arena.commands.arena",
+        "arena_app",
+        "Compare test-time adaptation methods on the same streams.",
     ),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
-from blemish.evaluation.runs import Run, find_runs, open_run
+from blemish.evaluation.runs import NOT_HERE, Run, open_run
 from blemish.metrics.baselines import published_baselines
 from blemish.metrics.published import PublishedModel, published_models
 from blemish.reports.beside_tables import beside_tables
@@ -27,11 +27,17 @@ from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
 from blemish.terminal.results import Format, Level, Replicates, TableOptions, deliver
+from blemish.terminal.runs import named_run, named_runs
 
 R = TypeVar("R")
 
 Folders = Annotated[
-    list[Path], typer.Argument(metavar="DIR", help="Folders that blemish run made, of one model or of several.")
+    list[Path],
+    typer.Argument(
+        metavar="DIR|FILE",
+        help="Folders that blemish run made, of one model or of several; or files of predictions (.csv, .tsv, .jsonl, "
+        ".parquet), of all their models or of one (FILE:MODEL).",
+    ),
 ]
 Published = Annotated[
     list[str] | None,
@@ -52,15 +58,33 @@ class ScoreOptions:
         str | None,
         typer.Option(
             metavar="NAME|DIR",
-            help="What errors are divided by: alexnet, or the folder of a run. Default: the benchmark's own.",
+            help="What errors are divided by: alexnet, the folder of a run, or a model in a file of predictions. "
+            "Default: the benchmark's own.",
         ),
     ] = None
     level: Level = 0.95
     replicates: Replicates = 1000
 
-    def settings(self) -> dict[str, Any]:
-        """The settings as `read_all`, `compare` and `write_report` take them."""
-        return {"baseline": _baseline(self.baseline), "level": self.level, "replicates": self.replicates}
+    benchmark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Of files of predictions: the benchmark whose conditions are expected and whose metric is the "
+            "headline. Default: the conditions that the files have.",
+        ),
+    ] = None
+
+    def runs(self, paths: Sequence[Path]) -> list[Run]:
+        """The runs that were named: in folders, or in files of predictions."""
+        return named_runs(paths, benchmark=self.benchmark)
+
+    def run(self, path: Path) -> Run:
+        """The only run in a folder or file."""
+        return named_run(path, benchmark=self.benchmark)
+
+    def settings(self, runs: Sequence[Run]) -> dict[str, Any]:
+        """The settings as `read_all`, `compare` and `write_report` take them, for these runs."""
+        return {"baseline": _baseline(self.baseline, runs), "level": self.level, "replicates": self.replicates}
 
 
 def chosen_published(names: list[str] | None) -> list[PublishedModel]:
@@ -68,8 +92,11 @@ def chosen_published(names: list[str] | None) -> list[PublishedModel]:
     return [model for name in names or () for model in published_models(name)]
 
 
-def _baseline(text: str | None) -> Run | str | None:
-    """A published baseline by name, or a run by its folder."""
+def _baseline(text: str | None, runs: Sequence[Run]) -> Run | str | None:
+    """One of several models in a file of predictions, a published baseline by name, or a run by its folder."""
+    predicted = [run for run in runs if run.name == text and run.info.protocol.pixels == NOT_HERE]
+    if predicted:
+        return predicted[0]
     if text is None or text in published_baselines() or not is_folder(text):
         return text
     return open_run(text)
@@ -100,6 +127,8 @@ def score_command(
 ) -> None:
     """Print every number of the literature that applies to some results, with intervals.
 
+    Predictions that were made elsewhere come as files, whose shape blemish template writes.
+
     Numbers of corruptions that a model was trained on are marked with a dagger. Several models stand beside each other:
     clean error, mCE, relative mCE and mFR, and which lie above the line of the ImageNet testbed's models.
 
@@ -113,21 +142,23 @@ def score_command(
 
       blemish score results --csv -o numbers.csv
 
+      blemish score predictions.parquet --benchmark imagenet-c
+
       blemish score candidates natural --by-model -o models.csv
     """
     results.check()
     others = chosen_published(published)
-    runs = find_runs(folders)
+    runs = how.runs(folders)
     if by_model:
         if results.format not in (Format.TEXT, Format.CSV):
             raise InputError(f"--by-model and {results.format.value}; expected CSV")
         # Intervals are not in it, so that nothing needs to be resampled.
-        readings = read_with_progress("score", partial(read_all, runs, **{**how.settings(), "replicates": 1}))
+        readings = read_with_progress("score", partial(read_all, runs, **{**how.settings(runs), "replicates": 1}))
         deliver(models_csv(readings), results.out)
         if unsure := [reading.label for reading in readings if reading.scores.near_chance]:
             say(f"{', '.join(unsure)}: near chance on clean images, so that the row means nothing", style="yellow")
         return
-    readings = read_with_progress("score", partial(read_all, runs, **how.settings()))
+    readings = read_with_progress("score", partial(read_all, runs, **how.settings(runs)))
 
     def tables() -> list[Table]:
         summary, *rest = score_tables(readings)

@@ -58,8 +58,9 @@ def parse_csv(text: str) -> list[list[str]]:
     """The rows of a CSV text; see `read_csv`."""
     with refused("not readable as CSV", csv.Error):
         lines: Sequence[list[str]] = list(csv.reader(io.StringIO(text, newline="")))
-    return [[_plain(cell) for cell in line] for line in lines if any(cell.strip() for cell in line)]
+    return [[plain_cell(cell) for cell in line] for line in lines if any(cell.strip() for cell in line)]
 
 
-def _plain(cell: str) -> str:
+def plain_cell(cell: str) -> str:
+    """A cell without the quote that keeps a spreadsheet from computing it."""
     return cell[1:] if _GUARDED.match(cell) else cell

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from blemish.benchmarks.condition import Condition
 from blemish.core.typed import optional_field
@@ -83,12 +84,26 @@ class DataInfo:
 
 
 @dataclass(frozen=True)
+class TaskInfo:
+    """What a model is asked for, where that is no class of an image, and what is kept of its answers.
+
+    ``columns`` names what records hold of an image, and the type of each; ``settings`` is what else decides the
+    numbers. Only those who made the records, and those who score them, know what a ``name`` means.
+    """
+
+    name: str
+    columns: dict[str, str]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """A run file.
 
     ``stages`` is the data of each part of a run that grew; ``until`` tells whether it went on until it was precise
     enough, ``allow_chance`` whether it was to go on even near chance. ``classes`` are the names of the classes, if
-    known. Headers of records repeat the protocol, the model and their stage's data.
+    known, and ``task`` what the model is asked for, where that is not the class of an image. Headers of records repeat
+    the protocol, the model, the task and their stage's data.
     """
 
     benchmark: BenchmarkInfo
@@ -100,6 +115,7 @@ class RunInfo:
     allow_chance: bool = False
     classes: tuple[str, ...] | None = None
     made_with: dict[str, str] = field(default_factory=dict)
+    task: TaskInfo | None = optional_field()
 
     def header(self, stage: int, condition: Condition) -> RecordsHeader:
         """What the records of a condition say of how they were made; what they are of is still to be filled in."""
@@ -109,6 +125,7 @@ class RunInfo:
             protocol=self.protocol.of(condition),
             model=self.model,
             data=self.stages[stage],
+            task=self.task,
         )
 
     def unlike(self, header: RecordsHeader, stage: int, condition: Condition) -> str | None:
@@ -117,6 +134,8 @@ class RunInfo:
             return "protocol"
         if header.model != self.model:
             return "model"
+        if header.task != self.task:
+            return "task"
         return None if header.data == self.stages[stage] else "data"
 
 
@@ -138,3 +157,4 @@ class RecordsHeader:
     model: ModelInfo | None = optional_field()
     data: DataInfo | None = optional_field()
     part: tuple[int, int, int] | None = optional_field()
+    task: TaskInfo | None = optional_field()

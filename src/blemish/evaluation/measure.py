@@ -46,6 +46,16 @@ def measure(plan: Plan) -> Iterator[tuple[Condition, Records]]:
     return Measurer(plan).measure(plan.conditions)
 
 
+def probabilities(plan: Plan) -> Iterator[tuple[Condition, Tensor]]:
+    """What a model gives all of its classes, (images, classes) on the CPU, condition by condition; no sequences.
+
+    For a few images of one shape that people look at: of most, the columns of records are enough.
+    """
+    measurer = Measurer(plan)
+    for condition in plan.conditions:
+        yield condition, measurer.probabilities(condition)
+
+
 def classify(model: Classifier, batches: Iterable[Tensor]) -> NDArray[np.int64]:
     """The classes of values that are no images of a source, such as noisy points: (B, C, H, W) from 0 to 255 each."""
     answers = []
@@ -135,6 +145,17 @@ class Measurer:
             before = condition, records
         if before is not None:
             yield before[0], before[1]()
+
+    def probabilities(self, condition: Condition) -> Tensor:
+        """What the model gives all of its classes for the images of a condition, in their order."""
+        images = self.images_of(condition, Part(str(condition)))
+        self._prefixes.begin(condition, images)
+        [rows] = images.by_shape()
+        with Feed(images, rows, self.model.device) as feed:
+            batches = self.batcher.map(
+                lambda part: self.model(self._pixels(condition, images, feed.batch(part), part, self.plan.crop)), rows
+            )
+            return torch.cat([answers for _, answers in batches]).cpu()
 
     def images_of(self, condition: Condition, part: Part) -> Images:
         """The images of a part, read if need be."""

@@ -216,6 +216,19 @@ def read_correct(path: str | os.PathLike[str]) -> tuple[RecordsHeader, NDArray[n
     return header, np.asarray(columns["top5"][:, 0] == columns["label"])
 
 
+def read_table(path: str | os.PathLike[str]) -> tuple[RecordsHeader, dict[str, Any]]:
+    """The header of a file of records, and all its columns as Arrow arrays, whatever they are; the file is verified."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = os.fspath(path)
+    content, sealed = _read(path)
+    header = _header(RecordsHeader, name, content, sealed=sealed)
+    with refused(f"{name}: damaged records", OSError, pa.ArrowException, ValueError, KeyError):
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+        return header, {column: table[column].combine_chunks() for column in table.column_names}
+
+
 def _header_and_columns(
     path: str | os.PathLike[str], wanted: Collection[str]
 ) -> tuple[RecordsHeader, dict[str, NDArray[Any]]]:

@@ -26,6 +26,7 @@ from blemish.core.frames import Columns, Curve, Plotted
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.core.typed import read_typed
 from blemish.corruptions.catalog import hint
+from blemish.evaluation.answers import Answers, join_answers, read_answers
 from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.evaluation.records import Records, join, read_correct, read_header, read_records
 
@@ -33,6 +34,9 @@ RUN_FILE = "run.json"
 
 _OF_STREAMS = ("stream", "methods")
 RECORDS = "records"
+NOT_HERE = "made elsewhere"
+"""What a run says of pixels that nobody here has seen: those of predictions that came as a file."""
+
 PICTURES = "pictures.npz"
 
 
@@ -100,6 +104,15 @@ class Run(Plotted):
         self._check(path, records.header, condition, stage)
         return records
 
+    def answers(self, condition: Condition) -> Answers:
+        """The records of a condition of a run of another task than classification."""
+        parts = []
+        for stage in range(self.stages):
+            path = self._path(condition, stage)
+            parts.append(read_answers(path))
+            self._check(path, parts[-1].header, condition, stage)
+        return join_answers(parts)
+
     def correct(self, condition: Condition) -> NDArray[np.bool_]:
         """Whether the first class is the label, row by row: `records` without the rest of them."""
         parts = []
@@ -121,8 +134,18 @@ class Run(Plotted):
         return f"{self.name} on {self.info.benchmark.name}: {self.info.data.images} images"
 
     def table(self) -> Columns:
-        """A row for every condition that is finished: how many images (or frames), and the share of right answers."""
+        """A row for every condition that is finished: how many images (or frames), and the share of right answers.
+
+        Of tasks besides classification it holds no shares: `blemish.score` has their numbers.
+        """
         finished = [condition for condition in self.conditions if self.finished(condition)]
+        if self.info.task is not None:
+            return {
+                "condition": [str(condition) for condition in finished],
+                "corruption": [condition.group for condition in finished],
+                "severity": [condition.severity for condition in finished],
+                "images": [len(self.answers(condition)) for condition in finished],
+            }
         correct = [self.correct(condition) for condition in finished]
         accuracies = [float(values.mean()) for values in correct]
         return {
@@ -136,7 +159,7 @@ class Run(Plotted):
 
     def curves(self) -> dict[str, Curve]:
         """Errors over severity, by corruption."""
-        return curves_of(self.table(), scale=100)
+        return {} if self.info.task is not None else curves_of(self.table(), scale=100)
 
     def axis(self) -> str:
         """What the curves show."""
@@ -159,8 +182,8 @@ class Run(Plotted):
             raise InputError(f"{path}: its {unlike} is not that of {self.folder / RUN_FILE}; was it copied here?")
 
 
-def curves_of(columns: Columns, *, scale: float = 1) -> dict[str, Curve]:
-    """The errors of a table over severity, by corruption, from the clean images on; with intervals where it has any."""
+def curves_of(columns: Columns, *, scale: float = 1, quantity: str = "error") -> dict[str, Curve]:
+    """The values of a table over severity, by corruption, from the clean images on; with intervals where it has any."""
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     clean = [{**row, "severity": 0.0} for row in rows if row["condition"] == str(CLEAN)]
     curves = {}
@@ -168,7 +191,7 @@ def curves_of(columns: Columns, *, scale: float = 1) -> dict[str, Curve]:
         own = sorted((row for row in rows if row["corruption"] == name), key=lambda row: float(row["severity"]))
         columns_of = {key: [row[key] for row in [*clean, *own]] for key in columns}
         values, *ends = (
-            [scale * value for value in columns_of[key]] for key in ("error", "low", "high") if key in columns
+            [scale * value for value in columns_of[key]] for key in (quantity, "low", "high") if key in columns
         )
         curves[name] = Curve(columns_of["severity"], values, *ends)
     return curves

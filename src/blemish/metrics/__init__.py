@@ -18,7 +18,7 @@ from blemish.metrics.formulas import (
     robustness_score,
 )
 from blemish.metrics.looks import look_levels
-from blemish.metrics.plan import Missing
+from blemish.metrics.maker import Missing
 from blemish.metrics.references import Reference, reference_named
 from blemish.metrics.scored import Score, Scores
 from blemish.metrics.scores import score

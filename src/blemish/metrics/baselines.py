@@ -17,7 +17,8 @@ from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.evaluation.chance import chance_of
 from blemish.evaluation.runs import Run
 from blemish.metrics.formulas import Array, balanced_accuracy
-from blemish.metrics.table import Kind, read_tables
+from blemish.metrics.quantities import quantities_of
+from blemish.metrics.table import Key, Kind, read_tables
 
 _SEVERITIES = list(range(1, MAX_SEVERITY + 1))
 
@@ -29,7 +30,8 @@ class Baseline:
     ``means`` holds errors that are known as means over severities 1–5 only, by corruption. ``remarks`` say where the
     numbers of each kind come from, and of single corruptions in what they differ. ``unfit`` is why a run cannot be
     compared with it. Errors are ``balanced`` where every class counts the same. Published ones are of images with the
-    settings of a ``preset``, and of so many ``classes``.
+    settings of a ``preset``, and of so many ``classes``. Of another ``quantity``, such as the score, errors are what it
+    lacks of 1.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Baseline:
     remarks: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     near_chance: bool = False
+    quantity: str = "error"
     unfit: str | None = None
     balanced: bool = False
     preset: str = "imagenet"
@@ -63,8 +66,10 @@ class Baseline:
             return np.asarray(self.means[group])
         raise InputError(f"baseline {self.name} has no errors of {', '.join(missing)}")
 
-    def require(self, *, balanced: bool) -> None:
-        """Refuse to be divided by where errors are of the other kind."""
+    def require(self, *, balanced: bool = False, quantity: str = "error") -> None:
+        """Refuse to be divided by where errors are of another kind."""
+        if self.quantity != quantity:
+            raise InputError(f"baseline {self.name} holds numbers of its {self.quantity}; expected its {quantity}")
         if self.balanced != balanced:
             held, wanted = ("balanced", "plain") if self.balanced else ("plain", "balanced")
             raise InputError(f"baseline {self.name} holds {held} errors; expected {wanted} ones to divide by")
@@ -184,6 +189,8 @@ def baseline_from_run(run: Run) -> Baseline:
     conditions = [condition for condition in run.conditions if run.finished(condition)]
     if not conditions:
         raise InputError(f"{run.folder}: no finished conditions to take a baseline from")
+    if run.info.task is not None:
+        return _of_a_task(run, conditions)
     near = CLEAN in conditions and chance_of(run.records(CLEAN)).near
     tables = [table.only("correct", "flip", "top5") for table in read_tables(run, conditions)]
     means = {key: value for table in tables for key, value in table.means().items()}
@@ -203,3 +210,14 @@ def baseline_from_run(run: Run) -> Baseline:
         near_chance=near,
         balanced=balanced,
     )
+
+
+def _of_a_task(run: Run, conditions: Sequence[Condition]) -> Baseline:
+    """What the quantity of a task lacks of 1, or the errors, under each condition."""
+    means: dict[Key, Array] = {}
+    for table in read_tables(run, conditions):
+        means |= table.means()
+    chosen = quantities_of(kind for kind, _ in means)
+    name, kind, of = ("error", "correct", np.asarray) if not chosen else (chosen[0].name, chosen[0].kind, chosen[0].of)
+    errors = {text: float(1 - of(value)) for (held, text), value in means.items() if held == kind}
+    return Baseline(name=run.name, clean=errors.pop(str(CLEAN), None), errors=errors, quantity=name)

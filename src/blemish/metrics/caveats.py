@@ -5,16 +5,18 @@ from __future__ import annotations
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
 from blemish.evaluation.chance import LOOK_AT, Chance, chance_of
-from blemish.evaluation.runs import Run
+from blemish.evaluation.runs import NOT_HERE, Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.formulas import HIGHEST_CLEAN_ERROR
-from blemish.metrics.plan import Metric, Missing, Plan
+from blemish.metrics.maker import Metric, Missing
+from blemish.metrics.plan import Plan
 from blemish.metrics.references import references
 from blemish.metrics.titles import TITLES, Part, partial_name
 
 _RELATIVE = (
     *("relative_ce", "relative_mce", "mean_relative_ce"),
     *("relative_be", "relative_mbe", "mean_relative_be"),
+    *("rcd", "mrcd", "mean_rcd"),
 )
 _IMAGENET = 1000
 _LOSSES = (*_RELATIVE, "residual")
@@ -38,6 +40,8 @@ def headline_name(run: Run) -> str:
 
 def clean_chance(run: Run) -> Chance | None:
     """How a run's clean accuracy compares with chance, where its clean images are measured."""
+    if run.info.task is not None:  # whose answers have no labels to be dealt out among them
+        return None
     return chance_of(run.records(CLEAN)) if run.finished(CLEAN) else None
 
 
@@ -49,6 +53,8 @@ def refuse_near_chance(metric: Metric, *chances: Chance | None) -> None:
 
 def has_confidences(run: Run) -> bool:
     """Whether the confidences in records are a model's: the mean probability of a superclass's members is none."""
+    if run.info.task is not None:
+        return "confidence" in run.info.task.columns
     return run.info.protocol.pool != "mean"
 
 
@@ -56,9 +62,11 @@ def with_confidences(plan: Plan, *runs: Run) -> Plan:
     """The plan; without calibration, and with the reason, where a run has no confidences."""
     if all(map(has_confidences, runs)):
         return plan
-    why = "superclasses are decided by the mean probability of their members, which is no confidence"
     rest = [metric for metric in plan.metrics if metric.name not in _CALIBRATION]
     lost = [item for item in plan.missing if not {*item.names} <= {*_CALIBRATION}]
+    if any(run.info.task is not None for run in runs):
+        return Plan(tuple(rest), tuple(lost))
+    why = "superclasses are decided by the mean probability of their members, which is no confidence"
     return Plan(tuple(rest), (*lost, Missing(_CALIBRATION, "", why)))
 
 
@@ -66,6 +74,8 @@ def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
         return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
+    if metric.name == "rpc":
+        return "the number on clean images is 0"
     if metric.name.startswith("effective"):
         return "the clean accuracy is 0 or 100 %"
     return "the clean accuracy is 0"
@@ -82,6 +92,10 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
         lines.append(f"only {part.conditions} of the {part.whole} conditions of {part.benchmark}: not its {title}")
     if (name := run.info.benchmark.reference) is not None and name not in references():
         lines.append(f"No published accuracies are called {name!r}; known are {', '.join(references())}.")
+    if run.info.protocol.pixels == NOT_HERE:
+        lines.append(
+            f"The answers came as a file ({run.folder.name}): nothing is known here of the pixels behind them."
+        )
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:

@@ -20,8 +20,9 @@ from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, u
 from blemish.metrics.consistency import Consistency, error_consistency
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
+from blemish.metrics.maker import Metric, Missing, merged
 from blemish.metrics.paired import mcnemar_p_value, swap_p_value, swapped_means
-from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.plan import make_plan
 from blemish.metrics.references import reference_named, references
 from blemish.metrics.scores import as_baseline, estimate, finished, resampled, sample_means, trained
 from blemish.metrics.table import Key, Table, read_tables, shared_images
@@ -198,12 +199,19 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
         for field in fields:
             before, after = (getattr(getattr(run.info, part), field) for run in (first, second))
             lines += [f"{name} is {a} and {b}" for name, a, b in differing(before, after, f"{part}.{field}")]
+    if first.info.task != second.info.task:
+        lines.append(f"task is {_named(first)} and {_named(second)}")
     one, other = (run.info.benchmark.conditions for run in (first, second))
     only = [[text for text in a if text not in b] for a, b in ((one, other), (other, one))]
     if any(only):  # another order changes nothing
         alone = [first_few(texts, 5) or "nothing" for texts in only]
         lines.append(f"benchmark.conditions: {alone[0]} in the first alone, {alone[1]} in the second alone")
     return lines
+
+
+def _named(run: Run) -> str:
+    task = run.info.task
+    return "classes" if task is None else f"{task.name} ({', '.join(task.columns)})"
 
 
 def _aligned(

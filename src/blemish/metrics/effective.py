@@ -17,7 +17,7 @@ from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run
 from blemish.metrics.caveats import part_of
 from blemish.metrics.formulas import Array
-from blemish.metrics.plan import Metric, Missing
+from blemish.metrics.maker import Metric, Missing
 from blemish.metrics.table import Key, Means
 from blemish.metrics.testbed import Line, effective_robustness, line_models, logit, published_lines
 

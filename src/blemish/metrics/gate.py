@@ -17,7 +17,7 @@ from blemish.metrics.baselines import Baseline
 from blemish.metrics.compare import Comparison, compare, protocol_differences
 from blemish.metrics.gate_rules import Rule, Status, decide, images_that_decide, read_rule
 from blemish.metrics.looks import enough_replicates
-from blemish.metrics.plan import NOT_KNOWN, Missing
+from blemish.metrics.maker import NOT_KNOWN, Missing
 from blemish.metrics.scored import Score, Scores
 from blemish.metrics.scores import score_run
 from blemish.metrics.titles import MEANS, TITLES, partial_name, whole_title

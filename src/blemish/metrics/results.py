@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.evaluation.runs import RunLike, as_runs
 from blemish.metrics.scores import score_run
+from blemish.metrics.titles import TITLES
 
 
 def load_results(runs: RunLike | Sequence[RunLike], *, level: float = 0.95, replicates: int = 1000) -> Any:
@@ -19,6 +21,8 @@ def load_results(runs: RunLike | Sequence[RunLike], *, level: float = 0.95, repl
     frames = []
     for run in as_runs(runs):
         scores = score_run(run, level=level, replicates=replicates)
+        if scores.quantity != "error":
+            raise InputError(f"{run.folder}: a run with {TITLES[scores.quantity].title}; expected errors of classes")
         heading = {"model": scores.model, "benchmark": scores.benchmark, "images": scores.images}
         frames.append(pandas.DataFrame(dict(scores.errors())).assign(**heading))
     whole = pandas.concat(frames, ignore_index=True)

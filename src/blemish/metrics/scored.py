@@ -14,7 +14,8 @@ from blemish.evaluation.chance import Chance
 from blemish.evaluation.runs import curves_of
 from blemish.metrics.beside import Beside
 from blemish.metrics.calibration import Reliability
-from blemish.metrics.plan import Missing
+from blemish.metrics.maker import Missing
+from blemish.metrics.quantities import QUANTITIES
 from blemish.metrics.titles import TITLES, Part, Scope, whole_title
 
 
@@ -69,6 +70,12 @@ class Scores(Plotted):
         return self.chance is not None and self.chance.near
 
     @property
+    def quantity(self) -> str:
+        """The number that conditions are told by: the error, unless the task has another one."""
+        names = {row.name for row in self.rows if row.scope == "condition"}
+        return next((quantity.name for quantity in QUANTITIES if quantity.name in names), "error")
+
+    @property
     def headline(self) -> Score | None:
         """The benchmark's own metric, where it could be computed; `find` says why not."""
         rows = self.select(scope="benchmark", name=self.metric)
@@ -106,25 +113,26 @@ class Scores(Plotted):
         }
 
     def errors(self) -> Columns:
-        """The error of every condition, in percent, with its interval."""
-        rows = self.select(scope="condition", name="error")
+        """The error of every condition, in percent, with its interval; of other tasks the number that they have."""
+        rows = self.select(scope="condition", name=self.quantity)
         conditions = [read_condition(row.of) for row in rows]
         return {
             "condition": [row.of for row in rows],
             "corruption": [condition.group for condition in conditions],
             "severity": [condition.severity for condition in conditions],
-            "error": [row.estimate.value for row in rows],
+            self.quantity: [row.estimate.value for row in rows],
             "low": [row.estimate.low for row in rows],
             "high": [row.estimate.high for row in rows],
         }
 
     def curves(self) -> dict[str, Curve]:
-        """Errors over severity, by corruption."""
-        return curves_of(self.errors())
+        """Errors, or what a task has in their place, over severity, by corruption."""
+        return curves_of(self.errors(), quantity=self.quantity)
 
     def axis(self) -> str:
         """What the curves show."""
-        return "error [%]"
+        title = TITLES[self.quantity]
+        return f"{title.title} [{title.unit}]" if title.unit else title.title
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain lists, dictionaries, texts and numbers."""

@@ -32,7 +32,8 @@ from blemish.metrics.caveats import (
 from blemish.metrics.effective import effective_metrics
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
-from blemish.metrics.plan import Metric, Missing, make_plan, merged
+from blemish.metrics.maker import Metric, Missing, merged
+from blemish.metrics.plan import make_plan
 from blemish.metrics.scored import Score, Scores
 from blemish.metrics.table import Key, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES

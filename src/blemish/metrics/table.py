@@ -5,7 +5,7 @@ Images are matched by name. All conditions of a table hold the same images; a na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from blemish.benchmarks.benchmark import BALANCED
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.evaluation.answers import Answers
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import Run
 from blemish.metrics.calibration import bin_gaps
@@ -28,12 +29,15 @@ from blemish.metrics.flips import (
 )
 from blemish.metrics.formulas import Array, class_hits
 
-Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf"]
+Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score"]
 """What is measured on an image: correct or not, confidence, calibration gaps by bin, correct or not by class; along a
-sequence the fraction of flips and the mean distances between rankings."""
+sequence the fraction of flips and the mean distances between rankings. Other tasks have kinds of their own: ``score``
+is any number of an image, the larger the better."""
 
 Key = tuple[Kind, str]
 """A kind and a condition, as text."""
+
+_OUTCOMES: tuple[Kind, ...] = ("correct", "confidence")
 
 Means = Mapping[Key, Array]
 """Means over images, with whatever leading axes resampling adds; calibration gaps have a last axis of bins."""
@@ -111,17 +115,36 @@ def read_tables(run: Run, conditions: Sequence[Condition], *, report: ProgressRe
     images: dict[str, tuple[str, NDArray[np.str_]]] = {}
     for number, condition in enumerate(conditions):
         report(number, len(conditions), f"reading {run.name}")
-        records = run.records(condition)
-        if len(records) == 0:
-            raise InputError(f"{run.folder}: the records of {condition} hold no images")
-        names, measured = _columns(condition, records)
+        if run.info.task is not None:
+            answers = run.answers(condition).in_order()
+            names, measured, own_labels = answers.images, columns_of(answers), None
+        else:
+            records = run.records(condition)
+            if len(records) == 0:
+                raise InputError(f"{run.folder}: the records of {condition} hold no images")
+            names, measured = _columns(condition, records)
+            own_labels = records.labels[np.argsort(records.images, kind="stable")] if balanced else None
         table = condition.other or ""
         first, expected = images.setdefault(table, (str(condition), names))
         _check_images(run, (first, expected), (str(condition), names))
         columns.setdefault(table, {}).update(measured)
-        if balanced and not condition.is_sequence:
-            labels.setdefault(table, records.labels[np.argsort(records.images, kind="stable")])
+        if own_labels is not None and not condition.is_sequence:
+            labels.setdefault(table, own_labels)
     return [Table(name, images[name][1], columns[name], labels.get(name)) for name in sorted(columns)]
+
+
+def columns_of(answers: Answers) -> dict[Key, Any]:
+    """The columns of a task's answers. One that is not known is refused: any number would be a guess."""
+    name, text = answers.task.name, answers.header.condition
+    if name not in _OF_TASKS:
+        raise InputError(f"{text}: records of the task {name}; expected one of {', '.join(_OF_TASKS)}")
+    return {(kind, text): column for kind, column in _OF_TASKS[name](answers).items()}
+
+
+_OF_TASKS: dict[str, Callable[[Answers], dict[Kind, Any]]] = {
+    "outcomes": lambda answers: {kind: answers.numbers(kind) for kind in _OUTCOMES if kind in answers.columns},
+    "scores": lambda answers: {"score": answers.numbers("score")},
+}
 
 
 def _columns(condition: Condition, records: Records) -> tuple[NDArray[np.str_], dict[Key, NDArray[Any]]]:

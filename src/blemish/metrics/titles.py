@@ -50,6 +50,14 @@ TITLES = {
     "mean_t5d": Title("mean T5D"),
     "zipf": Title("Zipf distance", scale=1.0, unit=""),
     "natural_gap": Title("natural gap"),
+    "score": Title("score", scale=1.0, unit="", higher_is_better=True),
+    "rpc": Title("rPC", higher_is_better=True),
+    "cd": Title("CD"),
+    "mcd": Title("mCD"),
+    "mean_cd": Title("mean CD"),
+    "rcd": Title("rCD"),
+    "mrcd": Title("mrCD"),
+    "mean_rcd": Title("mean rCD"),
     "effective_robustness": Title("effective robustness", unit="points", higher_is_better=True),
     "effective_robustness_standard": Title(
         "effective robustness against standard training", unit="points", higher_is_better=True
@@ -64,10 +72,16 @@ MEANS = {
     "t5d": "mt5d",
     "be": "mbe",
     "relative_be": "relative_mbe",
+    "cd": "mcd",
+    "rcd": "mrcd",
 }
 """What the mean of a metric over a whole benchmark is called, where that is another name."""
 
 SUMMARY = (
+    "score",
+    "rpc",
+    "mcd",
+    "mrcd",
     "error",
     "balanced_error",
     "mbe",
@@ -93,6 +107,8 @@ _PARTIAL = {
     "mt5d": "mean_t5d",
     "mbe": "mean_be",
     "relative_mbe": "mean_relative_be",
+    "mcd": "mean_cd",
+    "mrcd": "mean_rcd",
 }
 _TITLED_MEAN = (
     "error",
@@ -106,6 +122,8 @@ _TITLED_MEAN = (
     "zipf",
     "natural_gap",
 )
+_PERFORMANCE = ("score",)
+"""Their means over a benchmark are what the literature of detection calls mPC."""
 
 
 @dataclass(frozen=True)
@@ -141,5 +159,6 @@ def whole_title(name: str, part: Part | None = None) -> str:
     ('mean error', 'mean CE over 20 of 75 conditions')
     """
     title = TITLES[name].title
-    text = f"mean {title}" if name in _TITLED_MEAN else title
+    text = f"mean {title}" if name in (*_TITLED_MEAN, *_PERFORMANCE) else title
+    text += " (mPC)" if name in _PERFORMANCE and part is None else ""
     return text if part is None else f"{text} {part}"

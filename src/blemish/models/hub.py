@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,12 @@ def _fetched(name: str, *, allow_code: bool, weights: bool) -> Path:
             folder = Path(hub.snapshot_download(repository, revision=folder.name, allow_patterns=[*files, *_PICKLED]))
         return folder
     except Exception as error:  # of the hub, of the connection, of the disk
-        raise _explained(name, error) from error
+        explained = _explained(name, error)
+        if isinstance(explained, StorageError):
+            # Not all versions of the library look for what was fetched before when a commit is named.
+            with contextlib.suppress(Exception):
+                return Path(hub.snapshot_download(repository, revision=revision or None, local_files_only=True))
+        raise explained from error
 
 
 def _explained(name: str, error: Exception) -> Exception:

@@ -92,14 +92,12 @@ def gaussian_blur(
     if bool((sigma == sigma[0]).all()):
         settings = (float(sigma[0]), truncate, border, images.device, images.dtype)
         return _gaussian_map(width, *settings).across(_gaussian_map(height, *settings).down(images))
-    if images.device.type != "cpu":
-        down, across = (_gaussian_maps(size, sigma, truncate, border, images) for size in (height, width))
-        return across.across(down.down(images))
     # Blocks are cut by radius, and rounding depends on the cut: each image must get the cut of its own radius.
     out = torch.empty_like(images)
     for value in set(sigma.tolist()):
         members = sigma == value
-        out[members] = gaussian_blur(images[members], sigma[members], truncate=truncate, border=border)
+        rows = to_device(members.nonzero().flatten(), images.device)
+        out[rows] = gaussian_blur(images[rows], sigma[members], truncate=truncate, border=border)
     return out
 
 
@@ -162,30 +160,20 @@ def _sums(images: Tensor, weights: Tensor, radius: int, border: Border) -> Tenso
 def _gaussian_map(
     size: int, sigma: float, truncate: float, border: GaussianBorder, device: torch.device, dtype: torch.dtype
 ) -> LinearMap:
-    """The filter along a side of this size."""
-    matrix = _gaussian_matrix(size, torch.tensor([sigma], dtype=torch.float64), truncate, border, torch.device("cpu"))
-    return LinearMap.of(matrix, device, dtype)
-
-
-def _gaussian_maps(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, images: Tensor) -> LinearMap:
-    """A filter for each image, made on their device: on the host it would take longer than filtering."""
-    return LinearMap.of(_gaussian_matrix(size, sigma, truncate, border, images.device), images.device, images.dtype)
-
-
-def _gaussian_matrix(size: int, sigma: Tensor, truncate: float, border: GaussianBorder, device: torch.device) -> Tensor:
-    """Matrices (B, 1, size, size), what lies beyond the border folded in; each kernel has its own radius."""
-    sigma = sigma.clamp(min=1e-6)
-    reach = (truncate * sigma + 0.5).floor()
-    radius = int(reach.max())
-    sigma, reach = (to_device(values.view(-1, 1, 1, 1), device) for values in (sigma, reach))
+    """The filter along a side of this size, made on the device: on the host it takes longer than filtering."""
+    sigma = max(sigma, 1e-6)
+    radius = int(truncate * sigma + 0.5)
     steps = torch.arange(size + 2 * radius, dtype=torch.float64, device=device) - radius
-    distance = (steps - torch.arange(size, dtype=torch.float64, device=device)[:, None]).abs()
-    band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach)
+    sides = torch.arange(size, dtype=torch.float64, device=device)
+    distance = (steps - sides[:, None]).abs()
+    band = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= radius)
+    # Folds in what lies beyond the border.
     if border == "zeros":
-        fold = F.pad(torch.eye(size, dtype=torch.float64), (0, 0, radius, radius))
+        fold = F.pad(torch.eye(size, dtype=torch.float64, device=device), (0, 0, radius, radius))
     else:
-        fold = F.one_hot(border_index(-radius, size + radius, size, border), size).to(torch.float64)
-    return (band / band.sum(-1, keepdim=True)) @ to_device(fold, device)
+        fold = to_device(border_index(-radius, size + radius, size, border), device)[:, None] == sides
+    matrix = (band / band.sum(-1, keepdim=True)) @ fold.to(torch.float64)
+    return LinearMap.of(matrix[None, None], device, dtype)
 
 
 def convolve(

@@ -45,8 +45,10 @@ class Answers:
 def gather(run: Run) -> Answers | None:
     """The answers to all corruptions that were measured; sequences and other sets of images are left out.
 
-    None where clean images, with which they are compared, are not measured.
+    None where clean images, with which they are compared, are not measured, and for tasks besides classification.
     """
+    if run.info.task is not None:  # whose answers are no classes
+        return None
     if CLEAN not in run.conditions or not run.finished(CLEAN):
         return None
     clean = run.records(CLEAN)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import FEW, Reliability
 from blemish.reports.page import Chart
+from blemish.reports.reading import is_near_chance
 from blemish.reports.svg import (
     Axis,
     Frame,
@@ -42,6 +43,34 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a chart shows: its name, its unit, and which way is better; ``axis`` where it is not 0 to 100."""
+
+    name: str = "Error"
+    unit: str = "%"
+    better: str = "lower is better"
+    axis: Axis | None = None
+
+    @property
+    def words(self) -> str:
+        """The name with its unit."""
+        return f"{self.name} in {'per cent' if self.unit == '%' else self.unit}" if self.unit else self.name
+
+    def number(self, value: float) -> str:
+        """A number in few digits."""
+        return f"{value:.0f}" if self.unit == "%" else f"{value:.3g}"
+
+    def interval(self, estimate: Estimate) -> str:
+        """A number and the ends of its interval."""
+        if self.unit == "%":
+            return f"{estimate.value:.1f} % ({estimate.low:.1f} to {estimate.high:.1f})"
+        return f"{f'{estimate.value:.3f} {self.unit}'.rstrip()} ({estimate.low:.3f} to {estimate.high:.3f})"
+
+
+ERRORS = Measured()
+
+
+@dataclass(frozen=True)
 class Line:
     """A line behind the models of a plane, or one of a chart of lines without intervals; ``series`` None is gray."""
 
@@ -52,48 +81,59 @@ class Line:
     dotted: bool = False
 
 
-def _group(series: int, *parts: Markup) -> Markup:
-    """What belongs to one model, so that it can be switched off."""
-    return element("g", *parts, class_=series_class(series), data_m=series)
+def _group(name: str, series: int, *parts: Markup) -> Markup:
+    """What belongs to one model, so that it can be switched off; gray where its numbers mean nothing."""
+    lost = " lost" if is_near_chance(name) else ""
+    return element("g", *parts, class_=f"{series_class(series)}{lost}", data_m=series)
 
 
 def _stroke(series: int) -> dict[str, object]:
     return {"stroke": "var(--series)", "stroke_width": "2", "stroke_dasharray": dashes(series)}
 
 
-def curve(identity: str, title: str, lines: Sequence[tuple[str, int, Mapping[float, Estimate]]]) -> Chart:
-    """Error against severity, one line per model; severity 0 is the clean images."""
+def curve(
+    identity: str,
+    title: str,
+    lines: Sequence[tuple[str, int, Mapping[float, Estimate]]],
+    measured: Measured = ERRORS,
+) -> Chart:
+    """Error, or what was ``measured``, against severity, one line per model; severity 0 is the clean images."""
     last = max(5.0, *(max(points) for _, _, points in lines))
     levels = tuple((level, str(level)) for level in range(int(last) + 1))
-    frame = Frame(250, 168, Axis(-0.25, last + 0.25, levels), _PERCENT, left=30)
+    frame = Frame(250, 168, Axis(-0.25, last + 0.25, levels), measured.axis or _PERCENT, left=30)
     groups = []
     for name, series, points in lines:
         at = {level: frame.at(level, points[level].value) for level in sorted(points)}
         marks = [
-            mark(*place, series, 3.2, f"{name}: {_interval(points[level])} at severity {level:g}")
+            mark(*place, series, 3.2, f"{name}: {measured.interval(points[level])} at severity {level:g}")
             for level, place in at.items()
         ]
         spread = whiskers(frame.upright(level, points[level]) for level in at)
-        groups.append(_group(series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
+        groups.append(_group(name, series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
     words = "; ".join(
-        f"{name}: " + ", ".join(f"{points[level].value:.0f}" for level in sorted(points)) for name, _, points in lines
+        f"{name}: " + ", ".join(measured.number(points[level].value) for level in sorted(points))
+        for name, _, points in lines
     )
-    label = f"Error in per cent from clean to the highest severity; lower is better. {words}."
+    label = f"{measured.words} from clean to the highest severity; {measured.better}. {words}."
     return Chart(identity, title, frame.drawn(*groups, label=f"{title}. {label}"), label)
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{estimate.value:.1f} % ({estimate.low:.1f} to {estimate.high:.1f})"
-
-
-def dots(identity: str, title: str, groups: Sequence[str], models: Mapping[str, Sequence[Estimate | None]]) -> Chart:
+def dots(
+    identity: str,
+    title: str,
+    groups: Sequence[str],
+    models: Mapping[str, Sequence[Estimate | None]],
+    measured: Measured = ERRORS,
+) -> Chart:
     """Rows of dots with intervals, in each row one below the other for each model."""
     known = [value.high for estimates in models.values() for value in estimates if value is not None]
     height = 26 + max(14, 11 * len(models))
     left, room = 96, 26
     whole = len(groups) * height
     rows = Axis(0, whole, tuple((whole - (place + 0.5) * height, name) for place, name in enumerate(groups)))
-    frame = Frame(560, whole + room + 12, nice_axis(0, max([*known, 1.0])), rows, left=left, bottom=room)
+    frame = Frame(
+        560, whole + room + 12, measured.axis or nice_axis(0, max([*known, 1.0])), rows, left=left, bottom=room
+    )
     drawn = []
     for series, (name, estimates) in enumerate(models.items()):
         parts, ends = [], []
@@ -101,9 +141,13 @@ def dots(identity: str, title: str, groups: Sequence[str], models: Mapping[str, 
             if value is not None:
                 y = whole - (place + 0.5) * height - 11 * (series - (len(models) - 1) / 2)
                 ends.append(frame.across(value, y))
-                parts.append(mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {_interval(value)}"))
-        drawn.append(_group(series, whiskers(ends), *parts))
-    label = "In per cent; lower is better. The numbers are in the table below."
+                parts.append(
+                    mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {measured.interval(value)}")
+                )
+        drawn.append(_group(name, series, whiskers(ends), *parts))
+    unit = "In per cent; " if measured.unit == "%" else ""
+    better = measured.better if unit else measured.better.capitalize()
+    label = f"{unit}{better}. The numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}", size="wide"), label)
 
 
@@ -133,7 +177,8 @@ def reliability_chart(
             for i, place in zip(full, places, strict=True)
         ]
         # No model of its own to be switched off: the whole diagram is of one.
-        drawn.append(element("g", polyline(places, **_stroke(series)), *marks, class_=series_class(series)))
+        sure = [place for i, place in zip(full, places, strict=True) if bins.counts[i] >= FEW]
+        drawn.append(element("g", polyline(sure, **_stroke(series)), *marks, class_=series_class(series)))
     label = "Accuracy against confidence, nearer to the diagonal is better; the numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label, model)
 
@@ -174,7 +219,7 @@ def scatter(
         ends = [frame.across(point.x, y), frame.upright(x, point.y)]
         place = frame.at(x, y)
         dot = mark(*place, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
-        drawn.append(_group(point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
+        drawn.append(_group(point.name, point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
     said = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
     label = words or f"{titles[1]} against {titles[0]}. {said}."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label)

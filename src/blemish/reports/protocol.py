@@ -10,6 +10,7 @@ from typing import Any
 from blemish.core.printable import first_few
 from blemish.core.typed import as_json
 from blemish.evaluation.chance import LOOK_AT
+from blemish.evaluation.runs import NOT_HERE
 from blemish.reports.reading import Reading, differences, firsts
 
 _PARTS = {
@@ -66,6 +67,8 @@ def _entries(reading: Reading) -> dict[str, str]:
         texts |= _flat(entries[part], part)
     # The one that its numbers are relative to, which need not be the benchmark's own.
     texts["benchmark.baseline"] = reading.scores.baseline or "none"
+    if run.info.protocol.pixels == NOT_HERE:
+        texts["protocol.seed"] = _text(None)  # nobody here drew anything
     texts["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
     return {name: text for name, text in texts.items() if name not in _SILENT}
 

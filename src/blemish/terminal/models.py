@@ -16,7 +16,7 @@ from blemish.models.speed import speed_up
 from blemish.terminal.lists import listed, numbers
 
 _PANEL = "Model"
-_NAMES = (
+MODEL_NAMES = (
     "timm:NAME, torchvision:NAME, hf:ORG/NAME or a folder (Hugging Face), open_clip:MODEL/WEIGHTS, "
     "python:PACKAGE.MODULE:FUNCTION, demo:plain, a file (.onnx, .pt, .pt2, .tflite, .keras, .joblib), or a .toml file "
     "that describes one."
@@ -108,7 +108,7 @@ def _floats(text: str | None, option: str) -> list[float] | None:
 class ModelOptions(ModelSettings):
     """A model."""
 
-    model: Annotated[str, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=_NAMES)]
+    model: Annotated[str, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=MODEL_NAMES)]
 
     def open(self, *, catalog: Catalog, device: str | None = None, class_names: str | None = None) -> Classifier:
         """The model that was named."""
@@ -119,7 +119,7 @@ class ModelOptions(ModelSettings):
 class OptionalModelOptions(ModelSettings):
     """A model, or none."""
 
-    model: Annotated[str | None, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=_NAMES)] = None
+    model: Annotated[str | None, typer.Option("--model", "-m", rich_help_panel=_PANEL, help=MODEL_NAMES)] = None
 
     def open(self, *, catalog: Catalog, class_names: str | None = None) -> Classifier | None:
         """The model that was named, if any; settings without a model are refused."""

@@ -57,7 +57,8 @@ def _saturate(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """
     if levels.shape[1] == 1:
         return levels
-    values = levels.to(torch.float64).div_(255)
+    # By a tensor: a GPU multiplies by the reciprocal of a number, which rounds otherwise.
+    values = levels / torch.full((1,), 255.0, dtype=torch.float64, device=levels.device)
     brightest, darkest = values.amax(1, keepdim=True), values.amin(1, keepdim=True)
     spread = brightest - darkest
     saturation = spread / torch.where(brightest > 0, brightest, 1)

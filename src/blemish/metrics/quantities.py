@@ -1,0 +1,44 @@
+"""The numbers of tasks besides classification: of each condition, the larger the better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from blemish.metrics.formulas import Array
+from blemish.metrics.table import Kind
+
+__all__ = ["QUANTITIES", "Quantity", "main_quantity", "quantities_of"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of one condition: the column that it is made of, and how, from what resampling gives of the column."""
+
+    name: str
+    kind: Kind
+    of: Callable[[Array], Array]
+
+
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
+QUANTITIES = (Quantity("score", "score", _as_it_is),)
+"""The quantities by name; of those of a kind the first is the one that rPC and CD are made of."""
+
+
+def quantities_of(kinds: Iterable[str]) -> tuple[Quantity, ...]:
+    """The quantities of some kinds of columns; none where the columns are those of classification."""
+    held = set(kinds)
+    return tuple(quantity for quantity in QUANTITIES if quantity.kind in held)
+
+
+def main_quantity(kinds: Iterable[str]) -> str:
+    """The number that conditions are told by: the error, unless there are columns of another task.
+
+    >>> main_quantity(["correct", "confidence"]), main_quantity(["score"])
+    ('error', 'score')
+    """
+    chosen = quantities_of(kinds)
+    return chosen[0].name if chosen else "error"
