@@ -66,6 +66,7 @@ def write_export(
     begin = subject.begin
     if len(begin.condition.steps) > 1:
         raise InputError(f"{begin.condition} in an export, which has single corruptions; expected one such as fog@3")
+    steps = _begin(begin, chosen)
     # Folders of this machine are nobody else's concern.
     pictures = [replace(picture, path=picture.path and picture.name) for picture in subject.pictures]
     film, film_note = film_walk(walk, subject.catalog if walk is not None or subject.shown is None else subject.shown)
@@ -78,6 +79,8 @@ def write_export(
         conditions["walk"] = [View.of(text, begin.seed, subject.catalog) for text in known]
         strips += _cut(picture, number, conditions)
     stored: dict[str, dict[str, Any]] = {picture.key: {} for picture in pictures}
+    # Of one that is made again, the page goes first: its pictures do.
+    (folder / _PAGE).unlink(missing_ok=True)
     if (folder / _STRIPS).is_dir():
         shutil.rmtree(folder / _STRIPS)
     for done, strip in enumerate(strips):
@@ -87,7 +90,7 @@ def write_export(
     state = {
         "models": [witness.model.name for witness in subject.witnesses],
         "catalogues": catalogues_of(chosen),
-        "begin": {"seed": begin.seed, "steps": _begin(begin, chosen)},
+        "begin": {"seed": begin.seed, "steps": steps},
         "film": frames,
         "most": 0,
         "note": subject.note,
