@@ -25,6 +25,7 @@ GROUPS = {
     "Images": ["open_source", "open_stored", "Source"],
     "Models": ["open_model", "from_module", "from_function", "Classifier", "Preprocessing", "Training"],
     "Benchmarks": ["load_benchmark", "parse_condition", "Benchmark", "Condition", "Protocol"],
+    "Look for what makes numbers wrong": ["audit", "audit_run"],
     "Measure": ["evaluate", "open_run", "find_runs", "Run", "read_records", "Records", "read_predictions"],
     "Numbers and reports": ["score", "compare", "load_results", "write_report", "Scores"],
     "Errors and notices": [

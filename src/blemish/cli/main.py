@@ -32,6 +32,12 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(_MEASURE, "cli.demo", "demo_command", "Measure two small networks and write a report to look at."),
     "benchmarks": Command(_MEASURE, "cli.benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
+    "audit": Command(
+        _MEASURE,
+        "studies.audit.command",
+        "audit_command",
+        "Look for what makes numbers wrong: preprocessing, labels, images.",
+    ),
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
     "template": Command(

@@ -86,18 +86,18 @@ def _of_entries(
         for place in ranked.places
     ]
     data = first.data
-    images = f"{data.images:,}" if data.selection == "all" else f"{data.images:,} ({data.selection})"
+    images = f"{data.images:,}" if data.selection == "all" else data.selection.partition(",")[0]
     protocol = {
         "images": images,
-        "which": f"{data.name}, fingerprint {data.fingerprint[:12]}",
+        "which": f"{data.name} ({data.selection}), fingerprint {data.fingerprint[:12]}",
         "pixels": "stored by others" if first.protocol.pixels == "stored" else _made(entries[0]),
         "shown": _shown(entries[0]),
         **({"divided by": f"the published {first.benchmark.baseline}"} if "ce" in ranked.metric.split("_")[-1] else {}),
     }
     part = part_of(runs[0])
     return Ranking(
-        identity=f"{_slug(first.benchmark.name)}-entries-{number + 1}",
-        title=f"Entries, {first.benchmark.title or first.benchmark.name}",
+        identity=f"{slug(first.benchmark.name)}-entries-{number + 1}",
+        title=f"Entries: {data.name}, {images} images, {protocol['pixels']}",
         benchmark=first.benchmark.name if part is None else part.benchmark,
         tier="recomputable",
         metric=whole_title(ranked.metric, part),
@@ -164,7 +164,7 @@ def ranking_of_table(table: PublishedTable, *, level: float = 0.95) -> Ranking:
     ]
     title = TITLES[info.metric]
     return Ranking(
-        identity=_slug(info.name),
+        identity=slug(info.name),
         title=info.title,
         benchmark=info.benchmark,
         tier=info.tier,
@@ -212,7 +212,7 @@ def ranking_of_adaptation(table: AdaptationTable) -> Ranking:
         )
     lines = [replace(line, low=1) for line in lines]
     return Ranking(
-        identity=_slug(f"adaptation {table.id}"),
+        identity=slug(f"adaptation {table.id}"),
         title=f"Test-time adaptation: {table.model}, {table.dataset}, {table.setting}",
         benchmark="adaptation",
         tier="claimed",
@@ -271,12 +271,13 @@ def _identities(names: Sequence[str]) -> list[str]:
     """Names as files can have them, each once."""
     found: dict[str, None] = {}
     for name in names:
-        slug = _slug(name)[:_LONGEST]
-        found[slug if slug not in found else f"{slug}-{len(found) + 1}"] = None
+        own = slug(name)[:_LONGEST]
+        found[own if own not in found else f"{own}-{len(found) + 1}"] = None
     return list(found)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A name as files and addresses can have it: small letters, digits and hyphens."""
     text = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in name.lower())
     return "-".join(part for part in text.split("-") if part) or "model"
 

@@ -87,8 +87,10 @@ def import_command(
     source: Annotated[str, typer.Option(help="Where the numbers were published.")],
     name: Annotated[str | None, typer.Option(help="What to call the table. Default: the name of the file.")] = None,
     metric: Annotated[str, typer.Option(help="What models are ranked by: mce or error.")] = "error",
-    holds: Annotated[str, typer.Option(help="What the numbers are: error, accuracy, or value for an mCE.")] = "error",
-    column: Annotated[str, typer.Option(help="Without columns such as fog@1: the one to rank by.")] = "error",
+    holds: Annotated[str, typer.Option(help="What the numbers are, but for an mCE: error or accuracy.")] = "error",
+    column: Annotated[
+        str | None, typer.Option(help="Without columns such as fog@1: the one to rank by. Default: called as --metric.")
+    ] = None,
     images: Annotated[
         int | None, typer.Option(min=1, help="How many images each number is of; without it there are no intervals.")
     ] = None,
@@ -109,17 +111,14 @@ def import_command(
 
       blemish leaderboard import cells.csv -o board --benchmark cifar10-c --images 10000 --source https://…
 
-      blemish leaderboard import claims.csv -o board --benchmark imagenet-c --metric mce --holds value --column mce
-      --source "Table 3"
+      blemish leaderboard import claims.csv -o board --benchmark imagenet-c --metric mce --source "Table 3"
     """
     if metric not in ("mce", "error"):
         raise InputError(f"--metric {metric}; expected mce or error")
-    if holds not in ("error", "accuracy", "value"):
-        raise InputError(f"--holds {holds}; expected error, accuracy or value")
+    if holds not in ("error", "accuracy"):
+        raise InputError(f"--holds {holds}; expected error or accuracy")
     header = (read_csv(file) or [[]])[0]
     has_cells = any("@" in key for key in header)
-    if has_cells and holds == "value":
-        raise InputError("--holds value with columns such as fog@1; expected error or accuracy")
     info = TableInfo(
         name=name or file.stem,
         title=name or file.stem,
@@ -132,9 +131,9 @@ def import_command(
         can=tuple(can or ()),
         cannot=tuple(cannot or ()),
         cells=cast(Literal["error", "accuracy"], holds) if has_cells else None,
-        holds=cast(Literal["error", "accuracy", "value"], holds),
+        holds="value" if metric == "mce" else cast(Literal["error", "accuracy"], holds),
         divisor=divisor,
-        column="" if has_cells else column,
+        column="" if has_cells else column or metric,
     )
     entry = import_table(file, board, info, overwrite=overwrite)
     say(f"{entry.path}: {len(entry.header.rows)} models, {info.tier}, {entry.header.seal}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from blemish.studies.leaderboard.commands.card import card_command
 from blemish.studies.leaderboard.commands.entries import add_command, import_command, tables_command
 from blemish.studies.leaderboard.commands.show import show_command
+from blemish.studies.leaderboard.commands.site import site_command
 from blemish.studies.leaderboard.commands.verify import verify_command
 from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
@@ -33,6 +35,8 @@ _COMMANDS = (
     ("import", import_command, "Make an entry of numbers that others published."),
     ("verify", verify_command, "Compute again what entries claim."),
     ("show", show_command, "Print rankings; CSV, Markdown, LaTeX, JSON."),
+    ("site", site_command, "Write pages: one per benchmark, model and corruption."),
+    ("card", card_command, "Numbers for a model's page on the Hugging Face Hub."),
     ("tables", tables_command, "List the published tables that come with blemish."),
 )
 for _name, _command, _help in _COMMANDS:
