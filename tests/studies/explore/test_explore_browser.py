@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import blemish
-from blemish.studies.explore.explorer import texts_of
+from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.export import write_export
 from blemish.studies.explore.server import ExplorerServer
 from blemish.studies.explore.views import View
@@ -205,7 +205,7 @@ def test_catalogues_seeds_chains_and_two_pictures(visit: Visit, server: Explorer
 def test_texts_are_copied(visit: Visit, server: ExplorerServer) -> None:
     visit.shows("contrast@3")
     visit.page.wait_for_selector('#copies[data-condition="contrast@3"]')
-    texts = texts_of(picture(server), View.of("contrast@3", 7, CATALOG))
+    texts = texts_of(picture(server), View.of("contrast@3", 7, CATALOG), Origin())
     for tab, kind in (("Benchmark (TOML)", "toml"), ("Command", "command"), ("Python", "python")):
         visit.page.get_by_role("tab", name=tab).click()
         assert visit.page.locator("#copy-text").text_content() == texts[kind]
