@@ -148,7 +148,7 @@ class RoTTA:
             with torch.enable_grad():
                 cross = -(target * self.model(views).log_softmax(1)).sum(1)
                 weights = torch.exp(-ages) / (1 + torch.exp(-ages))
-                (weights * cross).mean().backward()  # type: ignore[no-untyped-call]
+                (weights * cross).mean().backward()
                 self.optimiser.step()
         finally:
             for net in (self.model, self.teacher):
