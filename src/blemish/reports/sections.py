@@ -33,7 +33,7 @@ from blemish.reports.tables import Cell, Table, number
 
 _TERMS = (
     *(
-        *("score", "rpc", "mcd", "mrcd"),
+        *("score", "ap", "rpc", "mcd", "mrcd"),
         "error",
         "mce",
         "relative_mce",
