@@ -42,10 +42,10 @@ def write_array(folder: Path, count: int) -> blemish.Source:
     return array_source(folder / "images.npy", folder / "labels.npy")
 
 
-def timed(title: str, source: blemish.Source, resize: int | None) -> None:
+def timed(title: str, source: blemish.Source, resize: int | None, workers: int | None = None) -> None:
     """Read all images, and say how long it took."""
     clock, work = time.perf_counter(), time.process_time()
-    images = load(source, resize=resize, crop=SIDE)
+    images = load(source, resize=resize, crop=SIDE, workers=workers)
     clock, work = time.perf_counter() - clock, time.process_time() - work
     where = "a file" if isinstance(images.pixels, np.memmap) else "memory"
     count = len(images)
@@ -54,6 +54,23 @@ def timed(title: str, source: blemish.Source, resize: int | None) -> None:
         f"{1e6 * work / count:.0f} µs of CPU time each, {os.cpu_count()} cores",
         flush=True,
     )
+
+
+def timed_in_processes(source: blemish.Source, processes: int) -> None:
+    """The same files, shared out to processes of one thread; their pixels are not brought together."""
+    shares = [np.arange(first, len(source), processes) for first in range(processes)]
+    clock = time.perf_counter()
+    children = []
+    for share in shares:
+        child = os.fork()
+        if child == 0:
+            load(source.take(share), resize=256, crop=SIDE, workers=1)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    clock = time.perf_counter() - clock
+    print(f"JPEG files, {processes} processes: {clock:.2f} s, {len(source) / clock:,.0f} images/s", flush=True)
 
 
 def decoders() -> dict[str, Callable[[bytes], np.ndarray]]:
@@ -126,6 +143,8 @@ def main() -> None:
     parser.add_argument("--array", type=int, default=50_000, help="images of the array file")
     parser.add_argument("--files", type=int, default=50_000, help="JPEG files")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--workers", type=int, nargs="*", default=[], help="also with so many threads")
+    parser.add_argument("--processes", type=int, help="also in so many processes, to compare")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -135,6 +154,10 @@ def main() -> None:
         files = write_files(folder / "files", options.files)
         for _ in range(options.rounds):
             timed("JPEG files", folder_source(files), 256)
+        for workers in options.workers:
+            timed(f"JPEG files, {workers} threads", folder_source(files), 256, workers)
+        if options.processes:
+            timed_in_processes(folder_source(files), options.processes)
         compare(files)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from blemish.corruptions.catalog import Catalog, catalog
     from blemish.corruptions.compose import chain, random_severity
     from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
+    from blemish.corruptions.labels import Corrupted
     from blemish.corruptions.severity import SeverityTable, nearest_preset
     from blemish.corruptions.transform import Corrupt, corrupt
     from blemish.data.open import open_source, open_stored
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
+    from blemish.studies.audit.audit import audit
+    from blemish.studies.audit.of_runs import audit_run
     from blemish.tasks.predictions import read_predictions
 
 __version__ = VERSION
@@ -50,6 +53,7 @@ __all__ = [
     "Classifier",
     "Condition",
     "Corrupt",
+    "Corrupted",
     "Corruption",
     "CounterRng",
     "InputError",
@@ -67,6 +71,8 @@ __all__ = [
     "StorageError",
     "Training",
     "WorkerError",
+    "audit",
+    "audit_run",
     "catalog",
     "chain",
     "compare",
@@ -99,6 +105,7 @@ _MODULES = {
     "Classifier": "models.base",
     "Condition": "benchmarks.condition",
     "Corrupt": "corruptions.transform",
+    "Corrupted": "corruptions.labels",
     "Corruption": "corruptions.base",
     "InputError": "core.errors",
     "NearChanceError": "evaluation.chance",
@@ -116,6 +123,8 @@ _MODULES = {
     "Training": "models.base",
     "WorkerError": "core.errors",
     "CounterRng": "core.rng",
+    "audit": "studies.audit.audit",
+    "audit_run": "studies.audit.of_runs",
     "catalog": "corruptions.catalog",
     "chain": "corruptions.compose",
     "compare": "metrics.compare",

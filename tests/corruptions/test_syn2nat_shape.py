@@ -12,13 +12,21 @@ import torch
 from torch import Tensor
 
 import blemish
+from blemish.corruptions.syn2nat import bend as candidates_bend
 from blemish.corruptions.syn2nat import blur as candidates_blur
+from blemish.corruptions.syn2nat import rearrange as candidates_rearrange
 from blemish.corruptions.syn2nat import shape as candidates_shape
 from blemish.corruptions.syn2nat import warp as candidates_warp
 from picture_statistics import statistics
 from pictures import pictures
 
-TWENTY = (*candidates_blur.BLURS, *candidates_shape.OCCLUSIONS, *candidates_warp.WARPS)
+TWENTY = (
+    *candidates_blur.BLURS,
+    *candidates_shape.OCCLUSIONS,
+    *candidates_rearrange.REARRANGEMENTS,
+    *candidates_warp.WARPS,
+    *candidates_bend.BENDS,
+)
 UNITS = {unit.name.removeprefix("syn2nat:"): unit for unit in TWENTY}
 
 # The originals' names in the recorded statistics, where they are not ours in camel case.
@@ -105,15 +113,15 @@ NEUTRAL: dict[str, Any] = {
     "rotate": candidates_warp.Turn(zeros()),
     "translate": candidates_warp.Shift(zeros(2)),
     "elastic_transform": candidates_warp.Moves(zeros(3, 2)),
-    "perspective": candidates_warp.Corners(zeros(4, 2)),
-    "optical_distortion": candidates_warp.Lens(zeros(), zeros(2)),
-    "grid_distortion": candidates_warp.Stretch(zeros(5) + 1, zeros(5) + 1),
+    "perspective": candidates_bend.Corners(zeros(4, 2)),
+    "optical_distortion": candidates_bend.Lens(zeros(), zeros(2)),
+    "grid_distortion": candidates_bend.Stretch(zeros(5) + 1, zeros(5) + 1),
     "blur": candidates_blur.Kernel(zeros()),
     "gaussian_blur": candidates_blur.Kernel(zeros()),
     "median_blur": candidates_blur.Kernel(zeros()),
     "motion_blur": candidates_blur.Line(zeros(2, 2)),
     "cutout": candidates_shape.Holes(*(zeros(1) for _ in range(4))),
-    "random_grid_shuffle": candidates_shape.Tiles(torch.arange(16).expand(2, 16)),
+    "random_grid_shuffle": candidates_rearrange.Tiles(torch.arange(16).expand(2, 16)),
 }
 
 
@@ -143,7 +151,7 @@ def test_a_corner_that_lies_inside_gives_way() -> None:
     images = pictures(2, 3, 64, 64)
     share = zeros(4, 2)
     share[:, 1] = 0.7
-    out = UNITS["perspective"].render(images, {}, candidates_warp.Corners(share))
+    out = UNITS["perspective"].render(images, {}, candidates_bend.Corners(share))
     assert out.double().diff(dim=-1).abs().mean() < images.double().diff(dim=-1).abs().mean()
 
 

@@ -51,6 +51,28 @@ def test_images_only() -> None:
         assert result[key] is sample[key], key
 
 
+@pytest.mark.parametrize("form", ["XYXY", "XYWH", "CXCYWH"])
+def test_labels_move_by_a_map_where_that_is_asked_for(form: str) -> None:
+    """A flip takes x to width − x; boxes of any format, and what is nothing of these stays."""
+    sample = {**detection(), "keypoints": tv_tensors.KeyPoints([[3.0, 4.0]], canvas_size=(SIDE, SIDE))}
+    boxes = tv_tensors.wrap(sample["boxes"].float(), like=sample["boxes"])
+    sample["boxes"] = v2.functional.convert_bounding_box_format(boxes, new_format=form)
+    for number in range(6):
+        result = blemish.Corrupt("syn2nat:flip", 5, move_labels=True)(sample, id=number)
+        drawn = blemish.corrupt(levels(), "syn2nat:flip", 5, ids=number, boxes=[[1, 2, 9, 12]], keypoints=[[3, 4]])
+        assert torch.equal(result["image"].as_subclass(Tensor), drawn.images)
+        assert type(result["boxes"]) is tv_tensors.BoundingBoxes
+        plain = v2.functional.convert_bounding_box_format(result["boxes"], new_format="XYXY")
+        assert plain[0].tolist() == pytest.approx(drawn.boxes[0].tolist())
+        assert result["keypoints"].tolist() == drawn.keypoints.tolist() != [[3, 4]]
+        assert result["masks"].shape == (1, SIDE, SIDE)
+        assert result["labels"] is sample["labels"]
+    still = blemish.Corrupt("fog", 3, move_labels=True)(sample)
+    assert still["boxes"] is sample["boxes"]
+    with pytest.raises(InputError, match="expected floats"):
+        blemish.Corrupt("syn2nat:flip", 5, move_labels=True)(detection())
+
+
 class _Marker(v2.Transform):  # type: ignore[misc]
     """A transform of torchvision's own that says what it was given to change."""
 

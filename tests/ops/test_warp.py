@@ -108,7 +108,7 @@ def test_displacement_samples_where_the_fields_say(size: tuple[int, int], streng
     batch = images(2, *size)
     dx, dy = np.random.default_rng(2).uniform(-strength, strength, (2, 2, *size))
     y, x = np.mgrid[0 : size[0], 0 : size[1]]
-    found = displace(batch, torch.from_numpy(dx), torch.from_numpy(dy))
+    found = displace(batch, torch.from_numpy(np.stack([dx, dy], axis=1)))
     np.testing.assert_allclose(found.numpy(), interpolated(batch, y + dy, x + dx, "reflect"), rtol=0, atol=1e-10)
 
 
@@ -116,11 +116,11 @@ def test_displacement_by_hand() -> None:
     """Half a pixel to the right of a ramp; at the end the last value is repeated, and then the ramp goes back."""
     ramp = torch.arange(8, dtype=torch.float32).expand(1, 1, 8, 8)
     zero = torch.zeros(1, 8, 8)
-    half = displace(ramp, zero + 0.5, zero)[0, 0, 3]
+    half = displace(ramp, torch.stack([zero + 0.5, zero], 1))[0, 0, 3]
     np.testing.assert_allclose(half.numpy(), [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7], atol=1e-5)
-    far = displace(ramp, zero + 3, zero)[0, 0, 3]
+    far = displace(ramp, torch.stack([zero + 3, zero], 1))[0, 0, 3]
     np.testing.assert_allclose(far.numpy(), [3, 4, 5, 6, 7, 7, 6, 5], atol=1e-5)
-    up = displace(ramp.mT, zero, zero - 2)[0, 0, :, 3]
+    up = displace(ramp.mT, torch.stack([zero, zero - 2], 1))[0, 0, :, 3]
     np.testing.assert_allclose(up.numpy(), [1, 0, 0, 1, 2, 3, 4, 5], atol=1e-5)
 
 
@@ -128,7 +128,7 @@ def test_float32_fields_are_as_exact_as_float32() -> None:
     batch = images(2, 64, 64, torch.float32)
     dx, dy = np.random.default_rng(2).uniform(-5, 5, (2, 2, 64, 64)).astype(np.float32)
     y, x = np.mgrid[0:64, 0:64]
-    found = displace(batch, torch.from_numpy(dx), torch.from_numpy(dy))
+    found = displace(batch, torch.from_numpy(np.stack([dx, dy], axis=1)))
     np.testing.assert_allclose(found.numpy(), interpolated(batch, y + dy, x + dx, "reflect"), rtol=0, atol=5e-5)
 
 

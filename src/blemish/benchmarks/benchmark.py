@@ -29,7 +29,7 @@ METRICS = {
     "mce": "mean corruption error: errors relative to a baseline's",
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
-    "residual": "mean residual robustness: clean accuracy less accuracy",
+    "residual": "mean residual robustness: clean accuracy minus accuracy",
     "balanced_error": "mean balanced error over all conditions, every class counting the same; relative to no baseline",
     "mbe": "mean balanced error of corruptions, every class counting the same, relative to a baseline's",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",

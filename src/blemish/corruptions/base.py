@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,9 @@ from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, check_seed, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, make_parts
+from blemish.corruptions.files import Files
 from blemish.corruptions.inputs import as_severities, check_images, plain_severity
+from blemish.corruptions.moves import Moves
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import (
     PUBLISHED_SIDE,
@@ -26,6 +28,7 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares
 from blemish.ops.fused import fused, kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
+from blemish.ops.positions import Positions, joined
 from blemish.ops.transfer import to_device
 
 __all__ = [
@@ -83,21 +86,6 @@ def no_draw(shape: Shape, params: Params, rng: CounterRng) -> tuple[()]:
     return ()
 
 
-class Files(Protocol):
-    """Files, or a program, that pixels are made of. ``kind`` is what protocols call them, and is known without them."""
-
-    @property
-    def kind(self) -> str:
-        """What they are, in a word."""
-
-    @property
-    def note(self) -> str | None:
-        """What is to be said of numbers that are measured with them; nothing of the reference's own files."""
-
-    def check(self) -> None:
-        """Refuse where they are missing, with how to get them."""
-
-
 @dataclass(frozen=True)
 class Corruption:
     """A named corruption of images.
@@ -111,7 +99,8 @@ class Corruption:
     ``source`` says where. Parameters in ``shared`` are equal within one call. Where lower severities have no meaning,
     ``only_severity`` names the one there is, besides 0. ``stream`` names the random streams if they are another
     corruption's. ``at_once`` makes the same pixels faster. ``files`` are needed for any pixel; ``variant_of`` names
-    the corruption that it imitates, beside which it is left out of what is meant by default.
+    the corruption that it imitates, beside which it is left out of what is meant by default. ``moves`` says whether
+    pixels stay where they are, for labels that stand for places; None says nothing.
     """
 
     name: str
@@ -130,6 +119,7 @@ class Corruption:
     stream: str | None = None
     files: Files | None = None
     variant_of: str | None = None
+    moves: Moves | None = field(default=None, compare=False)
     at_once: AtOnce | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -228,6 +218,35 @@ class Corruption:
         out = torch.empty_like(images) if one is not None else images.detach().clone()
         make_parts(self.at_once, kernels, images, out, params, parts, rng, arrays=arrays)
         return out
+
+    def positions(
+        self,
+        images: Tensor,
+        *,
+        severity: float | Sequence[float] | Tensor,
+        seed: int = 0,
+        ids: Iterable[int] | Tensor | None = None,
+        preset: str | None = None,
+    ) -> list[Positions]:
+        """Where the pixels of what a call returns come from: maps that follow one another; none where none is known.
+
+        From the same draws, on the CPU. Of the images only the shape counts.
+        """
+        if self.moves is None or self.moves.maps is None:
+            return []
+        shape = Shape.of(images)
+        like = torch.zeros((), dtype=torch.uint8 if self.uint8_io else torch.float32).expand(len(images), *shape)
+        numbers = image_ids(ids, len(images))
+        levels = self._severities(severity, len(images))
+        made: list[list[tuple[Tensor, Positions]]] = []
+        with full_precision(like.device):
+            params = self.table.at(levels, preset or self.table.preset(shape.height, shape.width))
+            for rows in self._parts(levels, params, _room(like)):
+                part = {name: values[rows] for name, values in params.items()}
+                rng = CounterRng(seed, numbers[rows], self.stream or self.name, like.device)
+                maps = self.moves.maps(like[rows], part, self.draw(shape, part, rng))
+                made.append([(torch.arange(len(images))[rows], single) for single in maps])
+        return [joined(parts, len(images), shape.height, shape.width) for parts in zip(*made, strict=True)]
 
     def supports(self, severity: float) -> bool:
         """Whether the corruption exists at this severity."""

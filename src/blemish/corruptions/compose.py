@@ -15,8 +15,10 @@ from blemish.core.rng import CounterRng, image_ids
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.inputs import as_severities, check_images
+from blemish.corruptions.moves import joint_moves
 from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, check_severity, severity_text
+from blemish.ops.positions import Positions
 
 __all__ = ["chain", "random_severity"]
 
@@ -110,6 +112,15 @@ class _Sequence:
             levels = link.corruption.render(levels, _share(params, i), draws[i])
         return levels
 
+    def maps(self, levels: Tensor, params: Params, draws: tuple[Any, ...]) -> list[Positions]:
+        """Those of all links, in their order."""
+        return [
+            positions
+            for i, link in enumerate(self.links)
+            if link.corruption.moves is not None and link.corruption.moves.maps is not None
+            for positions in link.corruption.moves.maps(levels, _share(params, i), draws[i])
+        ]
+
 
 def _chain(links: tuple[_Link, ...]) -> Corruption:
     parts = [link.corruption for link in links]
@@ -133,6 +144,7 @@ def _chain(links: tuple[_Link, ...]) -> Corruption:
         uint8_io=True,
         version=1 + sum(part.version - 1 for part in parts),
         files=sequence if any(part.files is not None for part in parts) else None,
+        moves=joint_moves([part.moves for part in parts], sequence.maps),
     )
 
 
@@ -153,11 +165,30 @@ class _RandomSeverity(Corruption):
         """Corrupt every image at a severity of its own, drawn by its id; see `Corruption`."""
         check_images(images)
         numbers = image_ids(ids, len(images))
-        share = as_severities(severity, len(images)) / MAX_SEVERITY
-        with full_precision(images.device):
+        drawn = self._drawn(severity, seed, numbers, images.device)
+        return super().__call__(images, severity=drawn, seed=seed, ids=numbers, preset=preset)
+
+    def positions(
+        self,
+        images: Tensor,
+        *,
+        severity: float | Sequence[float] | Tensor = MAX_SEVERITY,
+        seed: int = 0,
+        ids: Iterable[int] | Tensor | None = None,
+        preset: str | None = None,
+    ) -> list[Positions]:
+        """Where pixels come from, at the severities that are drawn."""
+        numbers = image_ids(ids, len(images))
+        drawn = self._drawn(severity, seed, numbers, images.device)
+        return super().positions(images, severity=drawn, seed=seed, ids=numbers, preset=preset)
+
+    def _drawn(
+        self, severity: float | Sequence[float] | Tensor, seed: int, numbers: Tensor, device: torch.device
+    ) -> Tensor:
+        share = as_severities(severity, len(numbers)) / MAX_SEVERITY
+        with full_precision(device):
             rank = CounterRng(seed, numbers, self.name).uniforms("severity", 1)[:, 0].to(torch.float64)
-        drawn = self.low + (self.high - self.low) * rank
-        return super().__call__(images, severity=drawn * share, seed=seed, ids=numbers, preset=preset)
+        return (self.low + (self.high - self.low) * rank) * share
 
 
 def random_severity(corruption: Corruption, low: float = 1.0, high: float = float(MAX_SEVERITY)) -> Corruption:
@@ -185,6 +216,7 @@ def random_severity(corruption: Corruption, low: float = 1.0, high: float = floa
         version=corruption.version,
         stream=corruption.stream or corruption.name,
         files=corruption.files,
+        moves=corruption.moves,
         at_once=corruption.at_once,
         low=low,
         high=high,

@@ -16,7 +16,17 @@ from torch.utils._pytree import TreeSpec, keystr, tree_flatten_with_path, tree_u
 from blemish.core.errors import InputError
 from blemish.core.rng import hash_id
 
-__all__ = ["IdFrom", "Sample", "is_sample", "is_video", "open_sample", "plain_tensor", "sample_id", "wrapped_like"]
+__all__ = [
+    "IdFrom",
+    "Sample",
+    "is_sample",
+    "is_video",
+    "open_sample",
+    "plain_tensor",
+    "sample_id",
+    "tv_kind",
+    "wrapped_like",
+]
 
 IdFrom = str | int | Callable[[Any], Any]
 """Where a sample has its id: a key of a dictionary, a position in a tuple, or a function of the sample."""
@@ -51,9 +61,9 @@ def open_sample(sample: Any) -> Sample:
     """
     entries, structure = tree_flatten_with_path(sample)
     leaves = [leaf for _, leaf in entries]
-    images = [row for row, leaf in enumerate(leaves) if isinstance(leaf, Image.Image) or _tv_kind(leaf) in _PICTURES]
+    images = [row for row, leaf in enumerate(leaves) if isinstance(leaf, Image.Image) or tv_kind(leaf) in _PICTURES]
     if not images:
-        images = [row for row, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and _tv_kind(leaf) is None][:1]
+        images = [row for row, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and tv_kind(leaf) is None][:1]
     if not images:
         kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)) or "nothing"
         raise InputError(
@@ -101,12 +111,12 @@ def _as_number(value: Any) -> Any:
 
 def is_video(images: Tensor) -> bool:
     """Whether these are the frames of one of torchvision's videos, which have one draw."""
-    return _tv_kind(images) == "Video"
+    return tv_kind(images) == "Video"
 
 
 def plain_tensor(images: Tensor) -> Tensor:
     """The values of an image of torchvision as an ordinary tensor; its other kinds are refused."""
-    kind = _tv_kind(images)
+    kind = tv_kind(images)
     if kind is not None and kind not in _PICTURES:
         raise InputError(f"images of type {kind}; expected an image")
     return images if kind is None else images.as_subclass(Tensor)
@@ -114,7 +124,7 @@ def plain_tensor(images: Tensor) -> Tensor:
 
 def wrapped_like(result: Tensor, like: Tensor) -> Tensor:
     """A result as the kind of tensor that it was made of."""
-    if _tv_kind(like) is None:
+    if tv_kind(like) is None:
         return result
     wrapped: Tensor = sys.modules["torchvision.tv_tensors"].wrap(result, like=like)
     return wrapped
@@ -123,7 +133,7 @@ def wrapped_like(result: Tensor, like: Tensor) -> Tensor:
 _PICTURES = ("Image", "Video")
 
 
-def _tv_kind(value: object) -> str | None:
+def tv_kind(value: object) -> str | None:
     """Which of torchvision's kinds of tensors this is; None for everything else."""
     kinds = sys.modules.get("torchvision.tv_tensors")
     if kinds is None or not isinstance(value, Tensor) or not isinstance(value, kinds.TVTensor):

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import operator
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast, overload
+from collections.abc import Sequence
+from typing import Any, TypeVar, overload
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from blemish.core.errors import InputError, about
-from blemish.core.rng import as_ids, check_seed, image_ids
-from blemish.core.types import check_dense
+from blemish.core.rng import as_ids, check_seed
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.kinds import Unpacked, unpack
+from blemish.corruptions.labels import Corrupted, LabelSet
+from blemish.corruptions.running import Ids, as_numbers, content_id, numbers_of, places_of, run
+from blemish.corruptions.sample_labels import with_moved_labels
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
 from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
-from blemish.ops.levels import as_levels
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
 
 Images = TypeVar("Images", Tensor, NDArray[Any], Image.Image, list[Image.Image], tuple[Image.Image, ...])
-Ids = int | Iterable[int] | Tensor
 
 
+@overload
 def corrupt(
     images: Images,
     name: str | Corruption,
@@ -39,7 +35,44 @@ def corrupt(
     ids: Ids | None = None,
     preset: str | None = None,
     catalog: Catalog = catalog,
-) -> Images:
+    boxes: None = None,
+    masks: None = None,
+    keypoints: None = None,
+    fill: float = 0,
+) -> Images: ...
+
+
+@overload
+def corrupt(
+    images: Any,
+    name: str | Corruption,
+    severity: float | Sequence[float] | Tensor,
+    *,
+    seed: int = 0,
+    ids: Ids | None = None,
+    preset: str | None = None,
+    catalog: Catalog = catalog,
+    boxes: Any = None,
+    masks: Any = None,
+    keypoints: Any = None,
+    fill: float = 0,
+) -> Corrupted: ...
+
+
+def corrupt(
+    images: Any,
+    name: str | Corruption,
+    severity: float | Sequence[float] | Tensor,
+    *,
+    seed: int = 0,
+    ids: Ids | None = None,
+    preset: str | None = None,
+    catalog: Catalog = catalog,
+    boxes: Any = None,
+    masks: Any = None,
+    keypoints: Any = None,
+    fill: float = 0,
+) -> Any:
     """Corrupt one image or a batch, and return the same kind, shape, type and device.
 
     Accepted are torch tensors (CHW or BCHW), NumPy arrays (HW, HWC or NHWC) of uint8 or of float in [0, 1], and PIL
@@ -52,13 +85,24 @@ def corrupt(
     of the image, the corruption, the severity, ``seed`` and the image's id. ``ids`` (64-bit integers; one number will
     do for a single image) default to the positions 0, 1, 2 …, so name them when you corrupt images one by one.
     ``preset`` names the severity table; by default the one whose image size is nearest to the shorter side is used.
+
+    With ``boxes``, ``masks`` or ``keypoints`` the result is a `Corrupted` with the images and their labels. Labels move
+    with the pixels where the corruption knows a map of them, by the same draw; else they stay, and the result says so.
+    Boxes are (N, 4): left, top, right and bottom in pixels (xyxy). Masks are (H, W) or (N, H, W) of any type; where
+    nothing of the image is shown they become ``fill``. Keypoints are (…, 2), x and y in pixels, or (…, 3) with COCO's
+    visibility. For a batch each is a list, or a stack, with an entry for every image.
     """
     unpacked = unpack(images)
     corruption = _find(name, catalog)
-    numbers = None if ids is None else _as_numbers(ids, unpacked.single)
+    numbers = None if ids is None else as_numbers(ids, unpacked.single)
     if ids is None and unpacked.single:
         numbers = as_ids([0])
-    return cast(Images, _run(unpacked, corruption, severity, seed, numbers, preset))
+    made = run(unpacked, corruption, severity, seed, numbers, preset)
+    labels = LabelSet(boxes, masks, keypoints, fill)
+    if boxes is None and masks is None and keypoints is None:
+        return made
+    places = places_of(unpacked, corruption, severity, seed, numbers, preset)
+    return labels.moved(made, corruption.moves, places, alone=unpacked.single and unpacked.total == 1)
 
 
 class Corrupt:
@@ -71,7 +115,8 @@ class Corrupt:
     A tuple or a dictionary is one sample, and so are several arguments. Images in it are found by the rule of
     torchvision's transforms (v2): all PIL pictures and torchvision images, or else the first plain tensor. They get one
     draw, by the id of the sample or the content of the first of them. Everything else is handed on as it is, boxes and
-    masks too, whether or not a corruption moves pixels. A list of pictures is a batch.
+    masks too, whether or not a corruption moves pixels. With ``move_labels`` torchvision's boxes, masks and keypoints
+    move where the corruption knows a map: see `blemish.corruptions.sample_labels`. A list of pictures is a batch.
 
     ``id_from`` says where samples have their id: a key of the dictionary, or of the dictionary in the tuple; a position
     in the tuple; or a function of the sample. Texts, such as names of files, are hashed to numbers by `hash_id`.
@@ -85,6 +130,7 @@ class Corrupt:
         seed: int = 0,
         preset: str | None = None,
         id_from: IdFrom | None = None,
+        move_labels: bool = False,
         catalog: Catalog = catalog,
     ) -> None:
         """Check the settings once, here, rather than in a worker."""
@@ -95,6 +141,7 @@ class Corrupt:
         self.seed = check_seed(seed)
         self.preset = preset
         self.id_from = id_from
+        self.move_labels = move_labels
         if not (id_from is None or isinstance(id_from, str | int) or callable(id_from)) or isinstance(id_from, bool):
             raise InputError(f"id_from {id_from!r}; expected a key, a position or a function of the sample")
         if preset is not None:
@@ -120,7 +167,7 @@ class Corrupt:
         if is_sample(images):
             return self._sample(images, id)
         unpacked = unpack(images)
-        return self._run(unpacked, _numbers(unpacked, id))
+        return self._run(unpacked, numbers_of(unpacked, id))
 
     def _sample(self, whole: Any, ids: Ids | None) -> Any:
         sample = open_sample(whole)
@@ -130,18 +177,26 @@ class Corrupt:
             with about(f"the sample's {place}"):
                 images = unpack(sample.leaves[row])
                 if numbers is None:
-                    numbers = _numbers(images, ids)
+                    numbers = numbers_of(images, ids)
                 results.append(self._run(images, numbers))
-        return sample.with_images(results)
+        made = sample.with_images(results)
+        if not self.move_labels or self.corruption.moves is None or self.corruption.moves.maps is None:
+            return made
+        images = unpack(sample.leaves[sample.images[0]])
+        assert numbers is not None
+        return with_moved_labels(
+            made, places_of(images, self.corruption, self.severity, self.seed, numbers, self.preset)
+        )
 
     def _run(self, images: Unpacked, numbers: Tensor) -> Any:
-        return _run(images, self.corruption, self.severity, self.seed, numbers, self.preset)
+        return run(images, self.corruption, self.severity, self.seed, numbers, self.preset)
 
     def __repr__(self) -> str:
         """The settings, and how the preset is chosen if none was named."""
         preset = repr(self.preset) if self.preset else f"<{preset_rule(self.corruption.table)}>"
         severity = severity_text(self.severity)
         where = "" if self.id_from is None else f", id_from={self.id_from!r}"
+        where += ", move_labels=True" if self.move_labels else ""
         return f"Corrupt({self.corruption.name!r}, severity={severity}, seed={self.seed}, preset={preset}{where})"
 
 
@@ -153,77 +208,5 @@ def preset_rule(table: SeverityTable) -> str:
     return "nearest to the shorter side: " + ", ".join(f"{name} {size}" for size, name in sizes)
 
 
-def content_id(image: Tensor | NDArray[Any] | Image.Image) -> int:
-    """The id of one image without a name: a stable 64-bit hash of its shape and grey levels.
-
-    A picture has the same id as a PIL image, a NumPy array or a tensor, and as uint8 or as float32 in [0, 1].
-    """
-    images = unpack(image)
-    if not images.single:
-        raise InputError("several images; expected one")
-    return int(_content_ids(images)[0])
-
-
-def _numbers(images: Unpacked, ids: Ids | None) -> Tensor:
-    return _content_ids(images) if ids is None else _as_numbers(ids, images.single)
-
-
-def _content_ids(images: Unpacked) -> Tensor:
-    """The ids of images by their content; of a video, by that of its first frame."""
-    ids = torch.empty(1 if images.single else images.total, dtype=torch.int64, device="cpu")
-    for rows, batch in images.parts:
-        check_images(batch)  # before values that are no levels are made some
-        for row, image in zip(rows[: len(ids)], as_levels(batch[: len(ids)]).cpu().numpy(), strict=True):
-            digest = hashlib.blake2b(repr(image.shape).encode(), digest_size=8)
-            digest.update(image)
-            ids[row] = int.from_bytes(digest.digest(), "little", signed=True)
-    return ids
-
-
-def _run(
-    images: Unpacked,
-    corruption: Corruption,
-    severity: float | Sequence[float] | Tensor,
-    seed: int,
-    ids: Tensor | None,
-    preset: str | None,
-) -> Any:
-    numbers = None if ids is None else images.each(ids)
-    if len(images.parts) == 1:
-        batch = images.parts[0].batch
-        return images.rebuild([corruption(batch, severity=severity, seed=seed, ids=numbers, preset=preset)])
-    if isinstance(severity, Tensor):
-        check_dense(severity, "severities")
-    levels, numbers = as_severities(severity, images.total), image_ids(numbers, images.total)
-    return images.rebuild(
-        [
-            corruption(batch, severity=levels[rows], seed=check_seed(seed), ids=numbers[rows], preset=preset)
-            for rows, batch in images.parts
-        ]
-    )
-
-
 def _find(name: str | Corruption, catalog: Catalog) -> Corruption:
     return name if isinstance(name, Corruption) else catalog[name]
-
-
-def _whole(value: Any, what: str) -> int:
-    try:
-        return int(operator.index(value))
-    except TypeError:
-        hint = "; blemish.hash_id makes one from a name" if what == "id" else ""
-        raise InputError(f"{what} {value!r}; expected a whole number{hint}") from None
-
-
-def _as_numbers(ids: Ids, single: bool) -> Tensor:
-    """Ids as an int64 tensor; anything but whole numbers is refused, not truncated."""
-    if isinstance(ids, Tensor):
-        check_dense(ids, "ids")
-    if isinstance(ids, Tensor | np.ndarray):
-        ids = ids.tolist()
-    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
-        return as_ids([_whole(value, "id") for value in ids])
-    number = _whole(ids, "id")
-    if not single:
-        raise InputError(f"one id ({number}) for a batch; expected one id per image")
-    return as_ids([number])

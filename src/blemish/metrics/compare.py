@@ -46,7 +46,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of two models, the second less the first with its interval, and a p-value.
+    """A metric of two models, the second minus the first with its interval, and a p-value.
 
     ``test`` is ``mcnemar`` for single conditions, exact, and ``swap`` for all else.
     """
@@ -262,7 +262,7 @@ class _Samples:
         self.swapped = swapped
 
     def difference(self, metric: Metric, level: float, trained_on: tuple[bool, bool]) -> Difference:
-        """The second less the first."""
+        """The second minus the first."""
         first, second = (metric.function(means) for means in self.points)
         before, after = (metric.function(means) for means in self.resamples)
         difference = estimate(metric, second - first, after - before, level=level)

@@ -35,7 +35,7 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
     spec = f"python:{target}"
     if not module_name or not function_name:
         raise InputError(f"model {spec!r}; expected python:package.module:function")
-    function = _find(spec, module_name, function_name)
+    function = _find(f"model {spec!r}", module_name, function_name)
     try:
         model = function()
     except InputError:
@@ -104,7 +104,15 @@ def from_function(
     return Classifier(called, FUNCTION, function, "", preprocessing=levels, output=output, device=target)
 
 
-def _find(spec: str, module_name: str, function_name: str) -> Callable[[], Any]:
+def find_function(name: str, prefix: str) -> Callable[..., Any]:
+    """What ``package.module:function`` after a prefix names; errors begin with the whole name."""
+    module_name, _, function_name = name.removeprefix(prefix).partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"{name!r}; expected {prefix}package.module:name")
+    return _find(repr(name), module_name, function_name)
+
+
+def _find(spec: str, module_name: str, function_name: str) -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -113,19 +121,19 @@ def _find(spec: str, module_name: str, function_name: str) -> Callable[[], Any]:
         target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise InputError(f"model {spec!r}: no module {error.name!r}, neither installed nor in {here}") from error
-        raise InputError(f"model {spec!r}: {module_name} needs {error.name}, which is not installed") from error
+            raise InputError(f"{spec}: no module {error.name!r}, neither installed nor in {here}") from error
+        raise InputError(f"{spec}: {module_name} needs {error.name}, which is not installed") from error
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise InputError(f"model {spec!r}: importing {module_name} raised {problem}{where_raised(error)}") from error
+        raise InputError(f"{spec}: importing {module_name} raised {problem}{where_raised(error)}") from error
     for part in function_name.split("."):
         if not hasattr(target, part):
             known = [key for key, value in vars(target).items() if callable(value) and not key.startswith("_")]
             hint = f"; it has {', '.join(sorted(known)[:8])}" if known else ""
-            raise InputError(f"model {spec!r}: {module_name} has no {function_name!r}{hint}")
+            raise InputError(f"{spec}: {module_name} has no {function_name!r}{hint}")
         target = getattr(target, part)
     if not callable(target):
-        raise InputError(f"model {spec!r}: {function_name} is a {type(target).__name__}; expected a function")
+        raise InputError(f"{spec}: {function_name} is a {type(target).__name__}; expected a function")
     return target  # type: ignore[no-any-return]
 
 

@@ -144,9 +144,14 @@ def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return upper * (1 - down) + lower * down
 
 
-def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
-    """Sample bilinearly at (x + dx, y + dy), fields of shape (B, H, W); the border mirrors with its edge repeated."""
+def displace(images: Tensor, fields: Tensor) -> Tensor:
+    """Sample bilinearly at (x + dx, y + dy), fields (B, 2, H, W) of them; the border mirrors with its edge repeated."""
     height, width = images.shape[-2:]
+    kernels = fused("warps", images.device)
+    if kernels is not None:
+        moved: Tensor = kernels.displaced(images, fields)
+        return moved
+    dx, dy = fields[:, 0], fields[:, 1]
     x = torch.arange(width, device=images.device, dtype=torch.float32)
     y = torch.arange(height, device=images.device, dtype=torch.float32)[:, None]
     grid = torch.stack([(dx + x).mul_(2).add_(1).div_(width), (dy + y).mul_(2).add_(1).div_(height)], dim=-1)

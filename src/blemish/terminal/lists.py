@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from blemish.core.errors import InputError
@@ -27,3 +28,17 @@ def numbers(texts: str | Iterable[str], option: str, *, such_as: str) -> list[fl
     if not values:
         raise InputError(f"{option} {','.join(parts)!r}; expected numbers such as {such_as}")
     return values
+
+
+def whole_numbers(text: str | None, option: str) -> list[int]:
+    """Whole numbers separated by commas; none where nothing was said.
+
+    >>> whole_numbers("43,44", "--seeds")
+    [43, 44]
+    """
+    if text is None:
+        return []
+    parts = listed(text)
+    if not parts or not all(re.fullmatch("[0-9]{1,9}", each) for each in parts):
+        raise InputError(f"{option} {text!r}; expected whole numbers such as 43,44,45")
+    return [int(each) for each in parts]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar import blur, distortion, obscure, sparkles, spectral, waves
 from blemish.corruptions.cbar.perlin import perlin_noise
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["CBAR"]
 
-CBAR: tuple[Corruption, ...] = (
+CBAR: tuple[Corruption, ...] = unmoved(
     spectral.blue_noise_sample,
     spectral.brownish_noise,
     obscure.checkerboard_cutout,

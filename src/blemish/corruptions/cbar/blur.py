@@ -15,6 +15,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out, shares, together
@@ -170,6 +171,7 @@ transverse_chromatic_abberation = Corruption(
     ),
     draw=_draw_order,
     apply=_transverse,
+    moves=A_LITTLE,
     source=SOURCE,
     uint8_io=True,
 )
@@ -186,6 +188,7 @@ circular_motion_blur = Corruption(
         opacity=(0, lambda _: 1),
     ),
     apply=_circular,
+    moves=A_LITTLE,
     source=SOURCE,
     version=2,
     shared=("half_angle",),

@@ -14,8 +14,10 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.draws import signs
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.filters import gaussian_blur
+from blemish.ops.positions import Positions
 from blemish.ops.warp import bilinear
 
 __all__ = ["Water", "caustic_refraction", "caustics", "draw_water", "pinch_and_twirl", "ripple"]
@@ -58,8 +60,8 @@ def caustics(images: Tensor, draw: Water) -> Tensor:
     return (1.17 - (light / _LOOPS).pow_(1.4)).abs_().pow_(8).clamp_(0, 1)
 
 
-def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
-    """The pattern is a surface: its slopes bend the light that comes through it, and shade it."""
+def _refracted(images: Tensor, params: Params, draw: Water) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows and columns that are seen through the surface, and its shade, (B, H, W)."""
     height, width = images.shape[-2:]
     pattern = caustics(images, draw).unsqueeze_(1)
     smooth = gaussian_blur(pattern, torch.ones(len(images), dtype=torch.float64), border="reflect")
@@ -74,9 +76,21 @@ def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
     bent = torch.where(upward >= _STEEP, 0, bent).mul_(lens)
     rows, columns = pixel_axes(images)
     shifts = [(slope * bent).mul_(1000).round_().div_(1000) for slope in (down, right)]
-    seen = bilinear(images, rows + shifts[0], columns + shifts[1]).div_(255)
-    shade = (down - right).unsqueeze_(1)
-    return as_bytes(shade.mul_(float64_per_image(params, "lighting", images)).add(seen).clamp_(0, 1).mul_(255))
+    return rows + shifts[0], columns + shifts[1], down - right
+
+
+def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
+    """The pattern is a surface: its slopes bend the light that comes through it, and shade it."""
+    rows, columns, shade = _refracted(images, params, draw)
+    seen = bilinear(images, rows, columns).div_(255)
+    return as_bytes(
+        shade.unsqueeze_(1).mul_(float64_per_image(params, "lighting", images)).add(seen).clamp_(0, 1).mul_(255)
+    )
+
+
+def _through_water(images: Tensor, params: Params, draw: Water) -> Positions:
+    rows, columns, _ = _refracted(images, params, draw)
+    return Positions(columns, rows)
 
 
 class Twirls(NamedTuple):
@@ -97,8 +111,10 @@ def _draw_twirls(shape: Shape, params: Params, rng: CounterRng) -> Twirls:
     return Twirls(signs(rng, "signs", rows, columns).to(torch.float64))
 
 
-def _pinch_and_twirl(images: Tensor, params: Params, draw: Twirls) -> Tensor:
-    """Within the circle in each cell, points come from further out, and are turned, the nearer the centre the more.
+def _twirled(images: Tensor, params: Params, draw: Twirls) -> tuple[Tensor, Tensor]:
+    """The rows and columns that pixels come from, (B, H, W).
+
+    Within the circle in each cell, points come from further out, and are turned, the nearer the centre the more.
 
     The reference changes one cell after the other, but never reads a pixel of a cell that is already changed.
     """
@@ -120,7 +136,16 @@ def _pinch_and_twirl(images: Tensor, params: Params, draw: Twirls) -> Tensor:
     y, x = down * stretch, right * stretch
     from_rows = torch.where(turned, rows - down + (y * cos - x * sin), rows)
     from_columns = torch.where(turned, columns - right + (y * sin + x * cos), columns)
-    return as_bytes(bilinear(images, from_rows, from_columns))
+    return from_rows, from_columns
+
+
+def _pinch_and_twirl(images: Tensor, params: Params, draw: Twirls) -> Tensor:
+    return as_bytes(bilinear(images, *_twirled(images, params, draw)))
+
+
+def _through_twirls(images: Tensor, params: Params, draw: Twirls) -> Positions:
+    rows, columns = _twirled(images, params, draw)
+    return Positions(columns, rows)
 
 
 class Ripples(NamedTuple):
@@ -135,14 +160,25 @@ def _draw_ripples(shape: Shape, params: Params, rng: CounterRng) -> Ripples:
     return Ripples(lengths, uniform(rng, "phases", 0, 2 * math.pi, 2))
 
 
-def _ripple(images: Tensor, params: Params, draw: Ripples) -> Tensor:
+def _rippled(images: Tensor, params: Params, draw: Ripples) -> tuple[Tensor, Tensor]:
+    """The rows (B, H, 1) and columns (B, 1, W) that pixels come from."""
     amplitude = float64_per_image(params, "amplitude", images).flatten(1, 2) * min(images.shape[-2:])
     lengths, phases = (values[..., None, None] for values in draw)
     rows, columns = (
         axis + amplitude * (2 * math.pi * axis / lengths[:, i] + phases[:, i]).sin_()
         for i, axis in enumerate(pixel_axes(images))
     )
-    return as_bytes(bilinear(images, rows, columns))
+    return rows, columns
+
+
+def _ripple(images: Tensor, params: Params, draw: Ripples) -> Tensor:
+    return as_bytes(bilinear(images, *_rippled(images, params, draw)))
+
+
+def _through_ripples(images: Tensor, params: Params, draw: Ripples) -> Positions:
+    rows, columns = _rippled(images, params, draw)
+    height, width = images.shape[-2:]
+    return Positions(columns.expand(-1, height, -1), rows.expand(-1, -1, width))
 
 
 caustic_refraction = Corruption(
@@ -158,6 +194,7 @@ caustic_refraction = Corruption(
     ),
     draw=draw_water,
     apply=_caustic_refraction,
+    moves=by_map(_through_water),
     source=SOURCE,
     uint8_io=True,
 )
@@ -181,6 +218,7 @@ pinch_and_twirl = Corruption(
     ),
     draw=_draw_twirls,
     apply=_pinch_and_twirl,
+    moves=by_map(_through_twirls),
     source=SOURCE,
     shared=("cells",),
     uint8_io=True,
@@ -196,6 +234,7 @@ ripple = Corruption(
     ),
     draw=_draw_ripples,
     apply=_ripple,
+    moves=by_map(_through_ripples),
     source=SOURCE,
     uint8_io=True,
 )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.human import frequencies, pixels
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["HUMAN"]
 
-HUMAN: tuple[Corruption, ...] = (
+HUMAN: tuple[Corruption, ...] = unmoved(
     pixels.colour,
     pixels.contrast,
     pixels.uniform_noise,

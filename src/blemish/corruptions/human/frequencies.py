@@ -22,6 +22,7 @@ from blemish.corruptions.human.published import (
     at_halves,
     on_gray,
 )
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.filters import gaussian_blur
@@ -159,6 +160,7 @@ phase_noise = Corruption(
     table=SeverityTable.halves(degrees=at_halves(0, 30, 60, 90, 120, 150, 180), opacity=FADING),
     draw=_draw_turns,
     apply=_phase_noise,
+    moves=A_LITTLE,
     severities=SEVERITIES[6],
     source=SOURCE,
 )

@@ -17,9 +17,11 @@ from blemish.corruptions.human.published import (
     at_halves,
     on_gray,
 )
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
+from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 
 __all__ = ["colour", "contrast", "false_colour", "rotation", "uniform_noise"]
@@ -62,6 +64,18 @@ def _rotation(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     for number in (1, 2, 3):
         out = torch.where(quarters == number, _turned(plain, number), out)
     return out
+
+
+def _quarter_turns(images: Tensor, params: Params, draw: tuple[()]) -> Positions:
+    height, width = images.shape[-2:]
+    x, y = pixel_places(len(images), height, width)
+    top, left = (height - width) // 2, (width - height) // 2
+    quarters = params["quarters"].view(-1, 1, 1)
+    columns = [x, width - 1 - (y - top), width - 1 - x, y - top]
+    rows = [y, x - left, height - 1 - y, height - 1 - (x - left)]
+    chosen = quarters.expand_as(x).to(torch.int64)[None]
+    from_x, from_y = (torch.stack(places).gather(0, chosen)[0] for places in (columns, rows))
+    return Positions(from_x, from_y)
 
 
 # From the light of the screen's three colours to the responses of the eye's cones, and on to opponent axes: luminance,
@@ -146,6 +160,7 @@ rotation = Corruption(
     description="Turns the gray image by one, two or three quarters, anticlockwise.",
     table=SeverityTable.halves(quarters=at_halves(0, 1, 2, 3), opacity=FADING, rounded=("quarters",)),
     apply=_rotation,
+    moves=by_map(_quarter_turns),
     severities=SEVERITIES[3],
     source=SOURCE,
 )

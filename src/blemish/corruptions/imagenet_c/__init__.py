@@ -5,10 +5,11 @@ from __future__ import annotations
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.imagenet_c import blur, digital, noise, weather
 from blemish.corruptions.imagenet_c.spatter import spatter
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["IMAGENET_C"]
 
-IMAGENET_C: tuple[Corruption, ...] = (
+IMAGENET_C: tuple[Corruption, ...] = unmoved(
     noise.gaussian_noise,
     noise.shot_noise,
     noise.impulse_noise,

@@ -15,6 +15,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise
 from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.disks import disk_blur, disk_levels
 from blemish.ops.filters import gaussian_arrays, line_blur, near_enough
@@ -221,6 +222,7 @@ glass_blur = Corruption(
     ),
     draw=_draw_glass,
     apply=_glass,
+    moves=A_LITTLE,
     source=SOURCE,
     version=2,
     at_once=AtOnce("blurs", _make_glass, _near),
@@ -239,6 +241,7 @@ motion_blur = Corruption(
     ),
     draw=_draw_motion,
     apply=_motion,
+    moves=A_LITTLE,
     source=SOURCE,
     at_once=AtOnce("lines", _make_motion),
 )
@@ -254,6 +257,7 @@ zoom_blur = Corruption(
         cifar=((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
     ),
     apply=_zoom,
+    moves=A_LITTLE,
     source=SOURCE,
     shared=("stop", "step"),
     at_once=AtOnce("lines", _make_zoom),

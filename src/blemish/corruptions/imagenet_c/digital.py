@@ -12,11 +12,13 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, alike, as_planes, per_image
 from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
 from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
 from blemish.ops.jpeg import jpeg_levels, jpeg_round_trip
 from blemish.ops.levels import Levels
+from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, affine_positions, displace, warp_affine
@@ -111,9 +113,37 @@ def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rn
     kernels.elastic(levels, out, *positions, *settings)
 
 
+def _smoothed(sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
+    return gaussian_blur(fields, sigma, truncate=_FIELD_CUT, border="reflect") * per_image(alpha, fields)
+
+
 def _displaced(images: Tensor, sigma: Tensor, alpha: Tensor, fields: Tensor) -> Tensor:
-    fields = gaussian_blur(fields, sigma, truncate=_FIELD_CUT, border="reflect") * per_image(alpha, images)
-    return displace(images, fields[:, 0], fields[:, 1])
+    return displace(images, _smoothed(sigma, alpha, fields))
+
+
+def _stretched(images: Tensor, params: Params, draw: Distortion) -> Positions:
+    """The displacement leads into the image that the affine map made, whose border mirrors with its edge repeated."""
+    height, width = images.shape[-2:]
+    x, y = (places.clone() for places in pixel_places(len(images), height, width))
+    moving = params["alpha"] > 0
+    if bool(moving.any()):
+        right, down = _smoothed(params["sigma"][moving], params["alpha"][moving], draw.fields[moving]).unbind(1)
+        x[moving] += right
+        y[moving] += down
+    copies = (x < -0.5) | (x > width - 0.5) | (y < -0.5) | (y > height - 0.5)
+    x, y = (_edge_repeated(places, size) for places, size in ((x, width), (y, height)))
+    map_x, map_y = _affine(draw.corners, params["affine"], height, width)[..., None, None].unbind(1)
+    return Positions(
+        map_x[:, 0] * x + map_x[:, 1] * y + map_x[:, 2],
+        map_y[:, 0] * x + map_y[:, 1] * y + map_y[:, 2],
+        "reflect101",
+        copies=copies,
+    )
+
+
+def _edge_repeated(places: Tensor, size: int) -> Tensor:
+    inside = (places + 0.5).remainder(2 * size)
+    return (torch.minimum(inside, 2 * size - inside) - 0.5).clamp(0, size - 1)
 
 
 def _make_contrast(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
@@ -166,6 +196,7 @@ elastic_transform = Corruption(
     ),
     draw=_draw_elastic,
     apply=_elastic,
+    moves=by_map(_stretched),
     source=SOURCE,
     version=2,
     at_once=AtOnce("warps", _make_elastic, _near),

@@ -15,6 +15,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, alike, as_planes, per_image, quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.imagenet_c.published import SOURCE
+from blemish.corruptions.moves import STILL
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.filters import line_blur
@@ -219,6 +220,7 @@ frost = Corruption(
     ),
     draw=_DrawFrost(Photographs()),
     apply=_Frost(Photographs()),
+    moves=STILL,
     source=SOURCE,
     files=Photographs(),
     at_once=AtOnce("colours", _MakeFrost(Photographs())),

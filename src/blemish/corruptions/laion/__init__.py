@@ -5,10 +5,11 @@ from __future__ import annotations
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.laion.patterns import glitched, luminance_checkerboard, vertical_lines
 from blemish.corruptions.laion.pieces import geometric_shapes, mosaic, stickers, tiled_with
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["LAION_C", "tiled_with"]
 
-LAION_C: tuple[Corruption, ...] = (
+LAION_C: tuple[Corruption, ...] = unmoved(
     mosaic,
     glitched,
     vertical_lines,

@@ -14,6 +14,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, side_scale
 from blemish.corruptions.draws import Field
 from blemish.corruptions.laion.colour import SOURCE, pixels
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.colour import as_colour, back_to, luma
@@ -196,6 +197,7 @@ glitched = Corruption(
     description="Moves bands sideways and one colour up or down, and blackens every other row, like a broken video.",
     table=SeverityTable.of(level=(0, 2, 4, 5, 8, 10), rounded=("level",)),
     apply=_glitched,
+    moves=A_LITTLE,
     shared=("level",),
     uint8_io=True,
     source=SOURCE,
@@ -212,6 +214,7 @@ vertical_lines = Corruption(
         rounded=("lines", "step"),
     ),
     apply=_vertical_lines,
+    moves=A_LITTLE,
     shared=("lines", "step"),
     uint8_io=True,
     source=SOURCE,

@@ -17,6 +17,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.laion.colour import SOURCE, pixels
+from blemish.corruptions.moves import STILL
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.colour import as_colour, back_to
@@ -209,6 +210,7 @@ mosaic = Corruption(
     description="Rebuilds the image from small pictures of about the right colour.",
     table=SeverityTable.of(tile=(1, 4, 6, 8, 16, 28), rounded=("tile",)),
     apply=_Mosaic(_DRAWN),
+    moves=STILL,
     shared=("tile",),
     uint8_io=True,
     source=SOURCE,
@@ -222,6 +224,7 @@ stickers = Corruption(
     table=SeverityTable.of(count=(0, 100, 200, 400, 600, 1200), rounded=("count",)),
     draw=_DrawStickers(_DRAWN),
     apply=_Stickers(_DRAWN),
+    moves=STILL,
     uint8_io=True,
     source=SOURCE,
     files=_DRAWN,

@@ -16,6 +16,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, per_image
 from blemish.corruptions.draws import Field, add_noise, draw_normals, make_noise
+from blemish.corruptions.moves import unmoved
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.balls import Norm, exact_k_mask, in_ball
 
@@ -62,7 +63,7 @@ def _draw_replacement(shape: Shape, params: Params, rng: CounterRng) -> Replacem
     return Replacement(exact_k_mask(rng, count, *shape), rng.coarse_uniforms("value", *shape))
 
 
-LP: tuple[Corruption, ...] = (
+LP: tuple[Corruption, ...] = unmoved(
     Corruption(
         name="lp:l0",
         family="lp",

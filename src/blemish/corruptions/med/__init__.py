@@ -7,7 +7,8 @@ from blemish.corruptions.med.artefacts import ARTEFACTS
 from blemish.corruptions.med.characters import characters
 from blemish.corruptions.med.light import LIGHT
 from blemish.corruptions.med.shared import SHARED
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["MED"]
 
-MED: tuple[Corruption, ...] = (*SHARED, *LIGHT, *ARTEFACTS, characters)
+MED: tuple[Corruption, ...] = unmoved(*SHARED, *LIGHT, *ARTEFACTS, characters)

@@ -12,9 +12,11 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, side_scale
 from blemish.corruptions.med.published import SOURCE, settings_of
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.blots import BLOTS, blot_pixels
 from blemish.ops.cache import cached
+from blemish.ops.positions import Positions, in_place
 from blemish.ops.raster import PixelTable, disc_mask, pixel_table
 from blemish.ops.stamps import covered, placed_index, topmost
 from blemish.ops.transfer import to_device
@@ -122,13 +124,21 @@ def _bubble(levels: Tensor, params: Params, draw: Bubbles) -> Tensor:
     return ((total + (total >> 8)) >> 8).to(torch.uint8)
 
 
-def _black_corner(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+def _in_circle(levels: Tensor, params: Params) -> Tensor:
     height, width = levels.shape[-2:]
     half = min(width // 2, height // 2, width - width // 2, height - height // 2)
     radius = per_image((params["factor"] * half).floor(), levels)
     down = torch.arange(height, device=levels.device)[:, None] - height // 2
     right = torch.arange(width, device=levels.device) - width // 2
-    return levels * (down * down + right * right <= radius * radius)
+    return down * down + right * right <= radius * radius
+
+
+def _black_corner(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
+    return levels * _in_circle(levels, params)
+
+
+def _inside_circle(levels: Tensor, params: Params, draw: tuple[()]) -> Positions:
+    return in_place(levels, _in_circle(levels, params)[:, 0])
 
 
 def _with(table: SeverityTable, parameter: str, values: tuple[float, ...]) -> SeverityTable:
@@ -175,6 +185,7 @@ ARTEFACTS: tuple[Corruption, ...] = (
         # Published as it is: severity 5 leaves more of the image than 4.
         table=settings_of("black_corner", factor=("radius_factor", np.sqrt(2) * 1.1)),
         apply=_black_corner,
+        moves=by_map(_inside_circle),
         uint8_io=True,
         source=SOURCE,
     ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.moves import unmoved
+from blemish.corruptions.noc.covers import COVERS
 from blemish.corruptions.noc.geometry import GEOMETRY
 from blemish.corruptions.noc.light import LIGHT
 from blemish.corruptions.noc.shapes import SHAPES
@@ -10,4 +12,4 @@ from blemish.corruptions.noc.texture import TEXTURE
 
 __all__ = ["NOC"]
 
-NOC: tuple[Corruption, ...] = (*TEXTURE, *SHAPES, *GEOMETRY, *LIGHT)
+NOC: tuple[Corruption, ...] = unmoved(*TEXTURE, *SHAPES, *COVERS, *GEOMETRY, *LIGHT)

@@ -11,8 +11,10 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.draws import signs
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.noc.published import FIGURE_6
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
+from blemish.ops.positions import Positions, from_map, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample_map
 
@@ -45,34 +47,54 @@ def _about_centre(a: Tensor, b: Tensor, c: Tensor, d: Tensor, height: int, width
     return _matrices([[a, b, x - a * x - b * y], [c, d, y - c * x - d * y]], a)
 
 
-def _warped(images: Tensor, backward: Tensor, *, nearest: bool = False) -> Tensor:
-    return sample_map(images, backward, outside="zeros", nearest=nearest)
-
-
-def _translation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+def _moved(images: Tensor, params: Params, draw: Signs) -> Tensor:
     """By whole pixels, and by the same part of each side."""
     height, width = images.shape[-2:]
     down, right = ((params["distance"] * side / PUBLISHED_SIDE + 0.5).floor() for side in (height, width))
-    backward = _matrices([[1, 0, -draw.signs[:, 1] * right], [0, 1, -draw.signs[:, 0] * down]], right)
-    return _warped(images, backward, nearest=True)
+    return _matrices([[1, 0, -draw.signs[:, 1] * right], [0, 1, -draw.signs[:, 0] * down]], right)
 
 
-def _shear(images: Tensor, params: Params, draw: Signs) -> Tensor:
-    """Every row moves by whole pixels, the nearest number to its share."""
+def _translation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    return sample_map(images, _moved(images, params, draw), outside="zeros", nearest=True)
+
+
+def _translated(images: Tensor, params: Params, draw: Signs) -> Positions:
+    return from_map(images, _moved(images, params, draw), "zeros", whole=True)
+
+
+def _row_moves(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    """How far to the right each row looks, (B, H): whole pixels, the nearest number to its share."""
     height, width = images.shape[-2:]
     slope = torch.tan(torch.deg2rad(params["degrees"])) * draw.signs[:, 0]
     moves = (slope[:, None] * (torch.arange(height, dtype=torch.float64) - (height - 1) / 2) + 0.5).floor()
-    # Further than its width, a row is gone.
-    moves = to_device(moves.clamp(-width, width), images.device, torch.int64)[:, None, :, None]
+    return moves.clamp(-width, width)  # further than its width, a row is gone
+
+
+def _sheared(images: Tensor, params: Params, draw: Signs) -> Positions:
+    x, y = pixel_places(len(images), *images.shape[-2:])
+    return Positions(x + _row_moves(images, params, draw)[..., None], y, whole=True)
+
+
+def _shear(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    width = images.shape[-1]
+    moves = to_device(_row_moves(images, params, draw), images.device, torch.int64)[:, None, :, None]
     source = torch.arange(width, device=images.device) + moves
     inside = (source >= 0) & (source < width)
     return images.gather(3, source.clamp_(0, width - 1).expand_as(images)).mul_(inside)
 
 
-def _rotation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+def _turn(images: Tensor, params: Params, draw: Signs) -> Tensor:
     angle = torch.deg2rad(params["degrees"]) * draw.signs[:, 0]
     cos, sin = angle.cos(), angle.sin()
-    return _warped(images, _about_centre(cos, sin, -sin, cos, *images.shape[-2:]))
+    return _about_centre(cos, sin, -sin, cos, *images.shape[-2:])
+
+
+def _rotation(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    return sample_map(images, _turn(images, params, draw), outside="zeros")
+
+
+def _turned(images: Tensor, params: Params, draw: Signs) -> Positions:
+    return from_map(images, _turn(images, params, draw), "zeros")
 
 
 class Cut(NamedTuple):
@@ -87,7 +109,7 @@ def _draw_cut(shape: Shape, params: Params, rng: CounterRng) -> Cut:
     return Cut(choices[:, 0], choices[:, 1])
 
 
-def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
+def _stretch(images: Tensor, params: Params, draw: Cut) -> Tensor:
     """Pixels as squares: the rest of the side is stretched to all of it, edges onto edges."""
     height, width = images.shape[-2:]
     cropped = params["cropped"] / PUBLISHED_SIDE
@@ -96,7 +118,15 @@ def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
         [1 - across, 0, (across * draw.first) * width - across / 2],
         [0, 1 - down, (down * draw.first) * height - down / 2],
     ]
-    return sample_map(images, _matrices(rows, across), outside="replicate")
+    return _matrices(rows, across)
+
+
+def _elastic(images: Tensor, params: Params, draw: Cut) -> Tensor:
+    return sample_map(images, _stretch(images, params, draw), outside="replicate")
+
+
+def _stretched(images: Tensor, params: Params, draw: Cut) -> Positions:
+    return from_map(images, _stretch(images, params, draw), "replicate")
 
 
 GEOMETRY: tuple[Corruption, ...] = (
@@ -107,6 +137,7 @@ GEOMETRY: tuple[Corruption, ...] = (
         table=SeverityTable.between(distance=(0, 15, 62)),
         draw=_draw_signs,
         apply=_translation,
+        moves=by_map(_translated),
         severities="1-5",
         source=FIGURE_6,
     ),
@@ -119,6 +150,7 @@ GEOMETRY: tuple[Corruption, ...] = (
         table=SeverityTable.between(degrees=(0, 12, 39)),
         draw=_draw_sign,
         apply=_shear,
+        moves=by_map(_sheared),
         severities="1-5",
         source=FIGURE_6,
         version=2,
@@ -130,6 +162,7 @@ GEOMETRY: tuple[Corruption, ...] = (
         table=SeverityTable.between(cropped=(0, 44, 110)),
         draw=_draw_cut,
         apply=_elastic,
+        moves=by_map(_stretched),
         severities="1-5",
         source=FIGURE_6,
     ),
@@ -140,6 +173,7 @@ GEOMETRY: tuple[Corruption, ...] = (
         table=SeverityTable.between(degrees=(0, 7, 50)),
         draw=_draw_sign,
         apply=_rotation,
+        moves=by_map(_turned),
         severities="1-5",
         source=FIGURE_6,
     ),

@@ -1,21 +1,18 @@
-"""ImageNet-NOC's occlusions: dotted lines, rhombuses, raindrops, circles, an obstruction and a border."""
+"""ImageNet-NOC's occlusions: dotted lines, rhombuses, raindrops and circles."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise, side_scale
-from blemish.corruptions.draws import Field
-from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6
+from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.noc.published import FIGURE_5
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.ops.stamps import Inside, covered, covered_index, pixels_between, times_covered, topmost
+from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
 from blemish.ops.transfer import to_device
 
 __all__ = ["SHAPES"]
@@ -149,71 +146,6 @@ def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     return images.sub_(1).mul_(kept).add_(1)
 
 
-class Square(NamedTuple):
-    """Where a square lies, (B, 2) on the CPU: down and right in the room it has; its gray, (B, 1, 1, 1)."""
-
-    position: Tensor
-    gray: Tensor
-
-
-def _draw_square(shape: Shape, params: Params, rng: CounterRng) -> Square:
-    return Square(rng.on_cpu().uniforms("place", 2).to(torch.float64), rng.uniforms("gray", 1, 1, 1))
-
-
-def _whole_pixels(lengths: Tensor, scale: float) -> Tensor:
-    """Published lengths in the pixels of an image; halves go up."""
-    return (lengths * scale + 0.5).floor()
-
-
-def _hidden(size: Tensor, position: Tensor, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The bounds of the square that is hidden: top, bottom, left and right."""
-    size = _whole_pixels(size, side_scale(height, width))
-    top, left = ((position[:, i] * (side - size + 1)).floor() for i, side in enumerate((height, width)))
-    return top, top + size, left, left + size
-
-
-def _obstruction(images: Tensor, params: Params, draw: Square) -> Tensor:
-    height, width = images.shape[-2:]
-    top, bottom, left, right = _hidden(params["size"], draw.position, height, width)
-    rows = pixels_between(top, bottom, height, images.device)[:, None, :, None]
-    columns = pixels_between(left, right, width, images.device)[:, None, None, :]
-    return torch.where(rows & columns, draw.gray, images)
-
-
-def _make_obstruction(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
-    draw = _draw_square(Shape(*levels.shape[1:]), {}, rng.on_cpu())
-    bounds = _hidden(torch.from_numpy(params["size"]), draw.position, *levels.shape[-2:])
-    kernels.rectangles(
-        levels, out, torch.stack(bounds, dim=1)[:, None].to(torch.int32).numpy(), _levels(draw.gray), True
-    )
-
-
-def _levels(gray: Tensor) -> NDArray[np.uint8]:
-    """The level of each gray value."""
-    return quantise(gray.clone()).flatten().numpy()
-
-
-def _draw_gray(shape: Shape, params: Params, rng: CounterRng) -> Field:
-    """A gray value for each image."""
-    return Field(rng.uniforms("gray", 1, 1, 1))
-
-
-def _border(images: Tensor, params: Params, draw: Field) -> Tensor:
-    height, width = images.shape[-2:]
-    thickness = _whole_pixels(params["thickness"], side_scale(height, width))
-    rows = pixels_between(thickness, height - thickness, height, images.device)[:, None, :, None]
-    columns = pixels_between(thickness, width - thickness, width, images.device)[:, None, None, :]
-    return torch.where(rows & columns, images, draw.field)
-
-
-def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: CounterRng) -> None:
-    (gray,) = _draw_gray(Shape(*levels.shape[1:]), {}, rng.on_cpu())
-    height, width = levels.shape[-2:]
-    thickness = _whole_pixels(torch.from_numpy(params["thickness"]), side_scale(height, width))
-    bounds = torch.stack([thickness, height - thickness, thickness, width - thickness], dim=1)[:, None]
-    kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), _levels(gray), False)
-
-
 SHAPES: tuple[Corruption, ...] = (
     Corruption(
         name="noc:artifacts",
@@ -266,27 +198,5 @@ SHAPES: tuple[Corruption, ...] = (
         apply=_circles,
         severities="1-5",
         source=FIGURE_5,
-    ),
-    Corruption(
-        name="noc:obstruction",
-        family="noc",
-        description="Hides a square part of the image.",
-        table=SeverityTable.between(size=(0, 47, 125)),
-        draw=_draw_square,
-        apply=_obstruction,
-        at_once=AtOnce("lookup", _make_obstruction),
-        severities="1-5",
-        source=FIGURE_5,
-    ),
-    Corruption(
-        name="noc:border",
-        family="noc",
-        description="Hides the image's border.",
-        table=SeverityTable.between(thickness=(0, 9, 46)),
-        draw=_draw_gray,
-        apply=_border,
-        at_once=AtOnce("lookup", _make_border),
-        severities="1-5",
-        source=FIGURE_6,
     ),
 )

@@ -17,6 +17,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, no_draw, side_scale
+from blemish.corruptions.moves import unmoved
 from blemish.corruptions.optics.kernels import point_spread
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
@@ -134,7 +135,7 @@ def _group(name: str, first: str, second: str) -> Corruption:
     )
 
 
-OPTICS: tuple[Corruption, ...] = (
+OPTICS: tuple[Corruption, ...] = unmoved(
     *(_aberration(name, mode, magenta=False) for name, mode in MODES.items()),
     *(_group(name, *pair) for name, pair in GROUPS.items()),
     *(_aberration(name, mode, magenta=True) for name, mode in MODES.items()),

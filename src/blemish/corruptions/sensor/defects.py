@@ -13,8 +13,10 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image, side_scale
 from blemish.corruptions.draws import Field, draw_pixel_uniforms
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.sensor.published import OURS
 from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample
 
@@ -61,8 +63,8 @@ def _draw_motion(shape: Shape, params: Params, rng: CounterRng) -> Motion:
 _SHAKES = (0.6, 2.5)
 
 
-def _rolling_shutter(images: Tensor, params: Params, draw: Motion) -> Tensor:
-    """Rows are read one after the other while the camera pans and shakes: each is moved by where it then was."""
+def _row_moves(images: Tensor, params: Params, draw: Motion) -> tuple[Tensor, Tensor]:
+    """How far right and down each row looks, (B, H) float64 on the CPU."""
     height, width = images.shape[-2:]
     side = side_scale(height, width)
     pan, shake = (params[name][:, None] * side for name in ("pan", "shake"))
@@ -72,11 +74,23 @@ def _rolling_shutter(images: Tensor, params: Params, draw: Motion) -> Tensor:
     # A pan has a random direction, and so has the shaking: mostly sideways, which is what is seen.
     drift = torch.where(way < 0.5, -pan, pan) * (0.5 + 0.5 * across) * (time - 0.5)
     right = drift + shake * torch.sin(turns + 2 * math.pi * first)
-    lower = shake * 0.5 * down * torch.sin(turns + 2 * math.pi * second)
+    return right, shake * 0.5 * down * torch.sin(turns + 2 * math.pi * second)
+
+
+def _rolling_shutter(images: Tensor, params: Params, draw: Motion) -> Tensor:
+    """Rows are read one after the other while the camera pans and shakes: each is moved by where it then was."""
+    height, width = images.shape[-2:]
+    right, lower = _row_moves(images, params, draw)
     x = torch.arange(width, device=images.device) + to_device(right, images.device, torch.float32)[..., None]
     y = torch.arange(height, dtype=torch.float64) + lower
     rows = to_device(y, images.device, torch.float32)[..., None].expand_as(x)
     return sample(images, x, rows, outside="reflect101")
+
+
+def _rows_moved(images: Tensor, params: Params, draw: Motion) -> Positions:
+    right, lower = _row_moves(images, params, draw)
+    x, y = pixel_places(len(images), *images.shape[-2:])
+    return Positions(x + right[..., None], y + lower[..., None], "reflect101")
 
 
 _SPECKS, _SMEARS = 90, 4
@@ -164,6 +178,7 @@ rolling_shutter = Corruption(
     table=SeverityTable.of(pan=(0, 20, 45, 70, 100, 140), shake=(0, 2, 4.5, 8, 12, 17)),
     draw=_draw_motion,
     apply=_rolling_shutter,
+    moves=by_map(_rows_moved),
     source=OURS,
 )
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.sensor.published import OURS
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.codecs import FFMPEG, H265_FRAMES, PILLOW, PLACE_BITS, Planes, damaged_h265, damaged_jpeg, jpeg_rows
@@ -97,6 +98,7 @@ jpeg_bit_error = Corruption(
     table=SeverityTable.of(errors=(0, 0.25, 0.5, 1, 2, 4)),
     draw=_draw_jpeg,
     apply=_jpeg_bit_error,
+    moves=A_LITTLE,
     uint8_io=True,
     source=OURS,
     files=PILLOW,
@@ -109,6 +111,7 @@ h265_bit_error = Corruption(
     table=SeverityTable.of(errors=(0, 0.1, 0.25, 0.6, 1.5, 4)),
     draw=_draw_h265,
     apply=_h265_bit_error,
+    moves=A_LITTLE,
     uint8_io=True,
     source=OURS,
     files=FFMPEG,

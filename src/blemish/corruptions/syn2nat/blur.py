@@ -16,6 +16,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE
 from blemish.ops.box import box_blur
@@ -181,6 +182,7 @@ BLURS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(size=(0, 1)),
         draw=_draw_motion,
         apply=_motion,
+        moves=A_LITTLE,
         severities=(5,),
         source=SOURCE,
     ),
@@ -213,6 +215,7 @@ BLURS: tuple[Corruption, ...] = (
         description="Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
         table=SeverityTable.linear(scale=(1, 0.45)),
         apply=_downscale,
+        moves=A_LITTLE,
         severities=(5,),
         source=SOURCE,
         shared=("scale",),

@@ -11,6 +11,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image
 from blemish.corruptions.draws import draw_pixel_uniforms, make_noise
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks, span
 from blemish.ops.filters import pad
@@ -120,6 +121,7 @@ NOISES: tuple[Corruption, ...] = (
         table=SeverityTable.linear(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
         draw=draw_ranks,
         apply=_emboss,
+        moves=A_LITTLE,
         severities=(5,),
         source=SOURCE,
     ),

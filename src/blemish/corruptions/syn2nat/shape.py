@@ -1,4 +1,4 @@
-"""Syn2Nat's candidates that hide, flip or shuffle parts of the image.
+"""Syn2Nat's candidates that hide parts of the image, or one of its channels.
 
 Pixels are those of images of 224 × 224 and grow with the shorter side.
 """
@@ -17,9 +17,11 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, side_scale
 from blemish.corruptions.draws import by_level
+from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.corruptions.syn2nat.published import SOURCE
 from blemish.ops.colour import LUMINANCE
+from blemish.ops.positions import Positions, in_place
 from blemish.ops.stamps import pixels_between
 from blemish.ops.transfer import to_device
 
@@ -28,14 +30,21 @@ __all__ = ["OCCLUSIONS"]
 _FEWEST_HOLES, _MOST_HOLES = 16, 48
 _HOLE_SIDE = 8
 _CUTOUT_SIDE = 150
-_TILES = 4
 
 
 def _border(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     """Black but for the middle, whose sides are a share of the image's."""
+    return levels * _kept(levels, params)
+
+
+def _kept(levels: Tensor, params: Params) -> Tensor:
     height, width = levels.shape[-2:]
     rows, columns = (_middle(params["kept"], size, levels.device) for size in (height, width))
-    return levels * (rows.view(-1, 1, height, 1) & columns.view(-1, 1, 1, width))
+    return rows.view(-1, 1, height, 1) & columns.view(-1, 1, 1, width)
+
+
+def _inside_border(levels: Tensor, params: Params, draw: tuple[()]) -> Positions:
+    return in_place(levels, _kept(levels, params)[:, 0])
 
 
 def _middle(share: Tensor, size: int, device: torch.device) -> Tensor:
@@ -79,13 +88,22 @@ def _make_holes(
     kernels.rectangles(levels, out, bounds.to(torch.int32).numpy(), np.zeros(len(levels), np.int32), True)
 
 
-def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
+def _left(levels: Tensor, draw: Holes) -> Tensor:
+    """Which pixels are in no hole, (B, 1, H, W)."""
     height, width = levels.shape[-2:]
     rows = pixels_between(draw.top, draw.bottom, height, levels.device).to(torch.float32)
     columns = pixels_between(draw.left, draw.right, width, levels.device).to(torch.float32)
     # The number of holes over each pixel, exact in any precision.
     holes = rows.transpose(1, 2) @ columns
-    return levels * (holes == 0)[:, None]
+    return (holes == 0)[:, None]
+
+
+def _cut(levels: Tensor, params: Params, draw: Holes) -> Tensor:
+    return levels * _left(levels, draw)
+
+
+def _around_holes(levels: Tensor, params: Params, draw: Holes) -> Positions:
+    return in_place(levels, _left(levels, draw)[:, 0])
 
 
 def _draw_coarse_dropout(shape: Shape, params: Params, rng: CounterRng) -> Holes:
@@ -128,62 +146,6 @@ def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
     return (levels * share).add_(0.5).to(torch.uint8)
 
 
-class Flips(NamedTuple):
-    """Whether the image is turned upside down, and whether left to right, (B,) bool on the CPU; never neither."""
-
-    vertical: Tensor
-    horizontal: Tensor
-
-
-def _draw_flips(shape: Shape, params: Params, rng: CounterRng) -> Flips:
-    way = rng.on_cpu().integers("way", 1, high=3)[:, 0]
-    return Flips(way != 0, way != 1)
-
-
-def _flip(levels: Tensor, params: Params, draw: Flips) -> Tensor:
-    vertical, horizontal = (to_device(choice, levels.device).view(-1, 1, 1, 1) for choice in draw)
-    levels = torch.where(vertical, levels.flip(-2), levels)
-    return torch.where(horizontal, levels.flip(-1), levels)
-
-
-class Tiles(NamedTuple):
-    """For each tile, row by row, the tile that is shown there, (B, 16) int64 on the CPU."""
-
-    source: Tensor
-
-
-def _draw_tiles(shape: Shape, params: Params, rng: CounterRng) -> Tiles:
-    """A share of the tiles, in a random order among themselves."""
-    rng = rng.on_cpu()
-    count = _TILES * _TILES
-    order = rng.permutations("order", count)
-    moving = torch.arange(count) < (params["share"][:, None] * count).round()
-    keys = torch.where(moving, rng.uniforms("mix", count), 1 + torch.arange(count))
-    mixed = order.gather(1, keys.argsort(dim=1))
-    return Tiles(torch.empty_like(order).scatter_(1, order, mixed))
-
-
-def _shuffle(levels: Tensor, params: Params, draw: Tiles) -> Tensor:
-    """Where sides are not multiples of four, tiles differ by a pixel: one too small shows some of its neighbour."""
-    height, width = levels.shape[-2:]
-    row, column = (to_device(part, levels.device) for part in (draw.source // _TILES, draw.source % _TILES))
-    tile_y, inside_y, start_y = _tiling(height, levels.device)
-    tile_x, inside_x, start_x = _tiling(width, levels.device)
-    here = tile_y[:, None] * _TILES + tile_x
-    y = (start_y[row][:, here] + inside_y[:, None]).clamp_(max=height - 1)
-    x = (start_x[column][:, here] + inside_x).clamp_(max=width - 1)
-    source = (y * width + x).flatten(1)[:, None].expand(-1, levels.shape[1], -1)
-    return levels.flatten(2).gather(2, source).view(levels.shape)
-
-
-def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Each pixel's tile and place in it, and where tiles start."""
-    start = torch.arange(_TILES, device=device) * size // _TILES
-    pixel = torch.arange(size, device=device)
-    tile = (pixel[:, None] >= start).sum(1) - 1
-    return tile, pixel - start[tile], start
-
-
 OCCLUSIONS: tuple[Corruption, ...] = (
     Corruption(
         name="syn2nat:border",
@@ -191,6 +153,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
         table=SeverityTable.linear(kept=(1, 130 / 224)),
         apply=_border,
+        moves=by_map(_inside_border),
         at_once=AtOnce("lookup", _make_border),
         severities=(5,),
         source=SOURCE,
@@ -203,6 +166,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(share=(0, 1)),
         draw=_draw_coarse_dropout,
         apply=_cut,
+        moves=by_map(_around_holes),
         at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_coarse_dropout)),
         severities=(5,),
         source=SOURCE,
@@ -215,6 +179,7 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
         draw=_draw_cutout,
         apply=_cut,
+        moves=by_map(_around_holes),
         at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_cutout)),
         severities=(5,),
         source=SOURCE,
@@ -232,28 +197,5 @@ OCCLUSIONS: tuple[Corruption, ...] = (
         only_severity=5,
         uint8_io=True,
         at_once=by_level(_drop_channel, _draw_channel, uint8_io=True),
-    ),
-    Corruption(
-        name="syn2nat:flip",
-        family="syn2nat",
-        description="Flips left to right, upside down, or both; there is no less of it.",
-        table=SeverityTable.linear(),
-        draw=_draw_flips,
-        apply=_flip,
-        severities=(5,),
-        source=SOURCE,
-        only_severity=5,
-        uint8_io=True,
-    ),
-    Corruption(
-        name="syn2nat:random_grid_shuffle",
-        family="syn2nat",
-        description="Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
-        table=SeverityTable.linear(share=(0, 1)),
-        draw=_draw_tiles,
-        apply=_shuffle,
-        severities=(5,),
-        source=SOURCE,
-        uint8_io=True,
     ),
 )

@@ -17,7 +17,7 @@ from blemish.ops.fused.blurs import filtered
 from blemish.ops.fused.levels import EXACT, absolute, here, level, unit
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["affine", "elastic", "mapped", "sampled"]
+__all__ = ["affine", "displaced", "elastic", "mapped", "sampled"]
 
 _LANES = 256
 
@@ -82,8 +82,10 @@ def _affine_kernel(
 
 
 @triton.jit
-def _displace_kernel(warped, out, fields, strengths, height, width, parts, planes, lanes: tl.constexpr):
-    """Sample where two fields (2, H, W), right and down, times a strength, lead; floats to levels."""
+def _displace_kernel(
+    warped, out, fields, strengths, height, width, parts, planes, to_levels: tl.constexpr, lanes: tl.constexpr
+):
+    """Sample where two fields (2, H, W), right and down, times a strength, lead; floats to floats or levels."""
     size = height * width
     image, pixel, inside = here(size, parts, lanes)
     strength = tl.load(strengths + image)
@@ -105,7 +107,9 @@ def _displace_kernel(warped, out, fields, strengths, height, width, parts, plane
         source = warped + start + plane * size
         value = _sampled(source, offset, beside, below, first, second, third, fourth, moving, False)
         value = tl.where(moving, value, tl.load(source + pixel, inside, other=0.0))
-        tl.store(out + start + plane * size + pixel, level(value), inside)
+        if to_levels:
+            value = level(value)
+        tl.store(out + start + plane * size + pixel, value, inside)
 
 
 @on_its_device
@@ -120,14 +124,27 @@ def elastic(
     strength: NDArray[Any],
 ) -> None:
     """An affine map, positions (B, 2, W) and (B, 2, H) int32, then a displacement by blurred fields (B, 2, H, W)."""
-    batch, planes, height, width = levels.shape
     columns, rows, shares, spread, strengths = sent(levels, per_column, per_row, weights, radii, strength)
     smooth, warped = torch.empty_like(fields), torch.empty(levels.shape, dtype=torch.float32, device=levels.device)
     filtered(fields, smooth, 1, shares, spread)
     _launch_affine(levels, warped, columns, rows)
+    _launch_displace(warped, out, smooth, strengths)
+
+
+@on_its_device
+def displaced(images: Tensor, fields: Tensor) -> Tensor:
+    """What `blemish.ops.warp.displace` gives of float32 images, with fields (B, 2, H, W), right and down."""
+    images = images.contiguous()
+    out = torch.empty_like(images)
+    _launch_displace(images, out, fields.contiguous(), torch.ones(len(images), device=images.device))
+    return out
+
+
+def _launch_displace(images: Tensor, out: Tensor, fields: Tensor, strengths: Tensor) -> None:
+    batch, planes, height, width = images.shape
     parts = triton.cdiv(height * width, _LANES)
-    shape = (height, width, parts, planes)
-    _displace_kernel[(batch * parts,)](warped, out, smooth, strengths, *shape, lanes=_LANES, **EXACT)
+    kinds = {"to_levels": out.dtype == torch.uint8, "lanes": _LANES}
+    _displace_kernel[(batch * parts,)](images, out, fields, strengths, height, width, parts, planes, **kinds, **EXACT)
 
 
 @triton.jit

@@ -159,6 +159,14 @@ class Gradient:
             self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
 
+    def scale_rate(self, factor: float) -> None:
+        """Multiply the learning rate, for good."""
+        if not factor > 0:
+            raise InputError(f"learning rate × {factor:g}; expected a positive factor")
+        for group in self.optimiser.param_groups:
+            group["lr"] *= factor
+        self._fresh = copy.deepcopy(self.optimiser.state_dict())
+
     def reset(self) -> None:
         """Back to the model as it was given."""
         self.model.load_state_dict(self._source)

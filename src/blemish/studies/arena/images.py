@@ -25,14 +25,21 @@ __all__ = ["CorruptedImages", "MadeImages", "WalkImages", "clean_images"]
 _ROOM = {"cpu": 2**25, "cuda": 2**28}
 """Bytes of images that are made together; more would not be made faster."""
 
+_KEPT = {"cpu": 2**29, "cuda": 2**32}
+"""Bytes of images that are kept, for the next method on the same stream."""
+
 
 class MadeImages(ABC):
-    """The images of a stream by their positions, as uint8 (B, C, H, W) on the device; the last piece made is kept."""
+    """The images of a stream by their positions, as uint8 (B, C, H, W) on the device, made in pieces.
+
+    All pieces are kept where there is room for them, else the last one.
+    """
 
     def __init__(self, length: int, values: int, device: torch.device) -> None:
         self.length, self.device = length, device
         self.size = max(1, _ROOM.get(device.type, _ROOM["cpu"]) // values)
-        self._piece: tuple[int, Tensor] | None = None
+        self._keeps_all = length * values <= _KEPT.get(device.type, _KEPT["cpu"])
+        self._pieces: dict[int, Tensor] = {}
 
     @abstractmethod
     def make(self, start: int, stop: int) -> Tensor:
@@ -44,10 +51,11 @@ class MadeImages(ABC):
         while start < stop:
             number, within = divmod(start, self.size)
             end = min(stop, (number + 1) * self.size)
-            if self._piece is None or self._piece[0] != number:
-                self._piece = None  # so that there is never memory for two
-                self._piece = number, self.make(number * self.size, min((number + 1) * self.size, self.length))
-            parts.append(self._piece[1][within : within + end - start])
+            if number not in self._pieces:
+                if not self._keeps_all:
+                    self._pieces.clear()  # before the next one is made
+                self._pieces[number] = self.make(number * self.size, min((number + 1) * self.size, self.length))
+            parts.append(self._pieces[number][within : within + end - start])
             start = end
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

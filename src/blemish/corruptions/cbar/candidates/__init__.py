@@ -10,7 +10,8 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.candidates.colour import COLOURS
 from blemish.corruptions.cbar.candidates.patterns import PATTERNS
 from blemish.corruptions.cbar.candidates.warps import WARPS
+from blemish.corruptions.moves import unmoved
 
 __all__ = ["CANDIDATES"]
 
-CANDIDATES: tuple[Corruption, ...] = (*PATTERNS, *WARPS, *COLOURS)
+CANDIDATES: tuple[Corruption, ...] = unmoved(*PATTERNS, *WARPS, *COLOURS)

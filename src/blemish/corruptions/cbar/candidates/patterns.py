@@ -17,6 +17,7 @@ from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes, uniform
 from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
 from blemish.corruptions.draws import signs
+from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
@@ -188,6 +189,7 @@ PATTERNS: tuple[Corruption, ...] = (
         table=by_magnitude(imagenet=scanned(0, 5), cifar=scanned(1, 5), radius=(0, lambda m: 0.01 * m)),
         draw=_draw_scatter,
         apply=_scatter,
+        moves=A_LITTLE,
         source=SOURCE,
         uint8_io=True,
     ),
@@ -203,6 +205,7 @@ PATTERNS: tuple[Corruption, ...] = (
         ),
         draw=_draw_angles,
         apply=_chromatic,
+        moves=A_LITTLE,
         source=SOURCE,
         uint8_io=True,
     ),

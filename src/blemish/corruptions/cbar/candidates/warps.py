@@ -15,9 +15,11 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.draws import signs
+from blemish.corruptions.moves import A_LITTLE, by_map
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
+from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import bilinear
 
@@ -95,15 +97,24 @@ def _draw_drop(shape: Shape, params: Params, rng: CounterRng) -> Drop:
     )
 
 
-def _water_drop(images: Tensor, params: Params, draw: Drop) -> Tensor:
-    """Rings of waves within half a side of the centre."""
+def _rings(images: Tensor, params: Params, draw: Drop) -> tuple[Tensor, Tensor]:
+    """Waves within half a side of the centre: the rows and columns that pixels come from, (B, H, W)."""
     rows, columns = pixel_axes(images)
     down, right = rows - draw.row, columns - draw.place
     distance = (down * down + right * right).sqrt_()
     wave = (distance * (2 * math.pi) / draw.length - draw.phase).sin_()
     move = wave.mul_(draw.length * float64_per_image(params, "amplitude", images).flatten(1, 2))
     share = torch.where(distance < min(images.shape[-2:]) // 2, move / distance.clamp(min=1e-9), 0)
-    return as_bytes(bilinear(images, rows + share * down, columns + share * right))
+    return rows + share * down, columns + share * right
+
+
+def _water_drop(images: Tensor, params: Params, draw: Drop) -> Tensor:
+    return as_bytes(bilinear(images, *_rings(images, params, draw)))
+
+
+def _through_rings(images: Tensor, params: Params, draw: Drop) -> Positions:
+    rows, columns = _rings(images, params, draw)
+    return Positions(columns, rows)
 
 
 def _over_original(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -112,6 +123,19 @@ def _over_original(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     seen = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     y, x = (rows - 0.5).clamp_(0, height - 1), (columns - 0.5).clamp_(0, width - 1)
     return torch.where(seen.unsqueeze(1), as_bytes(bilinear(images, y, x)), images)
+
+
+def _where_seen(images: Tensor, rows: Tensor, columns: Tensor) -> Positions:
+    """Where places lie outside, a pixel shows its own, which is also seen elsewhere, or would be."""
+    height, width = images.shape[-2:]
+    seen = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    x, y = pixel_places(len(images), height, width)
+    return Positions(
+        torch.where(seen, columns - 0.5, x),
+        torch.where(seen, rows - 0.5, y),
+        "replicate",
+        copies=~seen,
+    )
 
 
 class Corners(NamedTuple):
@@ -124,8 +148,8 @@ def _draw_corners(shape: Shape, params: Params, rng: CounterRng) -> Corners:
     return Corners(uniform(rng, "corners", -1, 1, 4, 2))
 
 
-def _quadrilateral(images: Tensor, params: Params, draw: Corners) -> Tensor:
-    """The quadrilateral between moved corners, stretched over the image."""
+def _stretched(images: Tensor, params: Params, draw: Corners) -> tuple[Tensor, Tensor]:
+    """The rows and columns that the quadrilateral between moved corners has at each pixel, (B, H, W)."""
     height, width = images.shape[-2:]
     reach = float64_per_image(params, "reach", images).flatten(1, 2) * min(height, width)
     square = torch.tensor([[0, 0], [0, height], [width, height], [width, 0]], dtype=torch.float64)
@@ -136,7 +160,15 @@ def _quadrilateral(images: Tensor, params: Params, draw: Corners) -> Tensor:
         (first * (1 - down) + second * down) * (1 - right) + (fourth * (1 - down) + third * down) * right
         for first, second, third, fourth in (corners[:, :, axis].unbind(1) for axis in (0, 1))
     )
-    return _over_original(images, y, x)
+    return y, x
+
+
+def _quadrilateral(images: Tensor, params: Params, draw: Corners) -> Tensor:
+    return _over_original(images, *_stretched(images, params, draw))
+
+
+def _in_quadrilateral(images: Tensor, params: Params, draw: Corners) -> Positions:
+    return _where_seen(images, *_stretched(images, params, draw))
 
 
 class Signs(NamedTuple):
@@ -149,7 +181,8 @@ def _draw_signs(shape: Shape, params: Params, rng: CounterRng) -> Signs:
     return Signs(signs(rng, "signs", 6, 1, 1).to(torch.float64))
 
 
-def _perspective(images: Tensor, params: Params, draw: Signs) -> Tensor:
+def _in_view(images: Tensor, params: Params, draw: Signs) -> tuple[Tensor, Tensor]:
+    """The rows and columns that the perspective has at each pixel, (B, H, W)."""
     side = min(images.shape[-2:])
     offset, shift, power, denominator = (
         float64_per_image(params, name, images).flatten(1, 2) for name in ("offset", "shift", "power", "denominator")
@@ -159,7 +192,15 @@ def _perspective(images: Tensor, params: Params, draw: Signs) -> Tensor:
     below = (denominator / side) * (columns + rows) + 1
     x = (2 ** (power_x * power)) * columns + offset_x * offset * rows + shift_x * shift * side
     y = offset_y * offset * columns + (2 ** (power_y * power)) * rows + shift_y * shift * side
-    return _over_original(images, y / below, x / below)
+    return y / below, x / below
+
+
+def _perspective(images: Tensor, params: Params, draw: Signs) -> Tensor:
+    return _over_original(images, *_in_view(images, params, draw))
+
+
+def _in_perspective(images: Tensor, params: Params, draw: Signs) -> Positions:
+    return _where_seen(images, *_in_view(images, params, draw))
 
 
 WARPS: tuple[Corruption, ...] = (
@@ -170,6 +211,7 @@ WARPS: tuple[Corruption, ...] = (
         table=by_magnitude(imagenet=scanned(0, 4), cifar=scanned(0, 1), index=(1, lambda m: 0.2 * m + 1)),
         draw=_draw_places,
         apply=_fish_eye,
+        moves=A_LITTLE,
         source=SOURCE,
         uint8_io=True,
     ),
@@ -180,6 +222,7 @@ WARPS: tuple[Corruption, ...] = (
         table=by_magnitude(imagenet=scanned(5, 10), cifar=scanned(2, 10), amplitude=(0, lambda m: 0.025 * m)),
         draw=_draw_drop,
         apply=_water_drop,
+        moves=by_map(_through_rings),
         source=SOURCE,
         uint8_io=True,
     ),
@@ -190,6 +233,7 @@ WARPS: tuple[Corruption, ...] = (
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), reach=(0, lambda m: m / 30)),
         draw=_draw_corners,
         apply=_quadrilateral,
+        moves=by_map(_in_quadrilateral),
         source=SOURCE,
         uint8_io=True,
     ),
@@ -207,6 +251,7 @@ WARPS: tuple[Corruption, ...] = (
         ),
         draw=_draw_signs,
         apply=_perspective,
+        moves=by_map(_in_perspective),
         source=SOURCE,
         uint8_io=True,
     ),

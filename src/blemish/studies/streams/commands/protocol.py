@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +48,7 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import check_files
 from blemish.terminal.executors import Jobs
 from blemish.terminal.images import ImageOptions
-from blemish.terminal.lists import listed
+from blemish.terminal.lists import listed, whole_numbers
 from blemish.terminal.models import ModelOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
@@ -111,7 +110,12 @@ def protocol_command(
         raise InputError(f"--set {set_names}; expected names such as easy,hard")
     check_files(catalog[name] for name in dict.fromkeys(name for chosen in sets for name in chosen.corruptions))
     runs = planned_runs(
-        surfaces, protocol, sets, seeds=_whole(seeds, "--seeds"), speeds=_whole(speeds, "--speeds"), images=length
+        surfaces,
+        protocol,
+        sets,
+        seeds=whole_numbers(seeds, "--seeds"),
+        speeds=whole_numbers(speeds, "--speeds"),
+        images=length,
     )
     classifier = model.open(catalog=catalog, class_names=images.class_names)
     network = adaptable(classifier)
@@ -171,16 +175,6 @@ def protocol_command(
     deliver([accuracy_table(columns)], None)
     say(INTERVALS, style="dim")
     say(f"wrote {out / PAGE} and {out / NUMBERS}")
-
-
-def _whole(text: str | None, option: str) -> list[int]:
-    """Whole numbers separated by commas; none where nothing was said."""
-    if text is None:
-        return []
-    parts = listed(text)
-    if not parts or not all(re.fullmatch("[0-9]{1,9}", each) for each in parts):
-        raise InputError(f"{option} {text!r}; expected whole numbers such as 43,44,45")
-    return [int(each) for each in parts]
 
 
 def _guesses(surfaces: Mapping[Pair, Surface], runs: Sequence[SetRun]) -> list[str | None]:
