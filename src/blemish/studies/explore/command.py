@@ -9,6 +9,7 @@ import typer
 
 from blemish.core.class_names import read_class_names
 from blemish.corruptions.catalog import Catalog
+from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, SIDES, pictures_at
 from blemish.studies.explore.show import explore, write_page
 from blemish.studies.explore.subject import Subject, beginning
@@ -93,7 +94,8 @@ def explore_command(
         Witness(settings.open_named(name, catalog=catalog, class_names=class_names), names)
         for name in dict.fromkeys(models or ())
     ]
-    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=shown)
+    origin = Origin(tuple(plugins or ()), frost, tiles)
+    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=shown, origin=origin)
     if export is None:
         explore(subject, walk=walk, port=port, show=show)
     else:
