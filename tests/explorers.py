@@ -12,7 +12,8 @@ from blemish.corruptions.catalog import Catalog
 from blemish.data.digits import digits_source
 from blemish.studies.explore.pictures import pictures_at
 from blemish.studies.explore.server import ExplorerServer
-from blemish.studies.explore.show import Subject, server_for
+from blemish.studies.explore.show import server_for
+from blemish.studies.explore.subject import Subject
 from blemish.studies.explore.views import View, Witness
 
 # A few of ImageNet-C's: what a page does is the same for all.

@@ -27,7 +27,7 @@ from blemish.corruptions.base import quantise
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.models.base import Preprocessing
 from blemish.ops import fused
-from blemish.ops.edges import _connected
+from blemish.ops.edges import _connected, drop_light
 from blemish.ops.filters import gaussian_blur, line_blur
 from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_torch
@@ -122,6 +122,12 @@ def regions(share: float) -> Tensor:
     return grid.images(_connected(grid, *planes))
 
 
+def drops(*size: int) -> Tensor:
+    """Drops of three sizes."""
+    field = gaussian_blur(floats(3, 1, *size) - 0.5, torch.tensor([3.0, 2.0, 1.0], dtype=torch.float64))
+    return drop_light((field * 2000).clamp(0, 255).to(torch.int16))
+
+
 def corrupted(name: str, severity: float | list[float] = 3, channels: int = 3, preset: str | None = None) -> Tensor:
     """A corruption of two small images, black pixels among them, as it is called."""
     images = levels(2, channels, 17, 19)
@@ -160,6 +166,7 @@ IN_PART = (
     "syn2nat:translate",
     "syn2nat:color_jitter",
     "lp:l0",
+    "spatter",
 )
 GRAY = (
     "snow",
@@ -190,6 +197,8 @@ CASES: dict[str, tuple[Work, float]] = {
     "median of 3": (lambda: median(1), 0),
     "median of 5": (lambda: median(2), 0),
     "median with long counters": (wide_median, 0),
+    "drops": (lambda: drops(37, 53), 0),
+    "drops on a small image": (lambda: drops(2, 9), 0),
     "few regions": (lambda: regions(0.3), 0),
     "winding regions": (lambda: regions(0.45), 0),
     "one region": (lambda: regions(1.1), 0),

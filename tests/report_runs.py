@@ -11,7 +11,7 @@ import numpy as np
 from blemish.corruptions.catalog import catalog
 from blemish.data.demo import demo_picture
 from blemish.evaluation.runs import Run
-from synthetic_runs import write_run
+from synthetic_runs import severities, write_run
 
 CONDITIONS: dict[str, Any] = {
     "clean": 0.8,
@@ -20,6 +20,8 @@ CONDITIONS: dict[str, Any] = {
     },
 }
 HOSTILE = '</script><img src=x onerror="document.title=1">%{x}$series-0 & ‮cat'
+
+SIZES = {"preset": "imagenet", "resize": 256, "crop": 224}
 
 
 def pictured_run(
@@ -51,3 +53,15 @@ def pictured_run(
         arrays["classes"] = np.array(list(classes))
     np.savez(run.folder / "pictures.npz", **arrays)
     return run
+
+
+def imagenet_c(folder: Path, name: str, clean: float, worst: float, **more: Any) -> Run:
+    """A run of ImageNet-C in full, as it is published."""
+    settings: dict[str, Any] = {
+        "protocol": {**SIZES, "storage": "jpeg85", "frost": "reference"},
+        "benchmark": {"name": "imagenet-c", "title": "ImageNet-C", "metric": "mce", "baseline": "alexnet"},
+        "model": {"weights": name},
+        "classes": 1000,
+        "images": 200,
+    }
+    return write_run(folder / "c", name, severities(clean=clean, worst=worst), **{**settings, **more})

@@ -38,6 +38,7 @@ LAYERS = {
     "reports": 10,
     "terminal": 11,
     "studies.adaptation": 12,
+    "studies.audit": 12,
     "studies.construction": 12,
     "studies.separation": 12,
     "studies.equivalence": 12,

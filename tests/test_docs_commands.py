@@ -14,7 +14,7 @@ from typer.main import get_command
 from blemish.cli.main import COMMANDS, app, import_command
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "perf").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "perf").glob("*.md"))]
 
 
 def lines_of_page(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from blemish.benchmarks.files import built_in
 from blemish.cli.main import COMMANDS, app, import_command
 from blemish.corruptions.catalog import catalog
 from blemish.data.manifest import CopiesInfo, SetInfo
-from blemish.evaluation.info import BenchmarkInfo, DataInfo, ProtocolInfo, RecordsHeader, RunInfo
+from blemish.evaluation.info import BenchmarkInfo, DataInfo, ProtocolInfo, RecordsHeader, RunInfo, TaskInfo
 from blemish.models.base import ModelInfo
 from chromium import BROWSER, browse
 from foreign import foreign
@@ -57,6 +57,7 @@ def test_the_api_page_has_every_public_name() -> None:
         (DataInfo, "Run files"),
         (ModelInfo, "Run files"),
         (RunInfo, "Run files"),
+        (TaskInfo, "Run files"),
         (RecordsHeader, "Records"),
         (SetInfo, "Corrupted sets"),
         (CopiesInfo, "Corrupted sets"),

@@ -28,6 +28,7 @@ ROBUSTBENCH = {
     "imagenet_corruptions": ("imagenet", "robustbench_imagenet_c"),
     "imagenet_corruptions_3d": ("imagenet", "robustbench_imagenet_3dcc"),
 }
+SETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "imagenet": "ImageNet-1k"}
 # The row that RobustBench divides by; its clean accuracy is not in the metadata.
 DIVISOR = "AlexNet"
 NATURAL = {
@@ -72,7 +73,7 @@ def robustbench(folder: Path) -> None:
         rows = []
         for row in table:
             entry = entries.get(row["model"], {})
-            extra = "" if not entry else "ImageNet or CIFAR and more" if entry["additional_data"] else "that set alone"
+            extra = "" if not entry else f"{SETS[data]} and more" if entry["additional_data"] else f"{SETS[data]} alone"
             known = [entry.get(key, "") for key in ("clean_acc", "architecture", "paper", "venue", "link")]
             rows.append([row["model"], *known, extra, *(percent(row[cell], digits=2) for cell in cells)])
         header = ["model", "clean", "architecture", "paper", "venue", "link", "data"]

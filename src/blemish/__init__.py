@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from blemish.models.python_function import from_function
     from blemish.models.torch_module import from_module
     from blemish.reports.html import write_report
+    from blemish.studies.audit.audit import audit
+    from blemish.studies.audit.of_runs import audit_run
     from blemish.tasks.predictions import read_predictions
 
 __version__ = VERSION
@@ -69,6 +71,8 @@ __all__ = [
     "StorageError",
     "Training",
     "WorkerError",
+    "audit",
+    "audit_run",
     "catalog",
     "chain",
     "compare",
@@ -119,6 +123,8 @@ _MODULES = {
     "Training": "models.base",
     "WorkerError": "core.errors",
     "CounterRng": "core.rng",
+    "audit": "studies.audit.audit",
+    "audit_run": "studies.audit.of_runs",
     "catalog": "corruptions.catalog",
     "chain": "corruptions.compose",
     "compare": "metrics.compare",

@@ -31,6 +31,7 @@ NAMES = [
     *["noc:gray_scale", "noc:hue", "noc:translation", "noc:rotation", "noc:elastic"],
     *["syn2nat:hue_saturation_value", "syn2nat:to_sepia", "syn2nat:random_snow", "syn2nat:affine", "syn2nat:rotate"],
     *["syn2nat:elastic_transform", "syn2nat:grid_distortion", "syn2nat:optical_distortion", "syn2nat:blur"],
+    "spatter",
 ]
 
 

@@ -94,8 +94,8 @@ class TestParts:
 
     def test_the_page(self, tmp_path: Path) -> None:
         page = report_page([part(tmp_path)], **QUICK)
-        assert "mean CE over 5 of 75 conditions</small>" in page
-        assert "mCE</small>" not in page
+        assert "mean CE over 5 of 75 conditions (alexnet = 100)</small>" in page
+        assert "% mCE" not in page
 
     def test_two_parts_compared(self, tmp_path: Path) -> None:
         found = compare(part(tmp_path, "a"), part(tmp_path, "b", seed=1), **QUICK)

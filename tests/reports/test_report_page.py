@@ -87,6 +87,8 @@ class TestContent:
     def test_sections(self, two: Page) -> None:
         found = [attributes["id"] for attributes in two.all("section")]
         assert found == [
+            "ranking",
+            "overview",
             "summary",
             "corruptions",
             "severities",
@@ -118,7 +120,8 @@ class TestContent:
 
     def test_numbers_are_those_of_the_records(self, two: Page) -> None:
         cells = [a for a in two.all("td") if (a.get("class") or "").startswith("cell")]
-        assert len(cells) == 2 * 3 * (3 + 1)
+        # One map for each model, by severity and with means, and one of models, with clean images and the mean of all.
+        assert len(cells) == 2 * 3 * (3 + 1) + 2 * (3 + 2)
         assert "trained on fog" in two.words()
         assert "†" in two.words()
 
@@ -228,7 +231,7 @@ class TestKinds:
 
     def test_gray_and_large_pictures(self, tmp_path: Path) -> None:
         run = pictured_run(tmp_path, "m", side=128)
-        assert "data:image/jpeg" in str(make([run]).all("img")[0]["src"])
+        assert "data:image/webp" in str(make([run]).all("img")[0]["src"])
         path = run.folder / "pictures.npz"
         with np.load(path) as found:
             arrays = dict(found)

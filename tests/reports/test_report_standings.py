@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,23 +16,11 @@ from blemish.reports.score_tables import score_tables
 from blemish.reports.standing_charts import standing_section
 from blemish.reports.standings import standing_tables, standings
 from blemish.reports.tables import Table
-from report_runs import HOSTILE
+from report_runs import HOSTILE, SIZES, imagenet_c
 from synthetic_runs import severities, write_run
 
 TEN = ("gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow")
 TEN += ("brightness", "translate", "rotate", "tilt", "scale")
-SIZES = {"preset": "imagenet", "resize": 256, "crop": 224}
-
-
-def imagenet_c(folder: Path, name: str, clean: float, worst: float, **more: Any) -> Run:
-    settings: dict[str, Any] = {
-        "protocol": {**SIZES, "storage": "jpeg85", "frost": "reference"},
-        "benchmark": {"name": "imagenet-c", "title": "ImageNet-C", "metric": "mce", "baseline": "alexnet"},
-        "model": {"weights": name},
-        "classes": 1000,
-        "images": 200,
-    }
-    return write_run(folder / "c", name, severities(clean=clean, worst=worst), **{**settings, **more})
 
 
 def imagenet_p(folder: Path, name: str, flips: float) -> Run:

@@ -32,6 +32,12 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(_MEASURE, "cli.demo", "demo_command", "Measure two small networks and write a report to look at."),
     "benchmarks": Command(_MEASURE, "cli.benchmarks", "benchmarks_command", "List the benchmarks that can be run."),
+    "audit": Command(
+        _MEASURE,
+        "studies.audit.command",
+        "audit_command",
+        "Look for what makes numbers wrong: preprocessing, labels, images.",
+    ),
     "run": Command(_MEASURE, "cli.run", "run_command", "Measure how a classifier holds up, condition by condition."),
     "score": Command(_MEASURE, "cli.score", "score_command", "The numbers of one or several models, with intervals."),
     "template": Command(
@@ -40,6 +46,12 @@ COMMANDS = {
     "compare": Command(_MEASURE, "cli.compare", "compare_command", "Compare two models on the same images."),
     "gate": Command(_MEASURE, "cli.gate", "gate_command", "Decide whether a model passes: requirements, for CI."),
     "report": Command(_MEASURE, "cli.report", "report_command", "One page about one or several models."),
+    "leaderboard": Command(
+        _MEASURE,
+        "studies.leaderboard.commands.leaderboard",
+        "leaderboard_app",
+        "Sealed entries, honest ranks, published tables, and a site of them.",
+    ),
     "equivalence": Command(
         _MEASURE,
         "studies.equivalence.command",

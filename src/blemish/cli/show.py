@@ -138,7 +138,8 @@ def show_command(
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot write {out}: {error}; expected a file name that ends in .png or .jpg") from error
     write_bytes(out, content.getvalue())
-    say(f"{done} {out} ({sheet.width}×{sheet.height} px, {len(chosen)} corruptions)")
+    count = "1 corruption" if len(chosen) == 1 else f"{len(chosen)} corruptions"
+    say(f"{done} {out} ({sheet.width}×{sheet.height} px, {count})")
 
 
 def _makeable(chosen: list[Corruption], catalog: Catalog, *, by_default: bool, gallery: bool) -> list[Corruption]:

@@ -254,8 +254,8 @@ def _timm_row(row: TimmResult) -> Mapping[str, str]:
 
 
 @cache
-def imported_table(name: str) -> PublishedTable:
-    """A table that comes with the library.
+def imported_table(name: str, *, level: float = 0.95) -> PublishedTable:
+    """A table that comes with the library, with intervals of this level.
 
     >>> [round(row.value.value, 2) for row in imported_table("robustbench/imagenet-c").rows if "R50" in row.model]
     [76.38]
@@ -263,7 +263,7 @@ def imported_table(name: str) -> PublishedTable:
     infos = import_infos()
     if name not in infos:
         raise InputError(f"published table {name!r}; {hint(name, list(infos))}")
-    return make_table(infos[name], imported_rows(infos[name].file))
+    return make_table(infos[name], imported_rows(infos[name].file), level=level)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.maker import Metric
 from blemish.metrics.paired import swap_p_value
 from blemish.metrics.plan import make_plan
+from blemish.metrics.quantities import main_quantity
 from blemish.metrics.rank_groups import Place, rank_groups
 from blemish.metrics.scores import as_baseline, finished, sample_means
 from blemish.metrics.table import Key, Means, Table, drawn_with, read_tables
@@ -70,7 +71,8 @@ def rank_runs(
 
     Every pair is tested as `compare` does: the answers to each image change places, all together, with probability ½.
     The p-values are corrected over all pairs. Models near chance have no rank, and neither have those whose headline
-    cannot be computed; where none has one, as without a baseline, the mean error stands in.
+    cannot be computed; where none has one, as without a baseline, the mean error, or what the task has in its place,
+    stands in.
     """
     for run in runs[1:]:
         if unlike := protocol_differences(runs[0], run):
@@ -128,7 +130,7 @@ def _metric(
         raise InputError("no model is better than chance; expected at least one to rank")
     name = headline_name(runs[0])
     if not any(name in plan for plan in plans.values()):
-        name = "error"
+        name = main_quantity(kind for tables in known.values() for table in tables for kind, _ in table.columns)
     chosen = [place for place, plan in plans.items() if name in plan]
     if not chosen:
         raise InputError(f"no model has a {TITLES[name].title}; expected at least one to rank")
@@ -163,7 +165,7 @@ def _signed(
 
 
 def _swapped_difference(metric: Metric, points: tuple[Means, Means], signed: tuple[Means, Means]) -> Array:
-    """The second less the first, for all swaps."""
+    """The second minus the first, for all swaps."""
     one, other = points
     sides: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
     for key in signed[0]:

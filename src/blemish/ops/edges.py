@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from blemish.ops.fused import kernels_for
+from blemish.ops.fused import fused, kernels_for
 from blemish.ops.grid import Flat, Grid, in_numpy
 
-__all__ = ["canny", "chamfer_distance", "depth", "equalise", "relief"]
+__all__ = ["canny", "chamfer_distance", "depth", "drop_light", "equalise", "relief"]
 
 # Chamfer weights 1, 1.4 and 2.1969 in units of 1/320 pixel. The last lacks 0.008 units, and that cannot show: lengths
 # up to 20 pixels keep their order, and a sum of nine lacks less than one unit, so its whole pixels are the true sum's.
@@ -30,7 +30,20 @@ _TAN = 13573 / 32768
 _CPU_STEPS, _GPU_STEPS = 2, 4
 
 
-def canny(levels: Tensor, low: int = 50, high: int = 150) -> Tensor:
+# Canny's thresholds.
+_LOW, _HIGH = 50, 150
+
+
+def drop_light(levels: Tensor) -> Tensor:
+    """How bright drops are: the relief of the equalised depth that they have inside of their outlines, as float32."""
+    kernels = fused("drops", levels.device) if min(levels.shape[-2:]) > 1 else None
+    if kernels is not None:
+        light: Tensor = kernels.drop_light(levels, _LOW, _HIGH)
+        return light
+    return relief(equalise(depth(canny(levels))))
+
+
+def canny(levels: Tensor, low: int = _LOW, high: int = _HIGH) -> Tensor:
     """Edges of 8-bit images as bool: OpenCV's Canny with 3×3 Sobel gradients and the norm |dx| + |dy|.
 
     Ridges of the norm above `low` are edges if they are connected to one above `high`.

@@ -76,7 +76,8 @@ class Grid:
         edge = self.frame - 1
         ring = self.framed(self.at(plane))[..., edge : self.rows - edge, edge : self.stride - edge]
         inner = 1 if border == "replicate" else 2
-        # In steps that long a slice holds the two opposite rows or columns.
-        ring[..., :: self.height + 1, :] = ring[..., inner : -inner : self.height + 1 - 2 * inner, :]
-        ring[..., :: self.width + 1] = ring[..., inner : -inner : self.width + 1 - 2 * inner]
+        for outside, inside in ((0, inner), (-1, -1 - inner)):
+            ring[..., outside, :] = ring[..., inside, :]
+        for outside, inside in ((0, inner), (-1, -1 - inner)):
+            ring[..., outside] = ring[..., inside]
         return plane

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from blemish.core.statistics import Estimate
 from blemish.metrics.calibration import FEW, Reliability
 from blemish.reports.page import Chart
+from blemish.reports.reading import is_near_chance
 from blemish.reports.svg import (
     Axis,
     Frame,
@@ -80,9 +81,10 @@ class Line:
     dotted: bool = False
 
 
-def _group(series: int, *parts: Markup) -> Markup:
-    """What belongs to one model, so that it can be switched off."""
-    return element("g", *parts, class_=series_class(series), data_m=series)
+def _group(name: str, series: int, *parts: Markup) -> Markup:
+    """What belongs to one model, so that it can be switched off; gray where its numbers mean nothing."""
+    lost = " lost" if is_near_chance(name) else ""
+    return element("g", *parts, class_=f"{series_class(series)}{lost}", data_m=series)
 
 
 def _stroke(series: int) -> dict[str, object]:
@@ -107,7 +109,7 @@ def curve(
             for level, place in at.items()
         ]
         spread = whiskers(frame.upright(level, points[level]) for level in at)
-        groups.append(_group(series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
+        groups.append(_group(name, series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
     words = "; ".join(
         f"{name}: " + ", ".join(measured.number(points[level].value) for level in sorted(points))
         for name, _, points in lines
@@ -142,7 +144,7 @@ def dots(
                 parts.append(
                     mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {measured.interval(value)}")
                 )
-        drawn.append(_group(series, whiskers(ends), *parts))
+        drawn.append(_group(name, series, whiskers(ends), *parts))
     unit = "In per cent; " if measured.unit == "%" else ""
     better = measured.better if unit else measured.better.capitalize()
     label = f"{unit}{better}. The numbers are in the table below."
@@ -175,7 +177,8 @@ def reliability_chart(
             for i, place in zip(full, places, strict=True)
         ]
         # No model of its own to be switched off: the whole diagram is of one.
-        drawn.append(element("g", polyline(places, **_stroke(series)), *marks, class_=series_class(series)))
+        sure = [place for i, place in zip(full, places, strict=True) if bins.counts[i] >= FEW]
+        drawn.append(element("g", polyline(sure, **_stroke(series)), *marks, class_=series_class(series)))
     label = "Accuracy against confidence, nearer to the diagonal is better; the numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label, model)
 
@@ -216,7 +219,7 @@ def scatter(
         ends = [frame.across(point.x, y), frame.upright(x, point.y)]
         place = frame.at(x, y)
         dot = mark(*place, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
-        drawn.append(_group(point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
+        drawn.append(_group(point.name, point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
     said = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
     label = words or f"{titles[1]} against {titles[0]}. {said}."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label)

@@ -12,6 +12,7 @@ from blemish.metrics.titles import SUMMARY, TITLES, both_names
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
 from blemish.reports.tables import Cell, Table, number
+from blemish.reports.wording import PLAIN, Wording
 
 _WHOLE = both_names(SUMMARY)
 
@@ -25,7 +26,7 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def comparison_tables(comparison: Comparison, first: str, second: str) -> list[Table]:
+def comparison_tables(comparison: Comparison, first: str, second: str, *, wording: Wording = PLAIN) -> list[Table]:
     """The headline with the corruptions first, then sequences and natural sets; empty ones are left out."""
     rows = {
         scope: [row for row in comparison.rows if row.scope == scope]
@@ -48,10 +49,10 @@ def comparison_tables(comparison: Comparison, first: str, second: str) -> list[T
         ("Accuracy on natural sets", "set", _of("accuracy", rows["natural"])),
     ]
     note = (
-        f"The difference is {second} less {first}, with its {100 * comparison.level:g} % interval, over the same "
+        f"The difference is {second} minus {first}, with its {100 * comparison.level:g} % interval, over the same "
         f"{comparison.images:,} images; p is of a paired test and is not corrected for the number of rows."
     )
-    shown = [_table(*table, first, second, (note,)) for table in tables if table[2]]
+    shown = [_table(*table, first, second, (note,), wording) for table in tables if table[2]]
     return shown if comparison.consistency is None else [*shown, consistency_table(comparison.consistency)]
 
 
@@ -75,14 +76,20 @@ def _of(name: str, rows: Sequence[Difference]) -> list[Difference]:
     return [row for row in rows if row.name == name]
 
 
-def _table(title: str, what: str, rows: Sequence[Difference], first: str, second: str, notes: tuple[str, ...]) -> Table:
-    return Table(title, (what, first, second, "difference", "p"), tuple(_row(row) for row in rows), notes=notes)
+def _table(
+    title: str, what: str, rows: Sequence[Difference], first: str, second: str, notes: tuple[str, ...], wording: Wording
+) -> Table:
+    heads = (what, first, second, "difference", "p")
+    # A table by corruption is of one metric, which is in its title; others name one in each row.
+    if rows[0].scope not in ("benchmark", "condition"):
+        title = wording(rows[0].name, title)
+    return Table(title, heads, tuple(_row(row, wording) for row in rows), notes=notes)
 
 
-def _row(row: Difference) -> tuple[Cell, ...]:
-    label = benchmark_title(row.name, None) if row.scope == "benchmark" else row.of
+def _row(row: Difference, wording: Wording) -> tuple[Cell, ...]:
+    label = wording(row.name, benchmark_title(row.name, None)) if row.scope == "benchmark" else row.of
     if row.scope == "condition":
-        label = f"{row.of} {title_of(row.name)}"
+        label = wording(row.name, f"{row.of} {title_of(row.name)}")
     ends = (row.difference.low, row.difference.high)
     interval = ", ".join(signed(row.name, end) for end in ends)
     return (

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from PIL import Image
+from PIL import Image, features
 
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.plugins import OwnVersion, stated_version
 from blemish.corruptions.severity import severity_text
-from blemish.data.classes import class_titles
+from blemish.data.classes import class_titles, imagenet_wnids
 from blemish.data.images import as_picture
 from blemish.data.pictures import encode_picture
 from blemish.evaluation.runs import Run
 from blemish.reports.answers import Answers, Hit, Pictures, class_name, worst_hit
 
-_SIDE = 176
+_SIDE = 160
 _FINE = 96
-_EXAMPLES, _TILES, _WORST = 4, 24, 6
+_SURE = 0.1
+"""One right answer in ten is a hundred times what chance gives among 1,000 classes."""
+_QUALITY = 72
+_EXAMPLES, _TILES, _LEVELS, _WORST = 4, 24, 5, 6
+_PICTURES = 200
+"""Pictures of examples in a page, and a third as many of worst-hit images: about two megabytes of photographs."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,21 @@ class Subject:
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes as people read them, where they are known."""
         kept = None if self.pictures is None else self.pictures.classes
-        known = self.run.info.classes or kept
+        known = self.run.info.classes or kept or (imagenet_wnids() if self.is_taken_for_imagenet else None)
         return None if known is None else class_titles(known)
+
+    @cached_property
+    def is_taken_for_imagenet(self) -> bool:
+        """Whether numbers of classes are taken for ImageNet's.
+
+        So they are where nothing names the classes, but the benchmark is one of ImageNet and a model of 1,000 outputs
+        is right far more often than chance.
+        """
+        info = self.run.info
+        named = info.classes or (self.pictures is not None and self.pictures.classes)
+        benchmark = info.benchmark.name if info.benchmark.part_of is None else info.benchmark.part_of.name
+        of_imagenet = benchmark.startswith("imagenet") and info.model.outputs == len(imagenet_wnids())
+        return not named and of_imagenet and bool(self.answers.clean.correct.mean() > _SURE)
 
     @property
     def series(self) -> str:
@@ -94,6 +112,8 @@ class Example:
     clean: Tile | None
     tiles: list[Tile]
     text: str = ""
+    levels: dict[str, list[Tile]] = field(default_factory=dict)
+    """The same at each severity, where there are several to choose from."""
 
 
 def unmakeable(run: Run, condition: Condition, catalog: Catalog = catalog) -> str | None:
@@ -138,15 +158,16 @@ def condition_pixels(subject: Subject, row: int, condition: Condition) -> Image.
 def inline_picture(image: Image.Image, alt: str) -> Picture:
     """A picture inside the page; small ones keep every pixel, large ones are made smaller."""
     fine = max(image.size) <= _FINE
+    kind = "png" if fine else "webp" if features.check("webp") else "jpeg"
     if not fine:
         image = image.copy()
         image.thumbnail((_SIDE, _SIDE), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
     if fine:
-        image.save(buffer, "PNG", optimize=True)
+        image.save(buffer, kind, optimize=True)
     else:
-        image.save(buffer, "JPEG", quality=82)
-    source = f"data:image/{'png' if fine else 'jpeg'};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        image.save(buffer, kind, quality=_QUALITY)
+    source = f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
     return Picture(source, alt, fine)
 
 
@@ -194,6 +215,27 @@ def shown_conditions(subject: Subject) -> list[Condition]:
     return [sorted(some, key=lambda c: c.severity or 0)[len(some) // 2] for some in groups.values()][:_TILES]
 
 
+def shown_levels(subject: Subject) -> dict[str, list[Condition]]:
+    """For each of a few severities one condition of each corruption, at that severity or the one next to it.
+
+    Empty where there are no severities to choose from.
+    """
+    groups: dict[str, list[Condition]] = {}
+    for condition in subject.answers.conditions:
+        if subject.makeable(condition) and condition.severity is not None:
+            groups.setdefault(condition.group, []).append(condition)
+    levels = sorted({c.severity for some in groups.values() for c in some if c.severity is not None})
+    if len(levels) < 2:
+        return {}
+    step = (len(levels) - 1) / (min(len(levels), _LEVELS) - 1)
+    chosen = [levels[round(place * step)] for place in range(min(len(levels), _LEVELS))]
+    shown = [condition.group for condition in shown_conditions(subject) if condition.group in groups]
+    return {
+        severity_text(level): [min(groups[name], key=lambda c: abs((c.severity or 0) - level)) for name in shown]
+        for level in chosen
+    }
+
+
 def examples(subjects: Sequence[Subject]) -> list[Example]:
     """A few images, each clean and under every corruption, with what each model said of it."""
     first = next((subject for subject in subjects if subject.pictures is not None), None)
@@ -202,19 +244,35 @@ def examples(subjects: Sequence[Subject]) -> list[Example]:
     alike = [subject for subject in subjects if _same_pixels(first, subject)]
     worst = {hit.name for hit in worst_hit(first.answers, _WORST)}
     names = [name for name in first.pictures.names if name not in worst] or list(first.pictures.names)
-    return [_example(first, alike, first.pictures.names.index(name)) for name in names[:_EXAMPLES]]
+    levels = shown_levels(first)
+    each = sum(map(len, levels.values())) or len(shown_conditions(first))
+    count = max(1, min(_EXAMPLES, _PICTURES // max(1, each)))
+    return [_example(first, alike, first.pictures.names.index(name), levels) for name in names[:count]]
 
 
-def _example(first: Subject, subjects: Sequence[Subject], row: int) -> Example:
+def _example(
+    first: Subject, subjects: Sequence[Subject], row: int, levels: Mapping[str, Sequence[Condition]]
+) -> Example:
     assert first.pictures is not None
     label = class_name(int(first.pictures.labels[row]), first.classes)
-    clean, *tiles = (_tile(first, row, condition, subjects) for condition in (Condition(), *shown_conditions(first)))
-    return Example(label, first.pictures.names[row], clean, tiles)
+    clean = _tile(first, row, Condition(), subjects)
+    plain = shown_conditions(first) if not levels else []
+    tiles = {
+        condition: _tile(first, row, condition, subjects) for some in (*levels.values(), plain) for condition in some
+    }
+    return Example(
+        label,
+        first.pictures.names[row],
+        clean,
+        [tiles[condition] for condition in plain],
+        levels={level: [tiles[condition] for condition in some] for level, some in levels.items()},
+    )
 
 
-def worst_images(subject: Subject) -> list[Example]:
-    """The images that a model lost most often, with the mildest conditions that fooled it."""
-    return [_worst(subject, hit) for hit in worst_hit(subject.answers, _WORST)]
+def worst_images(subject: Subject, *, of: int = 1) -> list[Example]:
+    """The images that a model lost most often, with the mildest conditions that fooled it; fewer where ``of`` many."""
+    count = max(2, min(_WORST, _PICTURES // (12 * of)))
+    return [_worst(subject, hit) for hit in worst_hit(subject.answers, count)]
 
 
 def _worst(subject: Subject, hit: Hit) -> Example:

@@ -14,10 +14,13 @@ from blemish.evaluation.info import DataInfo
 from blemish.evaluation.runs import Run, RunLike, as_runs
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.published import PublishedModel
+from blemish.reports.first_words import first_words
+from blemish.reports.material import Material, chosen_reading
 from blemish.reports.page import ALL_INSIDE, ExtraSections, Page, render_page
+from blemish.reports.picture_sections import picture_sections
 from blemish.reports.protocol import run_warnings
-from blemish.reports.reading import benchmark_notes, read_all, titles_of
-from blemish.reports.sections import picture_sections, score_sections, setting_sections
+from blemish.reports.reading import Reading, benchmark_notes, read_all, titles_of
+from blemish.reports.sections import SCORE_SECTIONS, SETTING_SECTIONS, made
 from blemish.version import VERSION
 
 _SUFFIXES = (".html", ".htm")
@@ -61,6 +64,7 @@ def write_report(
     extra: Sequence[ExtraSections] = (),
     published: Sequence[PublishedModel] = (),
     baseline: Baseline | Run | str | None = None,
+    against: str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
     catalog: Catalog = catalog,
@@ -70,7 +74,9 @@ def write_report(
 
     ``extra`` are sections of studies, such as `blemish.studies.separation.section.separation_sections` finds them.
     ``published`` are models that stand beside those of the runs, such as `blemish.metrics.published.published_models`.
-    Pictures are made again with the corruptions of the ``catalog``. ``report`` is told how far it has come.
+    ``against`` names the model that others are compared with, or its folder: by default the run that is the baseline,
+    or else the best. Pictures are made again with the corruptions of the ``catalog``. ``report`` is told how far it has
+    come.
     """
     target = check_report_path(path)
     content = report_page(
@@ -78,6 +84,7 @@ def write_report(
         extra=extra,
         published=published,
         baseline=baseline,
+        against=against,
         level=level,
         replicates=replicates,
         catalog=catalog,
@@ -93,6 +100,7 @@ def report_page(
     extra: Sequence[ExtraSections] = (),
     published: Sequence[PublishedModel] = (),
     baseline: Baseline | Run | str | None = None,
+    against: str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
     catalog: Catalog = catalog,
@@ -102,24 +110,41 @@ def report_page(
     if not runs:
         raise InputError("no runs to report; expected at least one")
     readings = read_all(runs, baseline=baseline, level=level, replicates=replicates, report=report)
-    warnings = [*run_warnings(readings), *(text for study in extra for text in study.warnings)]
+    chosen = chosen_reading(readings, against) if against is not None else _baseline_among(readings, baseline)
+    material = Material(
+        readings,
+        baseline=baseline,
+        level=level,
+        replicates=replicates,
+        published=published,
+        against=chosen,
+        catalog=catalog,
+        report=report,
+    )
     page = Page(
         title=f"Robustness report: {titles_of(readings)}",
         kicker="Robustness report",
         heading=titles_of(readings),
+        first=first_words(material.sets),
         lead=" ".join([_lead(runs), *benchmark_notes(readings)]),
-        warnings=warnings,
+        warnings=[*run_warnings(readings), *(text for study in extra for text in study.warnings)],
         sections=[
-            *score_sections(
-                readings, published=published, baseline=baseline, level=level, replicates=replicates, report=report
-            ),
+            *made(SCORE_SECTIONS, material),
             *(section for study in extra for section in study.sections),
-            *picture_sections(readings, catalog, report),
-            *setting_sections(readings),
+            *picture_sections(material),
+            *made(SETTING_SECTIONS, material),
         ],
         footer=f"Made by blemish {VERSION} from the records of each run. {ALL_INSIDE}",
+        models=material.names,
     )
     return render_page(page)
+
+
+def _baseline_among(readings: Sequence[Reading], baseline: Baseline | Run | str | None) -> Reading | None:
+    """The model that errors are divided by, where it is one of the report's: others are held against it."""
+    if not isinstance(baseline, Run):
+        return None
+    return next((reading for reading in readings if reading.run.folder.samefile(baseline.folder)), None)
 
 
 def _lead(runs: Sequence[Run]) -> str:

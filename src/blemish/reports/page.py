@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from blemish.reports.svg import swatch
+from blemish.reports.svg import model_mark, swatch
 from blemish.reports.visible import soft, visible
 from blemish.version import VERSION
 
@@ -102,6 +102,7 @@ def page_environment() -> Environment:
     )
     environment.filters["soft"] = soft
     environment.globals["swatch"] = swatch
+    environment.globals["model_mark"] = model_mark
     return environment
 
 

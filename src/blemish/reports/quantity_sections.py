@@ -52,7 +52,7 @@ def _map(reading: Reading) -> dict[str, object]:
     more = [ratio for ratio in _RATIOS if any(reading.get(ratio, "corruption", group) for group in reading.groups)]
     clean = cell(name, reading.get(name, "condition", "clean"))
     return {
-        "name": reading.name,
+        "reading": reading,
         "caption": f"{title.title}{f' in {title.unit}' if title.unit else ''}; the stronger the colour, the worse. "
         f"Clean: {f'{clean} {title.unit}'.rstrip()}.",
         "heads": [*reading.columns, "mean", *(TITLES[ratio].title for ratio in more)],

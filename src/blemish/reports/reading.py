@@ -21,6 +21,8 @@ from blemish.metrics.titles import MEANS, TITLES, Part, Scope, whole_title
 _UNNORMALISED = ("error", "accuracy", "flips")
 """What benchmarks are headed by for which no baseline is published."""
 
+_NEAR_CHANCE = " (near chance)"
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -150,7 +152,16 @@ def title_of(name: str, *, unit: bool = True) -> str:
 
 def marked(label: str, near_chance: bool) -> str:
     """The name of a model; one that is near chance is marked wherever its name stands."""
-    return f"{label} (near chance)" if near_chance else label
+    return f"{label}{_NEAR_CHANCE}" if near_chance else label
+
+
+def is_near_chance(name: str) -> bool:
+    """Whether a model's name is marked so.
+
+    >>> is_near_chance(marked("net", True)), is_near_chance("net")
+    (True, False)
+    """
+    return name.endswith(_NEAR_CHANCE)
 
 
 def benchmark_title(name: str, part: Part | None, *, unit: bool = True) -> str:

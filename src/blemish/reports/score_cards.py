@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from blemish.core.statistics import Estimate
 from blemish.metrics.scored import Score
 from blemish.metrics.titles import SUMMARY, TITLES, both_names
+from blemish.reports.first_words import worst_words
 from blemish.reports.reading import Reading, benchmark_title, column_of, title_of
 from blemish.reports.score_tables import cell, with_interval
 from blemish.reports.tables import DAGGER, FOOTNOTE
+from blemish.reports.wording import PLAIN, Wording, direction
 
 _RELATIVE = ("ce", "relative_ce", "be", "relative_be")
 _CARD_LINES = both_names(name for name in SUMMARY if name not in ("ut5d", "mt5d", "zipf"))
@@ -25,6 +28,10 @@ class Card:
     unit: str
     interval: str
     lines: list[tuple[str, str]]
+    worst: str = ""
+    """Where it fails most, in a sentence."""
+    why: str = ""
+    """Why its numbers mean nothing, if they do not."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,8 @@ class HeatCell:
     text: str = ""
     title: str = ""
     error: float | None = None
+    is_marked: bool = False
+    """Whether the model was trained on the corruption."""
 
     @property
     def is_strong(self) -> bool:
@@ -66,33 +75,49 @@ def card(reading: Reading) -> Card:
     """The headline of a model, as far as it could be computed."""
     name = reading.metric
     shown = reading.get(name, "benchmark")
-    title, heading = TITLES[name], benchmark_title(name, reading.part, unit=False)
+    title, wording = TITLES[name], Wording(reading.scores.baseline)
+    heading = wording(name, benchmark_title(name, reading.part, unit=False))
+    arrows = Wording(reading.scores.baseline, arrows=True)
     if shown is None:
         number, unit, interval = "–", f" {heading}", "could not be computed; see below"
     else:
         text = with_interval(name, shown)
         number, unit = text.value, f" {title.unit} {heading}" if title.unit else f" {heading}"
-        better = "higher is better" if title.higher_is_better else "lower is better"
-        interval = f"{text.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {better}"
+        interval = (
+            f"{text.interval.replace(', ', ' to ')} ({100 * reading.scores.level:g} % interval); {direction(name)}"
+        )
     each = TITLES[reading.quantity]
     clean = f"{cell(reading.quantity, reading.get(reading.quantity, 'condition', 'clean'))} {each.unit}".rstrip()
-    lines = [(f"clean {each.title}", clean)]
+    lines = [(arrows(reading.quantity, f"clean {each.title}"), clean)]
     for line in _CARD_LINES:
         other = reading.get(line, "benchmark")
         if other is not None and line != name:
             value = f"{cell(line, other)} {TITLES[line].unit}".rstrip()
-            lines.append((benchmark_title(line, None, unit=False), value))
+            lines.append((arrows(line, benchmark_title(line, None, unit=False)), value))
     said = reading.run.info.model.card
-    return Card(reading, number, unit, interval, lines + ([] if said is None else said.lines))
+    why = f"{reading.scores.chance}. Its numbers mean nothing." if reading.scores.near_chance else ""
+    worst = "" if why else worst_words(reading)
+    return Card(reading, number, unit, interval, lines + ([] if said is None else said.lines), worst, why)
 
 
-def heatmap(reading: Reading) -> Heatmap:
+def curve_points(reading: Reading, group: str) -> dict[float, Estimate]:
+    """Errors by severity; clean images are severity 0."""
+    clean = reading.get("error", "condition", "clean")
+    points = {0.0: clean.estimate} if clean else {}
+    for condition in reading.groups.get(group, ()):
+        score = reading.get("error", "condition", str(condition))
+        if score is not None and condition.severity is not None:
+            points[condition.severity] = score.estimate
+    return points
+
+
+def heatmap(reading: Reading, wording: Wording = PLAIN) -> Heatmap:
     """Errors by corruption and severity, and the metrics of corruptions as far as there are any."""
     more = [name for name in _RELATIVE if any(reading.get(name, "corruption", g) for g in reading.groups)]
     means = [reading.get("error", "corruption", group) for group in reading.groups]
     return Heatmap(
         reading,
-        heads=[*reading.columns, "mean", *(title_of(name, unit=False) for name in more)],
+        heads=[*reading.columns, "mean", *(wording(name, title_of(name, unit=False)) for name in more)],
         families={
             family: [_row(reading, group, more) for group in groups] for family, groups in reading.by_family.items()
         },
@@ -106,17 +131,18 @@ def _row(reading: Reading, group: str, more: Sequence[str]) -> HeatRow:
     return HeatRow(
         group.replace("_", " "),
         [
-            _heat(reading.get("error", "condition", conditions[column])) if column in conditions else HeatCell()
+            heat_cell(reading.get("error", "condition", conditions[column])) if column in conditions else HeatCell()
             for column in reading.columns
         ],
-        _heat(reading.get("error", "corruption", group)),
+        heat_cell(reading.get("error", "corruption", group)),
         [str(cell(name, reading.get(name, "corruption", group))) for name in more],
     )
 
 
-def _heat(shown: Score | None) -> HeatCell:
+def heat_cell(shown: Score | None) -> HeatCell:
+    """An error as a coloured cell."""
     if shown is None:
         return HeatCell("–", "not measured")
     value, low, high = shown.estimate.value, shown.estimate.low, shown.estimate.high
     text = f"{value:.0f}{DAGGER if shown.trained_on else ''}"
-    return HeatCell(text, f"{value:.1f} % ({low:.1f} to {high:.1f})", value)
+    return HeatCell(text, f"{value:.1f} % ({low:.1f} to {high:.1f})", value, shown.trained_on)

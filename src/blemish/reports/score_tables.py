@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blemish.core.printable import first_few
 from blemish.metrics.maker import Missing
 from blemish.metrics.quantities import QUANTITIES
 from blemish.metrics.scored import Score
@@ -20,27 +21,20 @@ from blemish.reports.reading import (
     titles_of,
 )
 from blemish.reports.tables import Cell, Table, number
+from blemish.reports.wording import PLAIN, Wording
 
 _GROUP_METRICS = (
-    "score",
-    "rpc",
-    "cd",
-    "rcd",
-    "error",
-    "ce",
-    "relative_ce",
-    "balanced_error",
-    "be",
-    "relative_be",
-    "robustness",
-    "residual",
-    "ece",
+    *("score", "ap", "ap50", "ap75", "rpc", "cd", "rcd"),
+    *("error", "ce", "relative_ce", "balanced_error", "be", "relative_be", "robustness", "residual", "ece"),
 )
 # Calibration has a table of its own.
 _SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
     "score": "mean",
+    "ap": "mean",
+    "ap50": "AP50",
+    "ap75": "AP75",
     "rpc": "rPC",
     "cd": "CD",
     "rcd": "rCD",
@@ -92,7 +86,7 @@ def score_tables(readings: Sequence[Reading]) -> list[Table]:
     return [table for table in tables if table is not None]
 
 
-def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table:
+def summary_table(readings: Sequence[Reading], *, remarks: bool = True, wording: Wording = PLAIN) -> Table:
     """What sums up the benchmark, the headline first: a column for each of a few models, or a row for each of many."""
     headlines = list(dict.fromkeys((reading.metric, reading.part) for reading in readings))
     others = [
@@ -104,7 +98,10 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
     # The title of the table says which part it is about, unless there are several.
     mixed = len({reading.part for reading in readings}) > 1
     lines = [
-        (Cell(benchmark_title(name, part if number < len(headlines) or mixed else None)), *_row(name, part, readings))
+        (
+            Cell(wording(name, benchmark_title(name, part if number < len(headlines) or mixed else None))),
+            *_row(name, part, readings),
+        )
         for number, (name, part) in enumerate((*headlines, *others))
     ]
     always = {reading.quantity for reading in readings}
@@ -113,7 +110,7 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True) -> Table
         clean = [reading.get(name, "condition", "clean") for reading in readings]
         if name in always or any(clean):
             cells = (with_interval(name, score) for score in clean)
-            lines.insert(place, (Cell(f"clean {title_of(name)}"), *cells))
+            lines.insert(place, (Cell(wording(name, f"clean {title_of(name)}")), *cells))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
     if len(readings) > _FEW:
         grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]
@@ -183,7 +180,7 @@ def family_table(readings: Sequence[Reading]) -> Table | None:
     )
 
 
-def calibration_table(readings: Sequence[Reading]) -> Table | None:
+def calibration_table(readings: Sequence[Reading], *, wording: Wording = PLAIN) -> Table | None:
     """Whether confidences can be believed, on clean and on corrupted images."""
     rows = []
     for reading in readings:
@@ -195,11 +192,11 @@ def calibration_table(readings: Sequence[Reading]) -> Table | None:
                 rows.append((Cell(reading.name), Cell(images), *cells, with_interval("ece", scores[2])))
     if not rows:
         return None
-    columns = ("model", "images", "accuracy, %", "mean confidence, %", "ECE, %")
+    columns = ("model", "images", wording("accuracy", "accuracy, %"), "mean confidence, %", wording("ece", "ECE, %"))
     return Table("Calibration", columns, tuple(rows), text_columns=2)
 
 
-def sequence_table(readings: Sequence[Reading]) -> Table | None:
+def sequence_table(readings: Sequence[Reading], *, wording: Wording = PLAIN) -> Table | None:
     """A row per sequence and model: how often predictions flip, and how far rankings move."""
     names = list(dict.fromkeys(name for reading in readings for name in reading.sequences))
     metrics = [m for m in _SEQUENCE_METRICS if any(r.get(m, "sequence", n) for r in readings for n in names)]
@@ -210,11 +207,11 @@ def sequence_table(readings: Sequence[Reading]) -> Table | None:
         for reading in readings:
             cells = [with_interval(metric, reading.get(metric, "sequence", name)) for metric in metrics]
             rows.append((Cell(name), Cell(reading.name), *cells))
-    columns = ("sequence", "model", *(title_of(metric) for metric in metrics))
+    columns = ("sequence", "model", *(wording(metric, title_of(metric)) for metric in metrics))
     return Table("Stability along perturbation sequences", columns, tuple(rows), text_columns=2)
 
 
-def natural_table(readings: Sequence[Reading]) -> Table | None:
+def natural_table(readings: Sequence[Reading], *, wording: Wording = PLAIN) -> Table | None:
     """A row per natural set and model: accuracy there, and on the clean images of the same classes."""
     rows = []
     for name in dict.fromkeys(name for reading in readings for name in reading.natural):
@@ -227,22 +224,32 @@ def natural_table(readings: Sequence[Reading]) -> Table | None:
                 rows.append((Cell(name), Cell(reading.name), *cells, with_interval("natural_gap", gap)))
     if not rows:
         return None
-    columns = ("set", "model", "accuracy there, %", "on clean images of its classes, %", "gap, points")
+    heads = {"accuracy": ("accuracy there, %", "on clean images of its classes, %"), "natural_gap": ("gap, points",)}
+    columns = ("set", "model", *(wording(name, text) for name, texts in heads.items() for text in texts))
     return Table("Natural sets", columns, tuple(rows), text_columns=2)
 
 
 def _missing_names(missing: Missing, part: Part | None) -> str:
     if not missing.of:
         return ", ".join(benchmark_title(name, part, unit=False) for name in missing.names)
-    return f"{', '.join(title_of(name, unit=False) for name in missing.names)} of {missing.of}"
+    return ", ".join(title_of(name, unit=False) for name in missing.names)
+
+
+def _lost(reading: Reading) -> list[tuple[str, str]]:
+    """What could not be computed of a model, and why; a few stand for many that lack the same for the same reason."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for missing in reading.scores.missing:
+        names = _missing_names(missing, reading.part)
+        lines.setdefault((names, missing.why), []).append(missing.of)
+    return [(f"{names} of {first_few(of, _FEW)}" if of[0] else names, why) for (names, why), of in lines.items()]
 
 
 def missing_table(readings: Sequence[Reading]) -> Table | None:
     """What could not be computed, why, and of which models."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for reading in readings:
-        for missing in reading.scores.missing:
-            reasons.setdefault((_missing_names(missing, reading.part), missing.why), []).append(reading.name)
+        for what, why in _lost(reading):
+            reasons.setdefault((what, why), []).append(reading.name)
     if not reasons:
         return None
     every = len(readings) > 1

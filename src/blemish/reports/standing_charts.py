@@ -13,7 +13,7 @@ from blemish.metrics.published import PublishedModel
 from blemish.metrics.testbed import line_models, logit, published_lines
 from blemish.reports.charts import Line, Point, scatter
 from blemish.reports.page import Chart, Section
-from blemish.reports.reading import Reading
+from blemish.reports.reading import Reading, is_near_chance
 from blemish.reports.standings import (
     Standing,
     effective_table,
@@ -24,6 +24,7 @@ from blemish.reports.standings import (
     standings,
 )
 from blemish.reports.svg import Axis
+from blemish.reports.wording import PLAIN, Wording
 
 _TITLES = {
     "clean_error": "clean error, %",
@@ -43,18 +44,20 @@ _FEW = 12
 _MARKS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 
 
-def standing_section(readings: Sequence[Reading], published: Sequence[PublishedModel] = ()) -> Section | None:
+def standing_section(
+    readings: Sequence[Reading], published: Sequence[PublishedModel] = (), wording: Wording = PLAIN
+) -> Section | None:
     """Clean error against mCE and relative mCE, mCE against mFR, and effective robustness; None for a lone model."""
     models = standings(readings)
     references = reference_models(models, published)
-    table = models_table(models, references)
+    table = models_table(models, references, wording)
     effective, refused = effective_table(models)
     if table is None or (len(models) + len(published) < 2 and effective is None):
         return None
     charts = [
         chart
         for x, y in (_NORMALISED if normalised(models) else _PLAIN)
-        if (chart := _chart(models, references, x, y)) is not None
+        if (chart := _chart(models, references, x, y, wording)) is not None
     ]
     if effective is not None:
         charts.append(_effective_chart(models))
@@ -69,6 +72,7 @@ def standing_section(readings: Sequence[Reading], published: Sequence[PublishedM
         "table": table,
         "effective": effective,
         "refused": refused,
+        "near": [model.name for model in models if is_near_chance(model.name)],
         "charts": charts,
     }
     path = "reports/templates/standings.html.j2"
@@ -80,10 +84,13 @@ def _letters(references: Sequence[PublishedModel]) -> list[str]:
     return list(ascii_lowercase[: len(references)]) if len(references) <= _FEW else [""] * len(references)
 
 
-def _chart(models: Sequence[Standing], references: Sequence[PublishedModel], x: str, y: str) -> Chart | None:
+def _chart(
+    models: Sequence[Standing], references: Sequence[PublishedModel], x: str, y: str, wording: Wording
+) -> Chart | None:
     points = [
         Point(model.name, str(number), model.series, on_x.estimate, on_y.estimate)
         for number, model in enumerate(models, start=1)
+        if not is_near_chance(model.name)  # it would squeeze all others into a corner
         if (on_x := model.get(x)) is not None and (on_y := model.get(y)) is not None
     ]
     quiet = [
@@ -95,7 +102,11 @@ def _chart(models: Sequence[Standing], references: Sequence[PublishedModel], x: 
     if not points or len(points) + len(quiet) < 2:
         return None
     title = f"{_TITLES[y].removesuffix(', %')} against {_TITLES[x].removesuffix(', %')}"
-    return scatter(f"standing-{x}-{y}", title, points, quiet, titles=(_TITLES[x], _TITLES[y]))
+    return scatter(f"standing-{x}-{y}", title, points, quiet, titles=(_axis_title(x, wording), _axis_title(y, wording)))
+
+
+def _axis_title(name: str, wording: Wording) -> str:
+    return wording("error" if name == "clean_error" else name, _TITLES[name])
 
 
 _NUMBERS = ("clean_error", "mce", "relative_mce", "mfr")

@@ -17,6 +17,7 @@ from blemish.metrics.testbed import published_lines
 from blemish.reports.reading import Reading, marked
 from blemish.reports.score_tables import cell
 from blemish.reports.tables import Cell, Table, number
+from blemish.reports.wording import PLAIN, Wording
 
 _NORMALISED = ("mce", "relative_mce", "mfr")
 _PLAIN = ("error", "residual", "flips")
@@ -29,6 +30,7 @@ _HEADS = {
     "residual": "residual robustness",
     "flips": "flip probability",
 }
+_METRICS = {"clean_error": "error"}
 _EMPTY = Cell("–")
 _BASELINE = " (baseline)"
 _LINES = {"all": "all {} models", "standard": "the {} of standard training"}
@@ -100,7 +102,9 @@ def reference_models(models: Sequence[Standing], published: Sequence[PublishedMo
     return [PublishedModel(f"{base.name}{_BASELINE}", 100 * base.clean, *has), *known]
 
 
-def models_table(models: Sequence[Standing], references: Sequence[PublishedModel]) -> Table | None:
+def models_table(
+    models: Sequence[Standing], references: Sequence[PublishedModel], wording: Wording = PLAIN
+) -> Table | None:
     """Table 1 of the paper: a row per model, worst clean error first, with the CE (or error) of each corruption."""
     shown = _NORMALISED if normalised(models) else _PLAIN
     columns = [name for name in ("clean_error", *shown) if any(model.get(name) is not None for model in models)]
@@ -117,7 +121,9 @@ def models_table(models: Sequence[Standing], references: Sequence[PublishedModel
     rows = tuple(row for _, row in sorted(lines, key=lambda line: -line[0]))
     what = "" if not groups else ", and CE by corruption" if metric == "ce" else ", and error by corruption"
     title = f"Models beside each other: whole benchmarks{what}, %"
-    return Table(title, ("model", *(_HEADS[name] for name in columns), *groups), rows)
+    return Table(
+        title, ("model", *(wording(_METRICS.get(name, name), _HEADS[name]) for name in columns), *groups), rows
+    )
 
 
 def _clean(model: Standing) -> float:
@@ -204,7 +210,7 @@ def _explanation(level: float) -> str:
     lines = published_lines()
     spreads = " and ".join(f"{line.spread:.2f}" for line in lines.values())
     return (
-        "Effective robustness (Taori et al. 2020) is the accuracy on ImageNet-C less that of a line through the "
+        "Effective robustness (Taori et al. 2020) is the accuracy on ImageNet-C minus that of a line through the "
         "logit-transformed accuracies of the ImageNet testbed's models: of all of them, and of those trained in the "
         f"standard way, to which its authors fit theirs. The models scatter around the lines by {spreads} logits "
         f"(standard deviation). In brackets: the {100 * level:g} % interval over images and over the models of the "

@@ -11,7 +11,10 @@ from markupsafe import Markup, escape
 from blemish.core.statistics import Estimate
 from blemish.reports.visible import visible
 
-__all__ = ["Axis", "Frame", "dashes", "element", "mark", "nice_axis", "polyline", "series_class", "swatch", "whiskers"]
+__all__ = [
+    *("Axis", "Frame", "dashes", "element", "mark", "model_mark"),
+    *("nice_axis", "polyline", "series_class", "swatch", "whiskers"),
+]
 
 _DASHES = ("", "7 3", "2 3", "7 3 2 3", "11 3", "11 3 2 3", "1 2", "5 5")
 # Marks around the origin, one unit high to each side.
@@ -73,7 +76,7 @@ def mark(x: float, y: float, series: int, size: float, title: str, *, hollow: bo
         "path",
         element("title", title),
         class_="mark",
-        d=_SHAPES[(series + series // 8) % 8],
+        d=_shape(series),
         transform=f"translate({x:.1f} {y:.1f}) scale({size:g})",
         fill=fill,
         **stroke,
@@ -99,6 +102,15 @@ def swatch(series: int, *, line: bool = True) -> Markup:
         stroke = {"stroke": "var(--series)", "stroke_width": "2", "stroke_dasharray": dashes(series)}
         parts.insert(0, element("line", x1=1, y1=7, x2=33, y2=7, **stroke))
     return element("svg", *parts, class_=series_class(series), width=width, height=14, aria_hidden="true")
+
+
+def model_mark(series: int) -> Markup:
+    """The mark of a series, ten units wide, without a name."""
+    return element("path", d=_shape(series), transform="translate(5 5) scale(3.6)", fill="var(--series)")
+
+
+def _shape(series: int) -> str:
+    return _SHAPES[(series + series // 8) % 8]
 
 
 @dataclass(frozen=True)

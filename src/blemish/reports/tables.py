@@ -127,6 +127,8 @@ _LATEX = {
     "–": "--",
     "±": r"$\pm$",
     "×": r"$\times$",
+    "≈": r"$\approx$",
+    "•": r"\textbullet{}",
 }
 
 

@@ -20,10 +20,22 @@ def visible(text: str) -> str:
 
 
 def soft(text: object) -> Markup:
-    """A name that may be broken after its signs, and nowhere else.
+    """A text in which names may be broken after their signs, but options, and numbers before their %, may not.
 
     >>> str(soft("gaussian_noise & fog"))
     'gaussian_<wbr>noise &amp; fog'
     """
-    parts = re.split(r"(?<=[_/:@+])(?=\w)", visible(str(text)))
-    return Markup("<wbr>").join(escape(part) for part in parts)
+    parts = re.split(r"(?<=[_/:@+])(?=\w)", _UNIT.sub("\N{NO-BREAK SPACE}%", visible(str(text))))
+    return Markup("<wbr>").join(_with_options(part) for part in parts)
+
+
+_UNIT = re.compile(r"(?<=\d) %")
+_OPTION = re.compile(r"(--[a-z][a-z-]*)")
+
+
+def _with_options(text: str) -> Markup:
+    """Options of commands would be broken after their hyphens."""
+    pieces = enumerate(_OPTION.split(text))
+    return Markup("").join(
+        Markup('<span class="whole">{}</span>').format(piece) if place % 2 else escape(piece) for place, piece in pieces
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -89,30 +89,51 @@ Centre = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImageOptions:
-    """Clean images with labels."""
+_DATA = "Clean images: class folders, .npy or .npz, .tar shards, .parquet, hf:NAME:SPLIT, or demo:digits."
 
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data",
-            "-d",
-            rich_help_panel=_PANEL,
-            help="Clean images: class folders, .npy or .npz, .tar shards, .parquet, hf:NAME:SPLIT, or demo:digits.",
-        ),
-    ]
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSettings:
+    """What can be said of images, besides which they are."""
+
     labels: Labels = None
     mapping: Mapping = None
     columns: Columns = None
     class_names: ClassNames = None
 
-    def open(self) -> Source:
-        """The images that were named."""
+    def open_named(self, data: str) -> Source:
+        """The images of this name."""
         columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
         return open_source(
-            self.data, labels=self.labels, mapping=self.mapping, columns=columns, class_names=self.class_names
+            data, labels=self.labels, mapping=self.mapping, columns=columns, class_names=self.class_names
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageOptions(ImageSettings):
+    """Clean images with labels."""
+
+    data: Annotated[str, typer.Option("--data", "-d", rich_help_panel=_PANEL, help=_DATA)]
+
+    def open(self) -> Source:
+        """The images that were named."""
+        return self.open_named(self.data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalImageOptions(ImageSettings):
+    """Clean images with labels, or none."""
+
+    data: Annotated[str | None, typer.Option("--data", "-d", rich_help_panel=_PANEL, help=_DATA)] = None
+
+    def open(self) -> Source | None:
+        """The images that were named, if any; settings without images are refused."""
+        if self.data is not None:
+            return self.open_named(self.data)
+        given = [field.name for field in fields(ImageSettings) if getattr(self, field.name) != field.default]
+        if given:
+            raise InputError(f"--{given[0].replace('_', '-')} without --data; expected images that it is for")
+        return None
 
 
 def balanced_part(source: Source, limit: int | None) -> Source:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.benchmark import Benchmark, Protocol
 
 _PANEL = "Protocol"
 
@@ -36,10 +36,15 @@ class ProtocolOptions:
 
     def apply(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark under the protocol that was asked for."""
+        protocol = self.apply_to(benchmark.protocol)
+        return benchmark if protocol == benchmark.protocol else replace(benchmark, protocol=protocol)
+
+    def apply_to(self, protocol: Protocol) -> Protocol:
+        """The protocol with what was asked for."""
         given: dict[str, Any] = {key: value for key, value in asdict(self).items() if value is not None}
         for key in ("resize", "crop", "square"):
             if given.get(key) == 0:
                 given[key] = None
         if given.get("square", 0) is None:
             given["centre"] = None
-        return replace(benchmark, protocol=replace(benchmark.protocol, **given)) if given else benchmark
+        return replace(protocol, **given)

@@ -12,7 +12,7 @@ from blemish.corruptions.draws import Field, draw_pixel_normals
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
-from blemish.ops.edges import canny, depth, equalise, relief
+from blemish.ops.edges import drop_light
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.transfer import to_device
 
@@ -36,7 +36,7 @@ def _apply(images: Tensor, params: Params, draw: Field) -> Tensor:
 def add_water(images: Tensor, layer: Tensor, strength: Tensor | float) -> Tensor:
     """Add pale turquoise in proportion to the layer's thickness times a relief seen around the drops' outlines."""
     colour = _colour(_WATER, images.shape[1], images.device) * strength
-    water = relief(equalise(depth(canny(layer)))).mul_(layer)
+    water = drop_light(layer).mul_(layer)
     # An image without a drop has a maximum of 0 and stays as it is.
     brightest = water.amax((2, 3), keepdim=True).clamp_(min=1)
     return images.addcmul_(water, colour / brightest)

@@ -124,7 +124,6 @@ def elastic(
     strength: NDArray[Any],
 ) -> None:
     """An affine map, positions (B, 2, W) and (B, 2, H) int32, then a displacement by blurred fields (B, 2, H, W)."""
-    batch, planes, height, width = levels.shape
     columns, rows, shares, spread, strengths = sent(levels, per_column, per_row, weights, radii, strength)
     smooth, warped = torch.empty_like(fields), torch.empty(levels.shape, dtype=torch.float32, device=levels.device)
     filtered(fields, smooth, 1, shares, spread)

@@ -9,8 +9,10 @@ import typer
 
 from blemish.core.class_names import read_class_names
 from blemish.corruptions.catalog import Catalog
+from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, SIDES, pictures_at
-from blemish.studies.explore.show import Subject, beginning, explore
+from blemish.studies.explore.show import explore, write_page
+from blemish.studies.explore.subject import Subject, beginning
 from blemish.studies.explore.views import View, Witness
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Seed, Tiles, chosen_catalog, chosen_names
@@ -49,6 +51,14 @@ def explore_command(
             min=SIDES[0], max=SIDES[1], help="Larger pictures are resized to 8/7 of it, then cut to a square of it."
         ),
     ] = SIDE,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FOLDER",
+            help="Write a page that works without a server, at eleven severities, and leave. Default: ImageNet-C.",
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen. Default: any free port.")] = 0,
     show: Annotated[
         bool | None,
@@ -71,17 +81,22 @@ def explore_command(
       blemish explore photos -m timm:resnet50 -m timm:vit_base_patch16_224 --condition frost@2
 
       blemish explore cat.jpg -c noc,fog
+
+      blemish explore cat.jpg -m timm:resnet50 --export page
     """
     catalog = chosen_catalog(plugins, frost, tiles)
-    chosen = (
-        catalog if corruptions is None else Catalog(*(catalog[name] for name in chosen_names(corruptions, catalog)))
-    )
-    begin = beginning(chosen, seed) if condition is None else View.of(condition, seed, chosen)
+    shown = None if corruptions is None else Catalog(*(catalog[name] for name in chosen_names(corruptions, catalog)))
+    usual = catalog if shown is None else shown
+    begin = beginning(usual, seed) if condition is None else View.of(condition, seed, usual)
     pictures, note = pictures_at(place, side)
     names = None if class_names is None else read_class_names(class_names)
     witnesses = [
         Witness(settings.open_named(name, catalog=catalog, class_names=class_names), names)
         for name in dict.fromkeys(models or ())
     ]
-    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=chosen)
-    explore(subject, walk=walk, port=port, show=show)
+    origin = Origin(tuple(plugins or ()), frost, tiles)
+    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=shown, origin=origin)
+    if export is None:
+        explore(subject, walk=walk, port=port, show=show)
+    else:
+        write_page(export, subject, walk=walk)

@@ -1,45 +1,23 @@
-"""Showing the page: a server until Ctrl-C, and a browser where there is a desktop."""
+"""Showing the page: a server until Ctrl-C, and a browser where there is a desktop; or a folder to open later."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import webbrowser
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from blemish.core.errors import InputError, StorageError
-from blemish.corruptions.catalog import Catalog
-from blemish.corruptions.severity import severity_text
+from blemish.core.errors import StorageError
 from blemish.studies.explore.explorer import Explorer
+from blemish.studies.explore.export import write_export
 from blemish.studies.explore.film import film_walk
-from blemish.studies.explore.pictures import SIDE, Picture, Shelf
+from blemish.studies.explore.pictures import Shelf
 from blemish.studies.explore.server import LOOPBACK, ExplorerServer
-from blemish.studies.explore.views import View, Witness
+from blemish.studies.explore.subject import Subject
 from blemish.terminal.printing import say
+from blemish.terminal.progress import with_progress
 
-__all__ = ["Subject", "beginning", "explore", "has_desktop"]
-
-
-_BEGIN = 3.0
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is looked at: pictures, models, corruptions, and the view to begin with.
-
-    ``shown`` are the corruptions that can be chosen; a walk may go through others of the catalog.
-    """
-
-    pictures: Sequence[Picture]
-    witnesses: Sequence[Witness]
-    catalog: Catalog
-    begin: View
-    side: int = SIDE
-    note: str = ""
-    shown: Catalog | None = None
+__all__ = ["explore", "has_desktop", "server_for", "write_page"]
 
 
 def server_for(subject: Subject, *, walk: Path | None = None, port: int = 0) -> ExplorerServer:
@@ -54,6 +32,7 @@ def server_for(subject: Subject, *, walk: Path | None = None, port: int = 0) -> 
         walk=chosen,
         walk_note=walk_note,
         note=subject.note,
+        origin=subject.origin,
     )
     try:
         return ExplorerServer(explorer, port)
@@ -75,14 +54,6 @@ def explore(subject: Subject, *, walk: Path | None = None, port: int = 0, show: 
             say("ended", style="dim")
 
 
-def beginning(catalog: Catalog, seed: int = 0) -> View:
-    """What a page begins with unless it is told: fog, or the first corruption that can be made here."""
-    for name in (name for name in ("fog", *catalog) if name in catalog):
-        with contextlib.suppress(InputError):
-            return View.of(f"{name}@{severity_text(catalog[name].only_severity or _BEGIN)}", seed, catalog)
-    raise InputError(f"none of {len(catalog)} corruptions can be made here; expected one whose files are there")
-
-
 def has_desktop() -> bool:
     """Whether somebody sits at a desktop: elsewhere a browser may open in the terminal itself."""
     if not sys.stdout.isatty():
@@ -90,3 +61,17 @@ def has_desktop() -> bool:
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def write_page(folder: Path, subject: Subject, *, walk: Path | None = None) -> Path:
+    """Write the export with its progress on stderr, and say where it is."""
+    page = with_progress(
+        "explore",
+        lambda report: write_export(folder, subject, walk=walk, report=report),
+        first="making pictures",
+        unit=None,
+        kept="the page is not written.",
+    )
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    say(f"wrote {page} ({size / 1e6:.1f} MB in {folder}); it opens in any browser", style="bold")
+    return page

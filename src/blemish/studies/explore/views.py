@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -103,7 +104,7 @@ class Witness:
         order = torch.sort(values, descending=True, stable=True).indices[:TOP].tolist()
         return Answers(tuple((number, float(values[number])) for number in order), tuple(values.tolist()))
 
-    def told(self, picture: Picture, view: View) -> dict[str, object]:
+    def told(self, picture: Picture, view: View) -> dict[str, Any]:
         """The same for the page, with the confidence in what the model says of the clean picture."""
         said, clean = self.answers(picture, view), self.answers(picture, View(CLEAN, 0))
         before, classes = clean.top[0][0], len(said.confidences)

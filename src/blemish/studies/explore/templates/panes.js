@@ -23,7 +23,7 @@ class Pane {
     }
     if (state.stored) for (const part of [".add", ".seed", ".save"]) $(part, this.root).hidden = true;
     this.controls();
-    $("#panes").append(this.root);
+    $("#copies").before(this.root);
   }
 
   get condition() {

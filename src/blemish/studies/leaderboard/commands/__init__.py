@@ -1,0 +1,1 @@
+"""``blemish leaderboard``: entries, ranks, sites and exports."""

