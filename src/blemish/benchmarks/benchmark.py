@@ -34,6 +34,8 @@ METRICS = {
     "mbe": "mean balanced error of corruptions, every class counting the same, relative to a baseline's",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
     "flips": "mean flip probability over perturbation sequences, relative to no baseline",
+    "score": "mean over conditions of any score of images, the larger the better",
+    "ap": "mean over conditions of COCO's average precision of detections (mPC), relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""
