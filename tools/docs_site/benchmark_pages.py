@@ -8,12 +8,6 @@ from blemish.benchmarks.files import built_in, load_benchmark
 
 PAGE = "reference/benchmarks.md"
 HEAD = """\
-# Built-in benchmarks
-
-Made from the benchmark files themselves when this site was built. `blemish benchmarks NAME` says the same, and
-`blemish benchmarks NAME --toml` prints the file, to start one of your own from
-([how such a file is written](formats.md#benchmark-files)).
-
 | name | conditions | headline | what it is |
 |---|---:|---|---|"""
 

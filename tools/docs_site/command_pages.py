@@ -11,16 +11,6 @@ from typer.main import get_command
 from blemish.cli.main import COMMANDS, app, import_command
 
 FOLDER = "reference/commands"
-EXIT_CODES = """
-## Exit codes
-
-| code | meaning |
-|---:|---|
-| 0 | done |
-| 1 | done as far as possible: pictures that failed, workers that were lost; the message says which. `gate`: failed |
-| 2 | bad input, or storage that failed; the message names what, and what was expected |
-| 3 | `gate`: [undecided](../../gate.md) |
-| 130 | stopped by Ctrl-C or SIGTERM; the same command continues |"""
 
 
 def pages() -> dict[str, str]:
@@ -32,11 +22,7 @@ def pages() -> dict[str, str]:
 
 def index() -> str:
     """All commands, by what they are for."""
-    lines = [
-        "# Commands",
-        "",
-        "Made from the commands themselves when this site was built. `blemish COMMAND --help` says the same.",
-    ]
+    lines: list[str] = []
     for panel in dict.fromkeys(command.panel for command in COMMANDS.values()):
         lines += ["", f"## {panel}", "", "| command | what it does |", "|---|---|"]
         lines += [
@@ -48,7 +34,6 @@ def index() -> str:
     lines += ["", "## For every command", "", "These stand before the command's name: `blemish -v run …`.", ""]
     options = [option for option in common.params if option.param_type_name == "option"]
     lines += _table(options, common.make_context("blemish", [], resilient_parsing=True))
-    lines.append(EXIT_CODES)
     return "\n".join(lines) + "\n"
 
 

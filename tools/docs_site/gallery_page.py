@@ -19,15 +19,7 @@ from blemish.reports.gallery import GALLERY_SEVERITIES, Shown, shown
 PAGE = "gallery.md"
 SIDE = 224
 HEAD = """\
----
-hide: [navigation]
----
-
-# Gallery of all corruptions
-
-{corruptions} corruptions of {catalogues} catalogues on one drawn picture of {side} × {side} pixels, seed 0, at those of
-the severities 1, 3 and 5 that each has. Made when this site was built; `blemish show cat.jpg --gallery -o gallery.html`
-makes such a page of a picture of yours.
+{corruptions} corruptions of {catalogues} catalogues; {side} × {side} pixels, seed 0.
 
 <div data-gallery class="gallery">
 <div class="gallery-bar">

@@ -35,6 +35,9 @@ NOTEBOOKS = {f"examples/{one.name}": f"examples/{one.stem}.md" for one in sorted
 # A link to one of these is a link to that page.
 ELSEWHERE = BESIDE | NOTEBOOKS | {"README.md": "README.md", "examples": "notebooks.md", "docs": "README.md"}
 SOURCES = {site: repository for repository, site in (BESIDE | NOTEBOOKS).items()}
+# What is made for pages whose heads lie in docs/; it takes the place of what is said there in the repository.
+filled: dict[str, str] = {}
+_ONLY_THERE = re.compile("<!-- in the repository -->.*?<!-- on the site -->", re.DOTALL)
 # How far up the search shows pages of a folder, beside 1 for the others.
 WEIGHTS = {"tutorials": 2, "research": 0.3, "about": 0.2}
 
@@ -69,7 +72,10 @@ def on_files(files: Files, config: Any) -> Files:
         **gallery_page.pages(),
     }
     for uri, content in made.items():
-        files.append(File.generated(config, uri, content=content))
+        if (ROOT / "docs" / uri).is_file():
+            filled[uri] = str(content)
+        else:
+            files.append(File.generated(config, uri, content=content))
     return files
 
 
@@ -79,6 +85,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     weight = WEIGHTS.get(here.partition("/")[0])
     if weight is not None:
         page.meta.setdefault("search", {})["boost"] = weight
+    if here in filled:
+        markdown, count = _ONLY_THERE.subn(lambda _: filled[here], markdown)
+        assert count == 1, f"docs/{here} has no place for what is made"
     return linked(markdown, here, SOURCES.get(here, f"docs/{here}"))
 
 

@@ -29,11 +29,14 @@ METRICS = {
     "mce": "mean corruption error: errors relative to a baseline's",
     "relative_mce": "mean relative corruption error: the rise above the clean error, relative to a baseline's",
     "robustness": "mean robustness score: accuracy relative to the clean accuracy",
-    "residual": "mean residual robustness: clean accuracy less accuracy",
+    "residual": "mean residual robustness: clean accuracy minus accuracy",
     "balanced_error": "mean balanced error over all conditions, every class counting the same; relative to no baseline",
     "mbe": "mean balanced error of corruptions, every class counting the same, relative to a baseline's",
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
     "flips": "mean flip probability over perturbation sequences, relative to no baseline",
+    "score": "mean over conditions of any score of images, the larger the better",
+    "miou": "mean over conditions of the mean intersection over union of classes of pixels, relative to no baseline",
+    "ap": "mean over conditions of COCO's average precision of detections (mPC), relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }
 """What a benchmark may be headed by."""

@@ -30,7 +30,7 @@ def compare_command(
         bool, typer.Option("--anyway", help="Go on although the two were not measured in the same way.")
     ] = False,
 ) -> None:
-    """Print the difference between two models, B less A, with intervals and paired tests.
+    """Print the difference between two models, B minus A, with intervals and paired tests.
 
     Results whose protocols differ in a way that changes the numbers are refused, and the fields named.
 

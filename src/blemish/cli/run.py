@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,10 +25,12 @@ from blemish.metrics.sequential import precise_enough
 from blemish.models.speed import compile_seconds
 from blemish.reports.reading import read_all
 from blemish.reports.score_tables import summary_table
+from blemish.tasks.opening import open_task
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Frost, Only, Plugins, Tiles, check_files, chosen_catalog, chosen_conditions
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Classes, ImageOptions, Limit
+from blemish.terminal.lists import listed
 from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
@@ -36,6 +39,8 @@ from blemish.terminal.protocol import ProtocolOptions
 from blemish.terminal.results import deliver
 
 _IMAGES = "Images"
+_TASK = "Task"
+_CLASSES = "classification"
 
 
 @exit_on_input_error
@@ -80,6 +85,21 @@ def run_command(
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
+    task: Annotated[
+        str,
+        typer.Option(rich_help_panel=_TASK, help="What the model is asked: classification, detection or segmentation."),
+    ] = _CLASSES,
+    annotations: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_TASK,
+            help="Of detection: COCO's, such as instances_val2017.json. Of segmentation: a folder of maps of classes.",
+        ),
+    ] = None,
+    outputs: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_TASK, help="Of an ONNX detector: the names of its boxes, scores and labels."),
+    ] = None,
 ) -> None:
     """Measure how a classifier holds up, condition by condition, and keep what it said of every image.
 
@@ -98,6 +118,8 @@ def run_command(
 
       blemish run imagenet-c -m timm:resnet50 -d imagenet/val -o results --precision float16 --compile --gpus all
 
+      blemish run coco-c --task detection -m torchvision:retinanet_resnet50_fpn -d val2017 --annotations boxes.json -o r
+
       blemish run mine.toml -m model.onnx --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 -d val -o results
     """
     if until is not None and not until > 0:
@@ -112,6 +134,29 @@ def run_command(
     if stored is None:
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_files(unit for unit in units.values() if isinstance(unit, Corruption))
+    if task != _CLASSES:
+        opened = open_task(task, images.data, annotations)
+        asked = opened.model(model.model, **_settings_of(model, speed, outputs))
+
+        def measured(report: ProgressReport) -> Run:
+            return evaluate(
+                asked,
+                opened.source,
+                chosen,
+                out=out,
+                limit=limit,
+                batch_size=batch_size,
+                cache=cache,
+                report=report,
+                executor=executor,
+                task=opened.task,
+            )
+
+        _tell(run_with_progress("run", measured), out)
+        return
+    for option, given in (("--annotations", annotations), ("--outputs", outputs)):
+        if given is not None:
+            raise InputError(f"{option} without --task; expected --task detection or segmentation")
     source = images.open()
     if classes is not None:
         # Class folders are numbered when the model is there; all other labels stay what they mean to it.
@@ -146,12 +191,34 @@ def run_command(
         workers = 1 if executor is None else executor.workers
         each = f", in each of {workers} workers" if workers > 1 else ""
         say(f"compiling the model took {seconds:.0f} s of it{each}", style="dim")
+    _tell(run, out, until)
+
+
+def _tell(run: Run, out: Path, until: float | None = None) -> None:
+    """What came out, and where it is."""
     readings = with_progress("score", lambda report: read_all([run], report=report), first="reading records", unit=None)
     deliver([summary_table(readings)], None)
     if until is not None:
         _say_if_wide(run, until)
     say(f"records: {run.folder}", style="dim")
     say(f"next: blemish score {out}; blemish report {out} -o report.html", style="dim")
+
+
+_OF_TASKS = ("model", "name", "weights", "device", "allow_code")
+
+
+def _settings_of(model: ModelOptions, speed: SpeedOptions, outputs: str | None) -> dict[str, Any]:
+    """What a model of a task takes; options that are for classifiers are refused."""
+    for group in (model, speed):
+        for field in fields(group):
+            if (
+                field.name not in _OF_TASKS
+                and field.name != "channels_last"
+                and getattr(group, field.name) != field.default
+            ):
+                raise InputError(f"--{field.name.replace('_', '-')} is for classifiers; expected none with --task")
+    settings = {name: getattr(model, name) for name in _OF_TASKS if name != "model"}
+    return settings if outputs is None else {**settings, "outputs": tuple(listed(outputs))}
 
 
 def _say_if_wide(run: Run, wanted: float) -> None:

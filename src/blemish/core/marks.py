@@ -25,6 +25,7 @@ _PAGE = rb'<meta name="generator" content="blemish \d'
 _COLUMNS = (
     rb"model,benchmark,metric,scope,of,",
     rb"metric,scope,of,",
+    rb"benchmark,ranking,tier,model,",
     rb"cell,storage,quantity,",
     rb"threshold,size,largest_subsets,",
     rb"corruption,overlaps most with,score,covered\n",

@@ -9,7 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,23 @@ from blemish.core.rng import check_seed
 
 Array = NDArray[Any]
 Key = TypeVar("Key")
+
+
+@runtime_checkable
+class Weighted(Protocol):
+    """A column whose number is no mean over images, such as average precision; it is told how much each counts."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Array) -> Weighted:
+        """The column of some of the images."""
+
+    def joined(self, other: Any) -> Weighted:
+        """The column of these images and then those of another."""
+
+    def weighted(self, weights: Array) -> Array:
+        """The number for each row of weights over images."""
+
 
 # Weights held at once: 64 MB of float32.
 _ROOM = 2**24
@@ -64,7 +81,11 @@ class _Weights(ABC):
         """What a block's weighted sums over its images are divided by, a number or one per replicate."""
 
     def means(
-        self, columns: Mapping[Key, Array], rows: Array | None = None, *, report: ProgressReport = tell_nobody
+        self,
+        columns: Mapping[Key, Array | Weighted],
+        rows: Array | None = None,
+        *,
+        report: ProgressReport = tell_nobody,
     ) -> dict[Key, Array]:
         """Weighted means over images of columns (images,) or (images, k), as (replicates,) or (replicates, k).
 
@@ -81,8 +102,13 @@ class _Weights(ABC):
             # Few of many images may not be drawn at all; they then count as they are.
             block[~block.any(axis=1)] = 1
             total, wide = self._total(block), None
-            for key, parts in blocks.items():
-                values = np.asarray(columns[key])
+            for place, (key, parts) in enumerate(blocks.items()):
+                if isinstance(column := columns[key], Weighted):
+                    # These take long, and a block may hold all replicates.
+                    report(made - len(whole) + len(whole) * place // len(blocks), self.replicates, self.doing)
+                    parts.append(self._of_weighted(key, column, block))
+                    continue
+                values = np.asarray(column)
                 if len(values) != count:
                     raise InputError(f"{key}: {len(values)} values for {count} images; expected one each")
                 if values.dtype.kind in "biu":
@@ -94,6 +120,11 @@ class _Weights(ABC):
                     sums = wide @ values.astype(np.float64)
                 parts.append((sums.T / total).T)
         return {key: np.concatenate(parts) for key, parts in blocks.items()}
+
+    def _of_weighted(self, key: object, column: Weighted, block: Array) -> Array:
+        if len(column) != block.shape[1]:
+            raise InputError(f"{key}: {len(column)} values for {block.shape[1]} images; expected one each")
+        return column.weighted(block)
 
 
 @dataclass(frozen=True)

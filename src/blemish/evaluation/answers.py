@@ -17,9 +17,27 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.core.frames import Columns, Tabular
 from blemish.evaluation.info import RecordsHeader, TaskInfo
-from blemish.evaluation.records import parquet_bytes, read_table
+from blemish.evaluation.records import (
+    Records,
+    join,
+    parquet_bytes,
+    read_header,
+    read_records,
+    read_table,
+    records_bytes,
+)
 
-__all__ = ["Answers", "Lists", "answers_bytes", "join_answers", "read_answers"]
+__all__ = [
+    "Answers",
+    "Column",
+    "Lists",
+    "answers_bytes",
+    "content_of",
+    "join_answers",
+    "join_any",
+    "read_answers",
+    "read_any",
+]
 
 _TYPES: dict[str, Any] = {"bool": np.bool_, "int32": np.int32, "float": np.float32, "double": np.float64}
 """What columns hold, by the names that headers use; ``list<…>`` of these holds a list for every image."""
@@ -180,6 +198,22 @@ def read_answers(path: str | os.PathLike[str]) -> Answers:
     images = np.asarray(table["image"].to_pylist(), dtype=np.str_)
     columns = {name: _column(f"{where}: {name}", table[name], kind) for name, kind in header.task.columns.items()}
     return Answers(header, images, columns)
+
+
+def content_of(records: Records | Answers) -> bytes:
+    """The content of a file of records, of any task."""
+    return answers_bytes(records) if isinstance(records, Answers) else records_bytes(records)
+
+
+def read_any(path: str | os.PathLike[str]) -> Records | Answers:
+    """A file of records, of any task."""
+    return read_records(path) if read_header(path).task is None else read_answers(path)
+
+
+def join_any(parts: Sequence[Records | Answers]) -> Records | Answers:
+    """Records on further images, one after the other; all of the same task."""
+    answers = [part for part in parts if isinstance(part, Answers)]
+    return join_answers(answers) if answers else join([part for part in parts if isinstance(part, Records)])
 
 
 def _numpy_type(kind: str) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,8 @@ from blemish.data.model_classes import fit_class_names
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.data.superclasses import in_superclasses, superclasses_named
+from blemish.evaluation.executors.base import Failed
+from blemish.evaluation.executors.failures import raise_failures
 from blemish.evaluation.measure import count_outputs, measure
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
@@ -75,6 +80,20 @@ def fit(
             "ImageNet's by default; name the classes of the data (--class-names FILE)"
         ) from None
     return Fitted(fitted, outputs)
+
+
+def fit_all(model: Classifier, source: Source, others: Iterable[Source], protocol: Protocol, folder: Path) -> Fitted:
+    """Fit the images of a run, and other sets beside them; what a model raised by itself is kept in the folder."""
+    try:
+        view, superclasses = protocol.view, protocol.superclasses
+        fitted = fit(model, source, resize=protocol.resize, crop=view, superclasses=superclasses)
+    except InputError as error:
+        if error.__cause__ is not None:  # what the model raised may be wanted
+            raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], folder)
+        raise
+    for other in others:
+        fit_labels(other, fitted.outputs, model=model.name)
+    return fitted
 
 
 def _check_as_many(source: Source, outputs: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +14,12 @@ from torch import Tensor
 
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
-from blemish.core.settings import differences
 from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
-from blemish.evaluation.executors.base import Tell
+from blemish.evaluation.asking import ask
 from blemish.evaluation.feed import Feed
-from blemish.evaluation.header import made_with
 from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.pixels import as_stored, centre, compared_with, frame_probabilities, ranks_of, zipf_distance
 from blemish.evaluation.plan import STORED, Part, Plan, Reopened
@@ -33,9 +30,6 @@ from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 from blemish.models.speed import fill_batches, slowly
 from blemish.ops.transfer import to_device
-
-Unit = TypeVar("Unit")
-Result = TypeVar("Result")
 
 # Sets of images that a worker keeps: of its own part, and of one that it has taken over from another worker.
 _KEPT = 2
@@ -91,25 +85,6 @@ def count_outputs(model: Classifier, images: Tensor) -> int:
     return seen[0]
 
 
-@dataclass(frozen=True)
-class PlanJob(Generic[Unit, Result]):
-    """A job for executors: a worker opens the plan once, then calls the function for one unit after the other.
-
-    ``versions`` are those of the coordinator's libraries.
-    """
-
-    plan: Plan
-    function: Callable[[Measurer, Unit, Tell], Result]
-    versions: dict[str, str] = field(default_factory=made_with)
-
-    def open(self, device: torch.device | None) -> Callable[[Unit, Tell], Result]:
-        """Open the model on the device; other versions of the libraries than the coordinator's are refused."""
-        if different := differences(self.versions, made_with()):
-            raise InputError(f"a worker differs from the coordinator: {'; '.join(different)}; expected the same")
-        measurer = Measurer(self.plan, device)
-        return lambda unit, tell: self.function(measurer, unit, tell)
-
-
 class Measurer:
     """A plan that is being carried out: its model is open, and the images of its last parts are at hand."""
 
@@ -153,7 +128,7 @@ class Measurer:
         [rows] = images.by_shape()
         with Feed(images, rows, self.model.device) as feed:
             batches = self.batcher.map(
-                lambda part: self.model(self._pixels(condition, images, feed.batch(part), part, self.plan.crop)), rows
+                lambda part: self.model(self.pixels(condition, images, feed.batch(part), part, self.plan.crop)), rows
             )
             return torch.cat([answers for _, answers in batches]).cpu()
 
@@ -193,17 +168,19 @@ class Measurer:
 
     def queue(
         self, condition: Condition, images: Images, header: RecordsHeader, tell: Callable[[int], None] = lambda _: None
-    ) -> Callable[[], Records]:
+    ) -> Callable[[], Any]:
         """Give all work on a condition to the device; calling the result, in any thread, waits for the records.
 
         ``tell`` is told how many images were classified, now and then.
         """
+        if self.plan.task is not None:
+            return ask(self, condition, images, header, tell)
         done = 0
-        if self.plan.set_of(condition) == STORED:
+        if self.is_stored(condition):
             condition, crop = CLEAN, None
         else:
             crop = None if str(condition.other).startswith("natural:") else self.plan.crop
-        self._prefixes.begin(condition, images)
+        self.begin(condition, images)
         order: list[int] = []
         frames: list[int] = []
         parts: list[Columns] = []
@@ -242,7 +219,7 @@ class Measurer:
         labels = to_device(torch.from_numpy(images.labels[rows]), self.model.device)
         top, grouping = int(images.labels.max()), self._grouping(images)
         if not condition.is_sequence:
-            scores = self.model(self._pixels(condition, images, pixels, rows, crop))
+            scores = self.model(self.pixels(condition, images, pixels, rows, crop))
             yield rank(grouping(scores), labels, top), None
             return
         ids = torch.from_numpy(images.ids[rows])
@@ -264,9 +241,18 @@ class Measurer:
             self._groupings[images.groups] = Grouping(images.groups, self.plan.protocol.pool or "max")
         return self._groupings[images.groups]
 
-    def _pixels(
+    def is_stored(self, condition: Condition) -> bool:
+        """Whether its images lie on the disk as they are."""
+        return self.plan.set_of(condition) == STORED
+
+    def begin(self, condition: Condition, images: Images) -> None:
+        """Say which condition of which images comes next; see `Prefixes`."""
+        self._prefixes.begin(condition, images)
+
+    def pixels(
         self, condition: Condition, images: Images, pixels: Tensor, rows: list[int], crop: int | Square | None
     ) -> Tensor:
+        """What the model is shown: a batch that is cut, corrupted and stored as the protocol says."""
         if crop is not None:
             pixels = centre(pixels, crop)
         protocol = self.plan.protocol

@@ -21,8 +21,8 @@ import numpy as np
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
+from blemish.evaluation.answers import content_of, join_any, read_any
 from blemish.evaluation.info import RecordsHeader
-from blemish.evaluation.records import Records, join, read_records, records_bytes
 
 UNFINISHED = "unfinished"
 
@@ -88,7 +88,7 @@ class Parts:
     def _span(self, path: Path) -> Span | None:
         try:
             # All of it is read, because a damaged one would only be noticed when the others are done.
-            header = read_records(path).header
+            header = read_any(path).header
         except InputError:
             return None
         if header.part is None:
@@ -103,11 +103,11 @@ class Parts:
 
     def joined(self, names: Sequence[str]) -> bytes:
         """The records of all parts in the order of the images' names."""
-        records: Records = join([read_records(self.path(span)) for span in self.measured()])
+        records = join_any([read_any(self.path(span)) for span in self.measured()])
         row = {name: number for number, name in enumerate(names)}
         # Frames of an image stay in their order, because equal ones keep theirs.
         order = np.argsort([row[name] for name in records.images.tolist()], kind="stable")
-        return records_bytes(replace(records.take(order), header=self.header))
+        return content_of(replace(records.take(order), header=self.header))
 
     def remove(self) -> None:
         """Remove the parts, which are in the records of the condition now."""

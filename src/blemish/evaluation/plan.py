@@ -20,6 +20,7 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
+from blemish.evaluation.asking import Task
 from blemish.evaluation.info import RecordsHeader, RunInfo
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
@@ -101,7 +102,8 @@ class Plan:
     ``images`` has a set by the name "", and those of conditions that ask for another one. ``crop`` is still to be cut,
     after the frames of sequences are made. With ``store_clean``, clean images are stored as the protocol says, too; in
     the published benchmarks only corrupted ones are. ``info`` is the run file, from which the headers of records take
-    what concerns their condition in a ``stage``.
+    what concerns their condition in a ``stage``. ``task`` is what the model is asked, where that is not the class of an
+    image.
     """
 
     model: Classifier | Portable
@@ -115,6 +117,7 @@ class Plan:
     stored: StoredSet | Callable[[], StoredSet] | None = None
     info: RunInfo | None = None
     stage: int = 0
+    task: Task | None = None
 
     def set_of(self, condition: Condition) -> str:
         """Which images a condition asks for: those of the run, of another set, of its classes, or stored ones."""
@@ -134,7 +137,11 @@ class Plan:
     def header_of(self, condition: Condition, fingerprint: str) -> RecordsHeader:
         """The header of a condition's records."""
         zipf = self.zipf and condition.is_sequence and self.set_of(condition) != STORED
-        made = RecordsHeader() if self.info is None else self.info.header(self.stage, condition)
+        made = (
+            RecordsHeader(task=self.task.info if self.task else None)
+            if self.info is None
+            else self.info.header(self.stage, condition)
+        )
         return replace(made, condition=str(condition), pixels=fingerprint, zipf=zipf)
 
 

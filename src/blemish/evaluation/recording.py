@@ -13,12 +13,13 @@ from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 from blemish.core.progress import ProgressReport
+from blemish.evaluation.answers import content_of
 from blemish.evaluation.executors.base import Executor, PendingResult, Tell, wait_for
 from blemish.evaluation.executors.failures import completed
-from blemish.evaluation.measure import Measurer, PlanJob
+from blemish.evaluation.jobs import PlanJob
+from blemish.evaluation.measure import Measurer
 from blemish.evaluation.parts import Parts, remove_parts, spans_left
 from blemish.evaluation.plan import STORED, Part, Plan
-from blemish.evaluation.records import records_bytes
 from blemish.evaluation.runs import record_path
 from blemish.models.base import Classifier
 from blemish.models.speed import compile_seconds, note_compiling
@@ -52,7 +53,7 @@ def measure_part(measurer: Measurer, part: Part, tell: Tell) -> bytes | PendingR
         tell(Compiled(seconds))
     if (outputs := model.outputs_seen) is not None:
         tell(Outputs(outputs))
-    later = PendingResult(lambda: records_bytes(records()))
+    later = PendingResult(lambda: content_of(records()))
     return later if model.device.type == "cuda" else wait_for(later)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
@@ -21,16 +21,16 @@ from blemish.core.typed import as_json, read_typed
 from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
-from blemish.data.labels import fit_labels, labels_entry
+from blemish.data.labels import labels_entry
 from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
 from blemish.evaluation.asked import AskedBenchmark, AskedModel, as_benchmark, as_classifier, results_folder
+from blemish.evaluation.asking import Task, fitting_benchmark, named_model
 from blemish.evaluation.chance import check_above_chance
-from blemish.evaluation.executors.base import Executor, Failed
-from blemish.evaluation.executors.failures import raise_failures
+from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.evaluation.fitting import check_outputs_unchanged, fit
+from blemish.evaluation.fitting import check_outputs_unchanged, fit_all
 from blemish.evaluation.header import (
     benchmark_info,
     extended,
@@ -74,6 +74,7 @@ def evaluate(
     report: ProgressReport | None = None,
     executor: Executor | None = None,
     allow_chance: bool = False,
+    task: Task | None = None,
 ) -> Run:
     """Measure a model on all conditions of a benchmark and leave one file of records for each below ``out``.
 
@@ -93,9 +94,12 @@ def evaluate(
     ``natural`` and ``stored`` give the images of conditions that are not made here. ``cache`` is a folder for decoded
     images that do not fit into memory. ``batch_size`` is halved when memory runs out; its default suits the device.
     Progress is shown: a bar on a terminal or in a notebook, elsewhere a line every half minute; a ``report`` is told
-    instead. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same.
+    instead. ``executor`` shares the work out to other processes, GPUs or machines; the records are the same. With a
+    ``task``, the model is asked that, and need not be better than chance.
     """
-    chosen, classifier, source = as_benchmark(benchmark), as_classifier(model, name), open_source(data)
+    chosen, source = as_benchmark(benchmark), open_source(data)
+    chosen = chosen if task is None else fitting_benchmark(chosen, task)
+    classifier: Any = as_classifier(model, name) if task is None else named_model(model, name)
     root = results_folder(chosen, classifier, source) if out is None else Path(out)
     folder = model_folder(root, classifier.name)
     with shown_progress("evaluate", first=READING) if report is None else contextlib.nullcontext(report) as told:
@@ -112,6 +116,7 @@ def evaluate(
             report=told,
             executor=executor or InProcess(),
             allow_chance=allow_chance,
+            task=task,
         )
         evaluation.check_conditions(chosen.conditions, grows=stop_when is not None)
         check_no_link(folder, root)
@@ -136,6 +141,7 @@ class _Evaluation:
     report: ProgressReport
     executor: Executor
     allow_chance: bool
+    task: Task | None
     outputs: int | None = None
 
     def check_conditions(self, conditions: Sequence[Condition], *, grows: bool) -> None:
@@ -154,19 +160,13 @@ class _Evaluation:
             raise InputError(f"{stored.name}: no images of {first_few(absent, 5)}; leave them out with --only")
 
     def fit(self) -> None:
-        """Make the labels the model's class numbers."""
-        protocol = self.benchmark.protocol
-        try:
-            view, superclasses = protocol.view, protocol.superclasses
-            fitted = fit(self.model, self.source, resize=protocol.resize, crop=view, superclasses=superclasses)
-        except InputError as error:
-            if error.__cause__ is not None:  # what the model raised may be wanted
-                raise_failures([Failed(CLEAN, str(error), traceback.format_exc(), 1, bad_input=True)], self.folder)
-            raise
-        for other in self.natural.values():
-            fit_labels(other, fitted.outputs, model=self.model.name)
+        """Make the labels the model's class numbers; of a task, look whether the model and the images are its own."""
+        if self.task is not None:
+            self.task.check(self.model, self.source.names)
+            return
+        fitted = fit_all(self.model, self.source, self.natural.values(), self.benchmark.protocol, self.folder)
         self.source, self.outputs = fitted
-        if superclasses is not None and self.stored is not None:
+        if self.benchmark.protocol.superclasses is not None and self.stored is not None:
             self.source = self.stored.shared(self.source)
 
     def run(self, limit: int | None, stop_when: StopWhen | None) -> Run:
@@ -184,7 +184,7 @@ class _Evaluation:
         reached = 1 if present is None else len(present.stages)
         for number, rows in enumerate(rows_of):
             source = self.source.take(rows)
-            here = self.executor.reach == "process" and self.stored is None
+            here = self.executor.reach == "process" and self.stored is None and self.task is None
             ready = warming(self.model, self.benchmark, source, self.folder, number, self.batch_size)
             with ready if here else contextlib.nullcontext():
                 stages.append(self._load(source, crop=not self.benchmark.has_sequences))
@@ -198,7 +198,8 @@ class _Evaluation:
             self._measure_stage(run, number, source, stages[-1], others)
             if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
                 break
-        save_pictures(run, stages, crop=self._late_crop)
+        if self.task is None:
+            save_pictures(run, stages, crop=self._late_crop)
         return run
 
     def _load(self, source: Source, *, crop: bool = True) -> Images:
@@ -227,6 +228,7 @@ class _Evaluation:
             allow_chance=self.allow_chance or (present is not None and present.allow_chance),
             classes=self.source.class_names or self.source.classes,
             made_with=made_with(),
+            task=None if self.task is None else self.task.info,
         )
         # As it comes back from its file, with which it is compared: numbers where there were those of NumPy.
         return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(as_json(info)))))
@@ -240,7 +242,7 @@ class _Evaluation:
         waiting = tuple(condition for condition in conditions if condition not in finished)
         if waiting:
             self.check_conditions(waiting, grows=stage > 0)
-        if CLEAN in finished:
+        if CLEAN in finished and self.task is None:
             if waiting:
                 self._check_chance(run, stage)
             protocol, crop = self.benchmark.protocol, self._late_crop
@@ -267,6 +269,7 @@ class _Evaluation:
                 stored=self.stored if reach == "process" else reopening(self.stored),
                 info=run.info,
                 stage=stage,
+                task=self.task,
             )
             Recording(
                 plan,
@@ -291,5 +294,5 @@ class _Evaluation:
         return not (self.zipf and condition.is_sequence) or read_header(path).zipf
 
     def _check_chance(self, run: Run, stage: int) -> None:
-        if not self.allow_chance:
+        if not self.allow_chance and self.task is None:
             check_above_chance(run, stage)

@@ -20,6 +20,7 @@ _RELATIVE = (
 )
 _IMAGENET = 1000
 _LOSSES = (*_RELATIVE, "residual")
+_BY_SIZE = ("ap_small", "ap_medium", "ap_large")
 _CALIBRATION = ("confidence", "ece")
 
 
@@ -70,12 +71,19 @@ def with_confidences(plan: Plan, *runs: Run) -> Plan:
     return Plan(tuple(rest), (*lost, Missing(_CALIBRATION, "", why)))
 
 
+def is_worth_saying(metric: Metric) -> bool:
+    """Whether it has to be said that a metric is missing: of objects of a size, once for the whole benchmark."""
+    return metric.scope == "benchmark" or metric.name not in _BY_SIZE
+
+
 def undefined_where(metric: Metric) -> str:
     """Where a metric is no finite number."""
     if metric.name in _RELATIVE:
         return f"the clean error is above {100 * HIGHEST_CLEAN_ERROR:g} %"
     if metric.name == "rpc":
         return "the number on clean images is 0"
+    if metric.name.startswith("ap"):
+        return "none of the images has an object of that kind"
     if metric.name.startswith("effective"):
         return "the clean accuracy is 0 or 100 %"
     return "the clean accuracy is 0"

@@ -16,7 +16,14 @@ from blemish.core.settings import differing
 from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.metrics.baselines import Baseline
-from blemish.metrics.caveats import clean_chance, part_of, refuse_near_chance, undefined_where, with_confidences
+from blemish.metrics.caveats import (
+    clean_chance,
+    is_worth_saying,
+    part_of,
+    refuse_near_chance,
+    undefined_where,
+    with_confidences,
+)
 from blemish.metrics.consistency import Consistency, error_consistency
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
@@ -39,7 +46,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of two models, the second less the first with its interval, and a p-value.
+    """A metric of two models, the second minus the first with its interval, and a p-value.
 
     ``test`` is ``mcnemar`` for single conditions, exact, and ``swap`` for all else.
     """
@@ -157,7 +164,8 @@ def compare(
             refuse_near_chance(metric, *chances)
             row = samples.difference(metric, used, (trained(first, metric), trained(second, metric)))
         except InputError as error:
-            missing.append(Missing((metric.name,), metric.of, str(error)))
+            if is_worth_saying(metric):
+                missing.append(Missing((metric.name,), metric.of, str(error)))
             continue
         rows.append(row)
     people = None
@@ -254,7 +262,7 @@ class _Samples:
         self.swapped = swapped
 
     def difference(self, metric: Metric, level: float, trained_on: tuple[bool, bool]) -> Difference:
-        """The second less the first."""
+        """The second minus the first."""
         first, second = (metric.function(means) for means in self.points)
         before, after = (metric.function(means) for means in self.resamples)
         difference = estimate(metric, second - first, after - before, level=level)

@@ -9,7 +9,7 @@ import numpy as np
 
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
-from blemish.core.resampling import Swaps, stream_of
+from blemish.core.resampling import Swaps, Weighted, stream_of
 from blemish.metrics.formulas import Array
 from blemish.metrics.table import Key, Table, drawn_with
 
@@ -44,17 +44,18 @@ def swap_p_value(difference: float, swapped: Array) -> float:
 class _Difference(Mapping[Key, Array]):
     """The columns of one table less those of another."""
 
-    def __init__(self, first: Table, second: Table) -> None:
-        self.first, self.second = first, second
+    def __init__(self, first: Table, second: Table, keys: Sequence[Key]) -> None:
+        self.first, self.second, self.keys_of = first, second, keys
 
     def __getitem__(self, key: Key) -> Array:
-        return self.first[key].astype(np.float64) - self.second[key]
+        difference: Array = self.first[key].astype(np.float64) - self.second[key]
+        return difference
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self.first)
+        return iter(self.keys_of)
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.keys_of)
 
 
 def swapped_means(
@@ -73,10 +74,26 @@ def swapped_means(
     """
     whole, rows = drawn_with(tables or [first], first)
     signs = Swaps(len(whole.images), replicates, seed, stream_of(whole.name))
-    halves = signs.means(_Difference(first, second), rows, report=report)
-    one, other = first.means(), second.means()
+    plain = [key for key in first if not isinstance(first[key], Weighted)]
+    halves = signs.means(_Difference(first, second, plain), rows, report=report) if plain else {}
+    one, other = first.only_keys(plain).means(), second.only_keys(plain).means()
     middle = {key: (one[key] + other[key]) / 2 for key in one}
-    return (
+    swapped = (
         {key: middle[key] + half / 2 for key, half in halves.items()},
         {key: middle[key] - half / 2 for key, half in halves.items()},
     )
+    for key in first:
+        if key not in halves:
+            for means, values in zip(swapped, _exchanged(first[key], second[key], signs, rows), strict=True):
+                means[key] = values
+    return swapped
+
+
+def _exchanged(first: Weighted, second: Weighted, signs: Swaps, rows: Array | None) -> tuple[Array, Array]:
+    """The numbers of both models after swaps: of the images of both, each counts where its answer went."""
+    both, parts = first.joined(second), tuple[list[Array], list[Array]](([], []))
+    for whole in signs.blocks():
+        stays = ((whole if rows is None else whole[:, rows]) + 1) / 2
+        parts[0].append(both.weighted(np.concatenate([stays, 1 - stays], axis=1)))
+        parts[1].append(both.weighted(np.concatenate([1 - stays, stays], axis=1)))
+    return np.concatenate(parts[0]), np.concatenate(parts[1])

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from blemish.metrics.formulas import Array
+from blemish.metrics.overlaps import mean_iou, pixel_accuracy
 from blemish.metrics.table import Kind
 
 __all__ = ["QUANTITIES", "Quantity", "main_quantity", "quantities_of"]
@@ -24,7 +27,25 @@ def _as_it_is(values: Array) -> Array:
     return values
 
 
-QUANTITIES = (Quantity("score", "score", _as_it_is),)
+def _mean(values: Array) -> Array:
+    return np.asarray(values.mean(axis=-1))
+
+
+def _at(place: int) -> Callable[[Array], Array]:
+    return lambda values: np.asarray(values[..., place])
+
+
+QUANTITIES = (
+    Quantity("score", "score", _as_it_is),
+    Quantity("miou", "areas", mean_iou),
+    Quantity("pixel_accuracy", "areas", pixel_accuracy),
+    Quantity("ap", "boxes", _mean),  # over overlaps from 0.50 to 0.95
+    Quantity("ap50", "boxes", _at(0)),
+    Quantity("ap75", "boxes", _at(5)),
+    Quantity("ap_small", "sizes", _at(0)),
+    Quantity("ap_medium", "sizes", _at(1)),
+    Quantity("ap_large", "sizes", _at(2)),
+)
 """The quantities by name; of those of a kind the first is the one that rPC and CD are made of."""
 
 

@@ -165,7 +165,7 @@ def _signed(
 
 
 def _swapped_difference(metric: Metric, points: tuple[Means, Means], signed: tuple[Means, Means]) -> Array:
-    """The second less the first, for all swaps."""
+    """The second minus the first, for all swaps."""
     one, other = points
     sides: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
     for key in signed[0]:

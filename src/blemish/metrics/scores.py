@@ -23,6 +23,7 @@ from blemish.metrics.caveats import (
     clean_chance,
     has_confidences,
     headline_name,
+    is_worth_saying,
     part_of,
     refuse_near_chance,
     remarks,
@@ -91,7 +92,8 @@ def score_run(
             refuse_near_chance(metric, chance)
             number = measured(metric, tables, point, replicated, level=used)
         except InputError as error:
-            missing.append(Missing((metric.name,), metric.of, str(error)))
+            if is_worth_saying(metric):
+                missing.append(Missing((metric.name,), metric.of, str(error)))
             continue
         if metric.name == "ece":
             number = replace(number, low=max(0.0, number.low))

@@ -36,7 +36,9 @@ def precise_enough(
         raise InputError(f"width {width:g}; expected more than 0")
     share = look_levels(alpha, look)
     name = headline_name(run)
-    tables = [table.only("correct", "flip", "top5", "zipf") for table in read_tables(run, finished(run))]
+    tables = [
+        table.only("correct", "flip", "top5", "zipf", "score", "boxes") for table in read_tables(run, finished(run))
+    ]
     keys = [key for table in tables for key in table]
     partial = part_of(run) is not None
     plan = make_plan(run.conditions, keys, as_baseline(run, baseline), family=run.family, partial=partial)

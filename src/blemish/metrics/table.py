@@ -16,10 +16,12 @@ from blemish.benchmarks.benchmark import BALANCED
 from blemish.benchmarks.condition import Condition
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
+from blemish.core.resampling import Weighted
 from blemish.evaluation.answers import Answers
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import Run
 from blemish.metrics.calibration import bin_gaps
+from blemish.metrics.detections import matches_of
 from blemish.metrics.flips import (
     compared_frames,
     flip_fractions,
@@ -28,15 +30,18 @@ from blemish.metrics.flips import (
     zipf_distances,
 )
 from blemish.metrics.formulas import Array, class_hits
+from blemish.metrics.overlaps import areas_of
 
-Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score"]
+Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score", "boxes", "sizes", "areas"]
 """What is measured on an image: correct or not, confidence, calibration gaps by bin, correct or not by class; along a
 sequence the fraction of flips and the mean distances between rankings. Other tasks have kinds of their own: ``score``
-is any number of an image, the larger the better."""
+is any number of an image, the larger the better, ``boxes`` are detections, hits or not, and ``sizes`` the same by the
+size of what is detected; ``areas`` are the pixels of each class that are both, true and said."""
 
 Key = tuple[Kind, str]
 """A kind and a condition, as text."""
 
+_SIZES = ("small", "medium", "large")
 _OUTCOMES: tuple[Kind, ...] = ("correct", "confidence")
 
 Means = Mapping[Key, Array]
@@ -44,7 +49,7 @@ Means = Mapping[Key, Array]
 
 
 @dataclass(frozen=True)
-class Table(Mapping[Key, Array]):
+class Table(Mapping[Key, Any]):
     """Columns over the same images, in the order of their names. Calibration gaps are made when they are asked for.
 
     So are recalls, where there are ``labels``: the benchmark is then headed by balanced errors.
@@ -52,10 +57,10 @@ class Table(Mapping[Key, Array]):
 
     name: str
     images: NDArray[np.str_]
-    columns: Mapping[Key, NDArray[Any]]
+    columns: Mapping[Key, Any]
     labels: NDArray[np.int32] | None = None
 
-    def __getitem__(self, key: Key) -> Array:
+    def __getitem__(self, key: Key) -> Any:
         kind, text = key
         if kind == "gaps":
             return bin_gaps(self.columns["confidence", text], self.columns["correct", text])
@@ -83,17 +88,27 @@ class Table(Mapping[Key, Array]):
 
     def means(self) -> dict[Key, Array]:
         """The means over images."""
-        return {key: np.asarray(np.mean(self[key], axis=0, dtype=np.float64)) for key in self}
+        return {key: _mean(self[key]) for key in self}
 
     def only(self, *kinds: Kind) -> Table:
         """The columns of some kinds; calibration gaps come with confidences, and recalls with outcomes."""
         return replace(self, columns={key: values for key, values in self.columns.items() if key[0] in kinds})
+
+    def only_keys(self, keys: Sequence[Key]) -> Table:
+        """Some of the columns, with what is made of them."""
+        return replace(self, columns={key: values for key, values in self.columns.items() if key in keys})
 
     def take(self, keys: Sequence[Key], images: NDArray[np.str_]) -> Table:
         """Some of the columns and images."""
         rows = np.searchsorted(self.images, images)
         labels = None if self.labels is None else self.labels[rows]
         return Table(self.name, images, {key: self.columns[key][rows] for key in keys}, labels)
+
+
+def _mean(column: Array | Weighted) -> Array:
+    if isinstance(column, Weighted):
+        return np.asarray(column.weighted(np.ones((1, len(column)), dtype=np.float32))[0])
+    return np.asarray(np.mean(column, axis=0, dtype=np.float64))
 
 
 def drawn_with(tables: Sequence[Table], table: Table) -> tuple[Table, NDArray[np.intp] | None]:
@@ -144,6 +159,8 @@ def columns_of(answers: Answers) -> dict[Key, Any]:
 _OF_TASKS: dict[str, Callable[[Answers], dict[Kind, Any]]] = {
     "outcomes": lambda answers: {kind: answers.numbers(kind) for kind in _OUTCOMES if kind in answers.columns},
     "scores": lambda answers: {"score": answers.numbers("score")},
+    "segmentation": lambda answers: {"areas": areas_of(answers)},
+    "detection": lambda answers: {"boxes": matches_of(answers), "sizes": matches_of(answers, ranges=_SIZES)},
 }
 
 

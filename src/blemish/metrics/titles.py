@@ -51,6 +51,14 @@ TITLES = {
     "zipf": Title("Zipf distance", scale=1.0, unit=""),
     "natural_gap": Title("natural gap"),
     "score": Title("score", scale=1.0, unit="", higher_is_better=True),
+    "miou": Title("mIoU", higher_is_better=True),
+    "pixel_accuracy": Title("pixel accuracy", higher_is_better=True),
+    "ap": Title("AP", higher_is_better=True),
+    "ap50": Title("AP50", higher_is_better=True),
+    "ap75": Title("AP75", higher_is_better=True),
+    "ap_small": Title("AP of small objects", higher_is_better=True),
+    "ap_medium": Title("AP of medium objects", higher_is_better=True),
+    "ap_large": Title("AP of large objects", higher_is_better=True),
     "rpc": Title("rPC", higher_is_better=True),
     "cd": Title("CD"),
     "mcd": Title("mCD"),
@@ -79,6 +87,8 @@ MEANS = {
 
 SUMMARY = (
     "score",
+    *("miou", "pixel_accuracy"),
+    *("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large"),
     "rpc",
     "mcd",
     "mrcd",
@@ -122,7 +132,8 @@ _TITLED_MEAN = (
     "zipf",
     "natural_gap",
 )
-_PERFORMANCE = ("score",)
+_PERFORMANCE = ("score", "miou", "pixel_accuracy", "ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
+_HEADLINES = ("score", "miou", "ap")
 """Their means over a benchmark are what the literature of detection calls mPC."""
 
 
@@ -160,5 +171,5 @@ def whole_title(name: str, part: Part | None = None) -> str:
     """
     title = TITLES[name].title
     text = f"mean {title}" if name in (*_TITLED_MEAN, *_PERFORMANCE) else title
-    text += " (mPC)" if name in _PERFORMANCE and part is None else ""
+    text += " (mPC)" if name in _HEADLINES and part is None else ""
     return text if part is None else f"{text} {part}"

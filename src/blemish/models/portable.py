@@ -43,7 +43,7 @@ class Portable:
 
 def portable(model: Classifier) -> Portable:
     """A classifier for other processes: opened anew from its text where there is one, else with all its weights."""
-    settings = {name: getattr(model, name) for name in _KEPT}
+    settings = {name: getattr(model, name) for name in _KEPT if hasattr(model, name)}
     if model.reopen is not None:
         return Portable(model.weights, settings, model.reopen)
     buffer = io.BytesIO()

@@ -52,6 +52,23 @@ def load_python(target: str, *, weights: Path | None, device: torch.device) -> C
         raise InputError(f"{spec} returns {error}") from error
 
 
+def load_function(target: str, spec: str) -> tuple[Callable[[Tensor], Any], str]:
+    """The function that ``package.module:function``, called without arguments, gives back, and a digest of its code."""
+    module_name, _, function_name = target.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"model {spec!r}; expected python:package.module:function")
+    maker = _find(spec, module_name, function_name)
+    try:
+        made = maker()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{spec} raised {type(error).__name__}: {error}{where_raised(error)}") from error
+    if not callable(made):
+        raise InputError(f"{spec} returns a {type(made).__name__}; expected a function of uint8 batches")
+    return made, _code_hash(spec, maker)
+
+
 def from_python(model: Any, *, name: str, device: torch.device | None, code: str = "") -> Classifier:
     """A torch module, a scikit-learn classifier, a ``Classifier`` or a function of uint8 batches, as a classifier.
 

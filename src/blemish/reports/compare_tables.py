@@ -49,7 +49,7 @@ def comparison_tables(comparison: Comparison, first: str, second: str, *, wordin
         ("Accuracy on natural sets", "set", _of("accuracy", rows["natural"])),
     ]
     note = (
-        f"The difference is {second} less {first}, with its {100 * comparison.level:g} % interval, over the same "
+        f"The difference is {second} minus {first}, with its {100 * comparison.level:g} % interval, over the same "
         f"{comparison.images:,} images; p is of a paired test and is not corrected for the number of rows."
     )
     shown = [_table(*table, first, second, (note,), wording) for table in tables if table[2]]

@@ -35,7 +35,7 @@ def differences_section(material: Material) -> Section | None:
 
 def _pair(first: Reading, other: Reading, material: Material) -> dict[str, Any]:
     """The difference of two models; why there is none where they are not comparable."""
-    found = {"title": f"{other.name} less {first.name}", "model": other.number, "reasons": ""}
+    found = {"title": f"{other.name} minus {first.name}", "model": other.number, "reasons": ""}
     if reasons := protocol_differences(first.run, other.run):
         return {**found, "reasons": f"they were not measured in the same way: {'; '.join(reasons)}"}
     near = [reading for reading in (first, other) if reading.scores.near_chance]

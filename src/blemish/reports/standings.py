@@ -210,7 +210,7 @@ def _explanation(level: float) -> str:
     lines = published_lines()
     spreads = " and ".join(f"{line.spread:.2f}" for line in lines.values())
     return (
-        "Effective robustness (Taori et al. 2020) is the accuracy on ImageNet-C less that of a line through the "
+        "Effective robustness (Taori et al. 2020) is the accuracy on ImageNet-C minus that of a line through the "
         "logit-transformed accuracies of the ImageNet testbed's models: of all of them, and of those trained in the "
         f"standard way, to which its authors fit theirs. The models scatter around the lines by {spreads} logits "
         f"(standard deviation). In brackets: the {100 * level:g} % interval over images and over the models of the "

@@ -22,7 +22,7 @@ from blemish.data.open import open_source, open_stored
 from blemish.evaluation.executors import Executor, InProcess, Processes
 from blemish.evaluation.executors.failures import FAILURES_FILE
 from blemish.evaluation.header import made_with
-from blemish.evaluation.measure import PlanJob
+from blemish.evaluation.jobs import PlanJob
 from blemish.evaluation.parts import UNFINISHED, spans_left
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.recording import Outputs

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import blemish
-from blemish.studies.explore.explorer import texts_of
+from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.export import write_export
 from blemish.studies.explore.server import ExplorerServer
 from blemish.studies.explore.views import View
@@ -99,7 +99,7 @@ def server(folder: Path) -> Iterator[ExplorerServer]:
 
 def context(browser: Any, size: tuple[int, int] = DESKTOP, **more: Any) -> Any:
     made = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
-    made.set_default_timeout(8000)
+    made.set_default_timeout(1000 * PATIENCE / 10)
     return made
 
 
@@ -171,7 +171,7 @@ def test_the_curve_is_computed_and_can_be_clicked(visit: Visit, server: Explorer
     assert visit.pane().locator("svg g.s0 circle.changed").count() == changed
     svg = visit.pane().locator("svg")
     width = svg.bounding_box()["width"]
-    svg.click(position={"x": width * (30 + 302 * 0.3) / 340, "y": 20})  # at three tenths of the axis
+    svg.click(position={"x": 36 + (width - 44) * 0.3, "y": 20})  # at three tenths of the axis
     visit.page.wait_for_function("document.querySelectorAll('.pane')[1].dataset.condition.startsWith('contrast@1.')")
     assert 1.4 < float(visit.pane().locator("output").inner_text()) < 1.6
 
@@ -205,7 +205,7 @@ def test_catalogues_seeds_chains_and_two_pictures(visit: Visit, server: Explorer
 def test_texts_are_copied(visit: Visit, server: ExplorerServer) -> None:
     visit.shows("contrast@3")
     visit.page.wait_for_selector('#copies[data-condition="contrast@3"]')
-    texts = texts_of(picture(server), View.of("contrast@3", 7, CATALOG))
+    texts = texts_of(picture(server), View.of("contrast@3", 7, CATALOG), Origin())
     for tab, kind in (("Benchmark (TOML)", "toml"), ("Command", "command"), ("Python", "python")):
         visit.page.get_by_role("tab", name=tab).click()
         assert visit.page.locator("#copy-text").text_content() == texts[kind]
@@ -347,6 +347,11 @@ def test_the_command_prints_the_address_and_ends_with_ctrl_c(browser: Any, folde
     opened = context(browser)
     visit = visit_in(opened).open(address)
     visit.shows("fog@3")
+    for _ in range(2):  # of few corruptions, the same one may come twice
+        visit.pane(0).get_by_text("+ ").click()
+    visit.shows("fog@2+contrast@2", pane=0)
+    visit.pane(0).locator(".corruption").last.select_option("fog")
+    visit.shows("fog@2+fog@2", pane=0)
     command.send_signal(signal.SIGINT)
     output, errors = command.communicate(timeout=PATIENCE)
     assert (command.returncode, errors) == (0, "")

@@ -13,9 +13,9 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
-from blemish.studies.explore.explorer import texts_of
+from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.export import LEVELS, SEVERITY, write_export
-from blemish.studies.explore.subject import beginning
+from blemish.studies.explore.subject import Subject, beginning
 from blemish.studies.explore.views import View
 from command_line import invoke
 from explorers import CATALOG, digit_files, subject
@@ -28,9 +28,17 @@ def state_of(page: Path) -> dict:
     return json.loads(found[1])
 
 
-def test_strips_hold_the_pictures_and_the_page_their_answers(tmp_path: Path) -> None:
-    what = subject(digit_files(tmp_path / "digits", 2), side=32)
-    page = write_export(tmp_path / "page", what)
+@pytest.fixture(scope="module")
+def what(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    return subject(digit_files(tmp_path_factory.mktemp("a private place"), 2), side=32)
+
+
+@pytest.fixture(scope="module")
+def page(what: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_export(tmp_path_factory.mktemp("export") / "page", what)
+
+
+def test_strips_hold_the_pictures_and_the_page_their_answers(what: Subject, page: Path) -> None:
     state = state_of(page)
     picture = what.pictures[1]
     for condition in ("contrast@2.5", "fog@5", "clean", "gaussian_noise@0.5"):
@@ -47,18 +55,16 @@ def test_strips_hold_the_pictures_and_the_page_their_answers(tmp_path: Path) -> 
     assert any("+" in frame["c"] for frame in state["film"])
 
 
-def test_texts_are_filled_in_with_the_severity(tmp_path: Path) -> None:
-    what = subject(None, (), side=32)
-    page = write_export(tmp_path / "page", what)
-    [texts] = state_of(page)["texts"].values()
-    for kind, text in texts_of(what.pictures[0], View.of("fog@2.5", 7)).items():
+def test_texts_are_filled_in_with_the_severity(what: Subject, page: Path) -> None:
+    picture = replace(what.pictures[1], path=what.pictures[1].name)
+    texts = state_of(page)["texts"][picture.key]
+    for kind, text in texts_of(picture, View.of("fog@2.5", 7), Origin()).items():
         assert texts["fog"][kind].replace(SEVERITY, "2.5") == text
     assert texts["clean"]["command"].startswith("blemish explore")
 
 
-def test_nothing_of_this_machine_is_in_it(tmp_path: Path) -> None:
-    folder = digit_files(tmp_path / "a private place", 1)
-    page = write_export(tmp_path / "page", subject(folder, side=32))
+def test_nothing_of_this_machine_is_in_it(what: Subject, page: Path) -> None:
+    assert "a private place" in str(what.pictures[0].path)
     assert "a private place" not in page.read_text(encoding="utf-8")
     assert "read_picture('digit 0.png')" in next(iter(state_of(page)["texts"].values()))["fog"]["python"]
 
@@ -111,6 +117,7 @@ def test_the_command(tmp_path: Path) -> None:
         (("--condition", "fog@2"), "fog"),
         (("--walk", tmp_path / "none.json"), "none.json"),
         (("-m", "demo:other"), "demo network"),
+        (("--seed", 2**31), "expected 0 … 2147483647"),
     ):
         code, _, errors = invoke(*words, *more)
         assert code == 2

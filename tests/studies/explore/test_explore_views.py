@@ -15,9 +15,10 @@ from PIL import Image
 import blemish
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
+from blemish.corruptions.plugins import load_catalog
 from blemish.data.demo import demo_picture
 from blemish.data.images import picture_batch
-from blemish.studies.explore.copies import as_command, as_python, as_toml
+from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.film import film_walk, frames_of
 from blemish.studies.explore.pictures import Picture, Shelf, pictures_at
 from blemish.studies.explore.views import View, Witness
@@ -26,6 +27,8 @@ from blemish.studies.streams.stream import corrupt_step
 from blemish.studies.streams.walks import Walk, WalkStep
 from command_line import invoke
 from explorers import CATALOG
+
+NOWHERE = Origin()
 
 TURNED = 6  # EXIF: to be turned by a quarter for viewing
 
@@ -49,7 +52,7 @@ def levels(image: Image.Image) -> np.ndarray:
 @pytest.mark.parametrize("condition", ["clean", "fog@2.55", "gaussian_noise@1.5+contrast@2"])
 def test_the_python_that_is_copied_makes_the_same_pixels(picture: Picture, condition: str) -> None:
     view = View.of(condition, 5)
-    exec(compile(as_python(picture, view), "copied", "exec"), {})
+    exec(compile(texts_of(picture, view, NOWHERE)["python"], "copied", "exec"), {})
     [made] = Path().glob("*-*.png")
     assert np.array_equal(levels(Image.open(made)), levels(view.image(picture)))
     assert (condition == "clean") == np.array_equal(levels(view.image(picture)), levels(picture.image))
@@ -65,14 +68,14 @@ def test_python_for_pictures_that_are_turned_small_or_built_in(tmp_path: Path, m
     assert (small.resize, small.crop, small.image.size) == (None, 32, (32, 32))
     view = View.of("gaussian_noise@3", 1)
     for picture in (turned, small, *pictures_at(None)[0]):
-        exec(compile(as_python(picture, view), "copied", "exec"), {})
+        exec(compile(texts_of(picture, view, NOWHERE)["python"], "copied", "exec"), {})
         made = Path(f"{picture.name.partition('.')[0]}-gaussian_noise@3.png")
         assert np.array_equal(levels(Image.open(made)), levels(view.image(picture))), picture.name
 
 
 def test_the_command_that_is_copied_makes_the_same_pixels(picture: Picture) -> None:
     view = View.of("gaussian_noise@2.5", 5)
-    corrupt, explore = as_command(picture, view).splitlines()
+    corrupt, explore = texts_of(picture, view, NOWHERE)["command"].splitlines()
     code, _, errors = invoke(*shlex.split(corrupt)[1:])
     assert code == 0, errors
     assert np.array_equal(levels(Image.open("a_photo-gaussian_noise@2.5.png")), levels(view.image(picture)))
@@ -80,14 +83,14 @@ def test_the_command_that_is_copied_makes_the_same_pixels(picture: Picture) -> N
     assert words[:3] == ["blemish", "explore", "a photo.png"]
     assert words[words.index("--condition") + 1] == "gaussian_noise@2.5"
     # A chain is no corruption that the command knows, so only the page is opened again.
-    assert as_command(picture, View.of("fog@1+contrast@2")).startswith("blemish explore")
+    assert texts_of(picture, View.of("fog@1+contrast@2"), NOWHERE)["command"].startswith("blemish explore")
 
 
 @pytest.mark.parametrize("condition", ["contrast@2.5", "gaussian_noise@1.5+contrast@2"])
 def test_the_benchmark_that_is_copied_is_run_on_the_same_pixels(picture: Picture, condition: str) -> None:
     view = View.of(condition, 5)
     path = Path("copied.toml")
-    path.write_text(as_toml(picture, view), encoding="utf-8")
+    path.write_text(texts_of(picture, view, NOWHERE)["toml"], encoding="utf-8")
     benchmark = blemish.load_benchmark(path)
     assert [str(each) for each in benchmark.conditions] == ["clean", condition]
     assert (benchmark.protocol.seed, benchmark.protocol.resize, benchmark.protocol.crop) == (5, 256, 224)
@@ -106,8 +109,37 @@ def test_the_benchmark_that_is_copied_is_run_on_the_same_pixels(picture: Picture
     assert any(torch.equal(batch[0], view.pixels(picture)) for batch in seen)
 
 
+@pytest.mark.parametrize("condition", ["mine:shaded@2", "fog@1+mine:shaded@2", "laion:stickers@3"])
+def test_copies_name_where_corruptions_come_from(picture: Picture, condition: str) -> None:
+    """A user's own corruption, and one made of files of the user's."""
+    Path("tiles").mkdir()
+    for number in range(3):
+        Image.fromarray(np.random.default_rng(number).integers(0, 255, (90, 90, 3), np.uint8)).save(
+            f"tiles/{number}.png"
+        )
+    catalog = load_catalog(["own_corruptions"]).with_tiles("tiles")
+    view = View.of(condition, 5, catalog)
+    texts = texts_of(picture, view, Origin(("own_corruptions",), None, Path("tiles")))
+    exec(compile(texts["python"], "copied", "exec"), {})
+    [made] = Path().glob("*-*.png")
+    expected = levels(view.image(picture))
+    assert np.array_equal(levels(Image.open(made)), expected)
+    made.unlink()
+    *corrupt, explore = texts["command"].splitlines()
+    assert explore.endswith(" --plugin own_corruptions --tiles tiles")
+    assert len(corrupt) == (0 if "+" in condition else 1)
+    for line in corrupt:
+        code, _, errors = invoke(*shlex.split(line)[1:])
+        assert code == 0, errors
+        [made] = Path().glob("*-*.png")
+        assert np.array_equal(levels(Image.open(made)), expected)
+    Path("copied.toml").write_text(texts["toml"], encoding="utf-8")
+    assert str(blemish.load_benchmark("copied.toml", catalog=catalog).conditions[1]) == condition
+    assert "--plugin own_corruptions --tiles tiles" in texts["toml"]
+
+
 def test_there_is_no_benchmark_of_nothing(picture: Picture) -> None:
-    assert as_toml(picture, View(CLEAN)).startswith("#")
+    assert texts_of(picture, View(CLEAN), NOWHERE)["toml"].startswith("#")
 
 
 def test_answers_are_those_of_a_run(picture: Picture) -> None:

@@ -23,8 +23,10 @@ from blemish.studies.leaderboard.entry import (
     find_entries,
     read_entry,
     seal_of,
+    write_model_entry,
 )
 from blemish.studies.leaderboard.make import import_table, make_entry, numbers_of
+from blemish.studies.leaderboard.ranked import rankings_of_entries
 from blemish.studies.leaderboard.verify import failed, rerun, verify
 from synthetic_runs import severities, write_run
 from toy_runs import benchmark, evaluate, model, source
@@ -169,6 +171,39 @@ def test_bits_of_other_images_than_stated_are_refused(tmp_path: Path) -> None:
     changed(found.path, sealed=True, data=data)
     with pytest.raises(InputError, match=r"bits of shape \(60, 11\); expected \(61, 11\)"):
         read_entry(found.path)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "message"),
+    [
+        ({"conditions": [*["fog@1"] * 11]}, "expected clean images"),
+        ({"conditions": ["clean", *["fog@1"] * 10]}, "a condition twice"),
+        ({"conditions": ["clean", "p:tilt@1", *(f"fog@1.{i}" for i in range(9))]}, "p:tilt@1 in benchmark"),
+        ({"conditions": ["clean", "&@1", *(f"fog@1.{i}" for i in range(9))]}, "&"),
+        ({"families": {}}, "no family of fog"),
+        ({"baseline": "nobody"}, "unknown baseline 'nobody'"),
+        ({"conditions": 5}, "conditions is 5"),
+    ],
+)
+def test_benchmarks_that_make_no_sense_are_refused_with_the_file(
+    tmp_path: Path, benchmark: dict[str, object], message: str
+) -> None:
+    """Whoever wrote them sealed them all the same."""
+    found = entry(tmp_path)
+    old = json.loads((found.path / ENTRY_FILE).read_text())["benchmark"]
+    changed(found.path, sealed=True, benchmark={**old, **benchmark})
+    with pytest.raises(InputError, match=rf"entry\.json.*{message}"):
+        read_entry(found.path)
+
+
+def test_a_forged_entry_near_chance_has_no_rank(tmp_path: Path) -> None:
+    found = entry(tmp_path)
+    rng = np.random.default_rng(0)
+    own = Bits(found.bits.names, found.bits.labels, rng.random(found.bits.correct.shape) < 0.1)
+    near = write_model_entry(tmp_path / "near", found.header, own)
+    (ranking,) = rankings_of_entries([found, near], replicates=50)
+    assert [line.model for line in ranking.lines] == ["net"]
+    assert "near is" in ranking.notes[0] or "above chance" in ranking.notes[0]
 
 
 def test_what_is_no_entry_is_refused(tmp_path: Path) -> None:

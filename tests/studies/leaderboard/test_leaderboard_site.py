@@ -106,6 +106,16 @@ def test_a_site_of_others_is_kept(site: Path, tmp_path: Path) -> None:
     write_site(boards, tmp_path / "own")
 
 
+def test_results_of_one_name_are_refused_before_any_work(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write_run(tmp_path / folder, "net", {"clean": 0.9, "fog@3": 0.5}, images=40)
+    code, _, complaint = invoke("leaderboard", "add", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "board")
+    assert (code, "several of these results" in complaint) == (2, True)
+    assert not (tmp_path / "board").exists()
+    code, _, complaint = invoke("leaderboard", "add", tmp_path / "a", "-o", tmp_path / "board", "--on", "x")
+    assert (code, "--images-per-second" in complaint) == (2, True)
+
+
 def test_the_commands(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", "net", severities(("fog", "snow")), images=50)
     board = tmp_path / "board"

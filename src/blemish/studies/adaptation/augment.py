@@ -1,4 +1,4 @@
-"""The random views that CoTTA averages over."""
+"""The random views that CoTTA averages over, and those of other methods that have them from there."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ __all__ = ["random_views"]
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def random_views(images: Tensor, rng: CounterRng) -> Tensor:
+def random_views(images: Tensor, rng: CounterRng, *, smooth: bool = True) -> Tensor:
     """Each image (float, in [0, 1]) changed at random, by draws of its own.
 
     The ranges are those of Wang et al., CVPR 2022, as released: brightness 0.6 … 1.4, contrast 0.7 … 1.3, saturation
     0.5 … 1.5, hue ± 0.06 turns, gamma 0.7 … 1.3, rotation by at most 15°, shift by at most 1/16, scale 0.9 … 1.1, a
     Gaussian blur of σ up to 0.5, a mirror image for one half, and noise of σ = 0.005. The order of the colour changes
-    is fixed here, and random there.
+    is fixed here, and random there. Views that are not ``smooth`` are ROID's (Marsden et al., WACV 2024): without blur
+    and noise, and with a mirrored border instead of a continued one.
     """
     rank = rng.uniforms("views", 11).cpu().to(torch.float64)
     names = ("brightness", "contrast", "saturation", "hue", "gamma", "angle", "x", "y", "scale", "sigma", "mirror")
     draw = dict(zip(names, rank.T, strict=True))
     views = _coloured(images.clamp(0, 1), draw)
+    if not smooth:
+        return _moved(views, draw, border="reflection").clamp_(0, 1)
     views = _blurred(_moved(views, draw), 0.001 + 0.499 * draw["sigma"])
     return views.add(rng.normals("noise", *images.shape[1:]), alpha=0.005).clamp_(0, 1)
 
@@ -53,8 +56,8 @@ def _gray(images: Tensor) -> Tensor:
     return (images * luma).sum(1, keepdim=True)
 
 
-def _moved(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
-    """Rotated, scaled, shifted and mirrored about the centre; the border is continued."""
+def _moved(images: Tensor, draw: dict[str, Tensor], *, border: str = "border") -> Tensor:
+    """Rotated, scaled, shifted and mirrored about the centre; the border is continued, or mirrored."""
     angle = _between(-1, 1, draw["angle"]) * math.radians(15)
     scale = 1 / _between(0.9, 1.1, draw["scale"])
     mirror = torch.where(draw["mirror"] < 0.5, -1.0, 1.0)
@@ -66,7 +69,7 @@ def _moved(images: Tensor, draw: dict[str, Tensor]) -> Tensor:
     ]
     theta = torch.stack(rows, 1).to(images.device, torch.float32)
     grid = F.affine_grid(theta, list(images.shape), align_corners=False)
-    return F.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode=border, align_corners=False)
 
 
 def _blurred(images: Tensor, sigma: Tensor) -> Tensor:

@@ -118,6 +118,9 @@ class Gradient:
     memory: ClassVar[Mapping[str, Any]] = {}
     """Attributes beside the model and the optimiser that change, and their values at the start."""
 
+    logits: Tensor
+    """Those of the last batch, before its step and uncorrected."""
+
     def __init__(self, model: nn.Module, *, optimiser: Optimiser) -> None:
         self.model = with_batch_statistics(model).requires_grad_(False)
         self.adapted = self._chosen()
@@ -144,8 +147,9 @@ class Gradient:
         """Predict, then take one step."""
         with torch.inference_mode(False), torch.enable_grad():
             logits: Tensor = self.model(batch)
+            self.logits = logits.detach()
             self._step(self.loss(logits))
-        return logits.detach()
+        return self.logits
 
     def predict(self, batch: Tensor) -> Tensor:
         """The logits of a batch by the network as it is now; nothing changes."""

@@ -5,13 +5,18 @@ The methods' defaults are those for ImageNet. Their docstrings name the source o
 
 from __future__ import annotations
 
+from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.base import Optimiser
+from blemish.studies.adaptation.cmf import CMF
 from blemish.studies.adaptation.cotta import CoTTA
 from blemish.studies.adaptation.deyo import DeYO
 from blemish.studies.adaptation.eata import EATA, ETA, RDumb
 from blemish.studies.adaptation.entry import Cost, MethodEntry
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
+from blemish.studies.adaptation.memo import MEMO
+from blemish.studies.adaptation.roid import ROID
+from blemish.studies.adaptation.rotta import RoTTA
 from blemish.studies.adaptation.sar import SAR
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
 from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
@@ -155,5 +160,57 @@ ENTRIES = (
         changes=f"{_NORM} before the last stage",
         paper="Lee et al., ICLR 2024",
         cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="roid",
+        make=ROID,
+        needs="any norm",
+        cost=Cost(2, 2),
+        single="no",
+        changes=f"{_NORM}, which lean back to the source",
+        paper="Marsden et al., WACV 2024",
+        cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="cmf",
+        make=CMF,
+        needs="any norm",
+        cost=Cost(2, 2),
+        single="no",
+        changes=f"{_NORM}, which lean to a source that moves",
+        paper="Lee and Chang, ICLR 2024",
+        cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="asr",
+        make=ASR,
+        needs="any norm",
+        cost=Cost(2, 1),
+        single="no",
+        changes=f"{_NORM}, reset in part",
+        paper="Lim et al., ICLR 2026",
+        # ASR was never run on CIFAR; the optimiser and the similarity are ETA's of Döbler et al.'s repository.
+        cifar={"optimiser": _ADAM, "similarity": 0.4},
+    ),
+    MethodEntry(
+        name="rotta",
+        make=RoTTA,
+        needs="batch norm",
+        # The teacher predicts; student and teacher see the memory, as many images as come between two steps.
+        cost=Cost(3, 1),
+        single="yes",
+        changes=f"{_NORM}, and statistics of batch norm",
+        paper="Yuan et al., CVPR 2023",
+    ),
+    MethodEntry(
+        name="memo",
+        make=MEMO,
+        needs="parameters",
+        cost=Cost(1, 0, each_view=(1, 1)),
+        single="yes",
+        views=64,
+        changes="all parameters, for one image at a time",
+        paper="Zhang et al., NeurIPS 2022",
+        cifar={"views": 32, "rate": 0.005, "crop": "cifar"},
     ),
 )

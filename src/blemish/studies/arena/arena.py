@@ -26,7 +26,7 @@ from blemish.data.source import Source
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.failures import completed
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.evaluation.measure import PlanJob
+from blemish.evaluation.jobs import PlanJob
 from blemish.evaluation.plan import ImageSet, Plan
 from blemish.evaluation.travel import mapped_sets, reopened_set
 from blemish.models.base import Classifier

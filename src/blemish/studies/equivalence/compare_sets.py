@@ -42,10 +42,10 @@ LEAST_TOLERANCE = 0.5
 
 @dataclass(frozen=True)
 class Contrast:
-    """A number of both sets and the difference, ours less theirs, with its interval; judged against ``margin``.
+    """A number of both sets and the difference, ours minus theirs, with its interval; judged against ``margin``.
 
     Of ``distance``, theirs is the distance between the sets, pixel by pixel, ours that between two draws of ours (0
-    where the pixels are the same, so that the draws are, too), and the difference is the first less the second.
+    where the pixels are the same, so that the draws are, too), and the difference is the first minus the second.
     """
 
     name: str

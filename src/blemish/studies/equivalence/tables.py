@@ -109,7 +109,7 @@ def rests_on(result: Equivalence) -> tuple[str, ...]:
     if result.model is not None:
         unit = "point" if result.margin == 1 else "points"
         notes.append(
-            f"Accuracy of {result.model}: ours less theirs, paired over images; the margin is "
+            f"Accuracy of {result.model}: ours minus theirs, paired over images; the margin is "
             f"{result.margin:g} {unit}. In the mean of cells, gaps of both signs cancel."
         )
         if (needed := result.images_needed()) is not None and needed > result.images:
@@ -130,7 +130,7 @@ def cell_table(result: Equivalence) -> Table:
         numbers = [difference_text(item, 2) for item in side.statistics]
         rows.append((Cell(str(cell.condition)), *verdicts, *numbers, Cell(number(side.statistics[0].margin, 2))))
     columns += [TITLES[name] for name in names] + ["margin"]
-    note = f"Grey levels, ours stored as {result.storage} less theirs."
+    note = f"Grey levels, ours stored as {result.storage} minus theirs."
     return Table("Image statistics: differences", tuple(columns), tuple(rows), notes=(note,))
 
 
@@ -164,7 +164,7 @@ def statistics_table(result: Equivalence, storage: str) -> Table:
             rows.append((*row, margin, verdict))
     note = (
         "Of the distance, “theirs” is between the sets, pixel by pixel, “ours” between two draws of ours (0 where the "
-        "pixels are the same), and the difference is the first less the second."
+        "pixels are the same), and the difference is the first minus the second."
     )
     columns = ("cell", "statistic", "theirs", "ours", "difference", "margin", "verdict")
     return Table(f"Ours stored as {storage}", columns, tuple(rows), text_columns=2, notes=(note,))

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from blemish.core.class_names import read_class_names
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
+from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, SIDES, pictures_at
 from blemish.studies.explore.show import explore, write_page
 from blemish.studies.explore.subject import Subject, beginning
@@ -18,6 +20,9 @@ from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Seed, Tile
 from blemish.terminal.images import ClassNames
 from blemish.terminal.models import MODEL_NAMES, ModelSettings
 from blemish.terminal.option_groups import spread_options
+
+MOST_SEED = 2**31 - 1
+"""The largest seed of the page; scripts of browsers round whole numbers of 64 bits."""
 
 
 @exit_on_input_error
@@ -83,6 +88,8 @@ def explore_command(
 
       blemish explore cat.jpg -m timm:resnet50 --export page
     """
+    if not 0 <= seed <= MOST_SEED:
+        raise InputError(f"--seed {seed}; expected 0 … {MOST_SEED}, so that a page can count on")
     catalog = chosen_catalog(plugins, frost, tiles)
     shown = None if corruptions is None else Catalog(*(catalog[name] for name in chosen_names(corruptions, catalog)))
     usual = catalog if shown is None else shown
@@ -93,7 +100,8 @@ def explore_command(
         Witness(settings.open_named(name, catalog=catalog, class_names=class_names), names)
         for name in dict.fromkeys(models or ())
     ]
-    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=shown)
+    origin = Origin(tuple(plugins or ()), frost, tiles)
+    subject = Subject(pictures, witnesses, catalog, begin, side=side, note=note, shown=shown, origin=origin)
     if export is None:
         explore(subject, walk=walk, port=port, show=show)
     else:

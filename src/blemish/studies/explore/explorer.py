@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
 from blemish.data.pictures import encode_picture
-from blemish.studies.explore.copies import as_command, as_python, as_toml
+from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.film import frames_of
 from blemish.studies.explore.page import Page, catalogues_of, picture_entry
 from blemish.studies.explore.pictures import Picture, Shelf
 from blemish.studies.explore.views import View, Witness
 from blemish.studies.streams.walks import Walk
 
-__all__ = ["MOST_BYTES", "Explorer", "Pixels", "texts_of"]
+__all__ = ["MOST_BYTES", "Explorer", "Pixels"]
 
 MOST_BYTES = 64_000_000
 """The largest file that is taken from the page."""
@@ -50,8 +50,10 @@ class Explorer:
         walk: Walk | None = None,
         walk_note: str = "",
         note: str = "",
+        origin: Origin | None = None,
     ) -> None:
         self.shelf, self.witnesses, self.catalog = shelf, witnesses, catalog
+        self._origin = origin or Origin()
         self._page = Page(live=True, side=shelf.side, film=walk_note if walk is not None else None)
         self._state = {
             "models": [witness.model.name for witness in witnesses],
@@ -96,7 +98,7 @@ class Explorer:
 
     def copies(self, query: Mapping[str, str]) -> dict[str, str]:
         """Texts that make a view again."""
-        return texts_of(*self._view(query))
+        return texts_of(*self._view(query), self._origin)
 
     def saved(self, query: Mapping[str, str]) -> tuple[str, bytes]:
         """A view as a PNG file, with its name."""
@@ -109,11 +111,6 @@ class Explorer:
 
     def _view(self, query: Mapping[str, str]) -> tuple[Picture, View]:
         return self.shelf[_text(query, "picture")], View.of(_text(query, "c"), _whole(query, "seed"), self.catalog)
-
-
-def texts_of(picture: Picture, view: View) -> dict[str, str]:
-    """A view as Python, as a benchmark and as commands."""
-    return {"python": as_python(picture, view), "toml": as_toml(picture, view), "command": as_command(picture, view)}
 
 
 def _text(query: Mapping[str, str], name: str) -> str:

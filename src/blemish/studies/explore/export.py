@@ -21,7 +21,7 @@ from blemish.core.marks import is_ours, mark_settings
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import MAX_SEVERITY, severity_text
-from blemish.studies.explore.explorer import texts_of
+from blemish.studies.explore.copies import texts_of
 from blemish.studies.explore.film import film_walk, frames_of
 from blemish.studies.explore.page import Page, catalogues_of, picture_entry
 from blemish.studies.explore.pictures import Picture
@@ -168,8 +168,8 @@ def _write(folder: Path, strip: _Strip, subject: Subject, stored: dict[str, dict
 
 def _texts(picture: Picture, chosen: Sequence[Corruption], seed: int, subject: Subject) -> dict[str, dict[str, str]]:
     """For each corruption, the texts at a severity that the page replaces by the chosen one."""
-    texts = {"clean": texts_of(picture, View(CLEAN, seed))}
+    texts = {"clean": texts_of(picture, View(CLEAN, seed), subject.origin)}
     for unit in chosen:
         level = SEVERITY if unit.only_severity is None else severity_text(unit.only_severity)
-        texts[unit.name] = texts_of(picture, View.of(f"{unit.name}@{level}", seed, subject.catalog))
+        texts[unit.name] = texts_of(picture, View.of(f"{unit.name}@{level}", seed, subject.catalog), subject.origin)
     return texts

@@ -32,6 +32,7 @@ def server_for(subject: Subject, *, walk: Path | None = None, port: int = 0) -> 
         walk=chosen,
         walk_note=walk_note,
         note=subject.note,
+        origin=subject.origin,
     )
     try:
         return ExplorerServer(explorer, port)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
 from blemish.corruptions.severity import severity_text
+from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, Picture
 from blemish.studies.explore.views import View, Witness
 
@@ -31,6 +32,7 @@ class Subject:
     side: int = SIDE
     note: str = ""
     shown: Catalog | None = None
+    origin: Origin = field(default_factory=Origin)
 
 
 def beginning(catalog: Catalog, seed: int = 0) -> View:

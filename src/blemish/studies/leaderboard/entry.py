@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from blemish.benchmarks.condition import Condition
+from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError, about
 from blemish.core.files import write_bytes
 from blemish.core.reading import is_folder, read_bytes, read_json
@@ -27,6 +27,7 @@ from blemish.evaluation.info import BenchmarkInfo, DataInfo, ProtocolInfo, Recor
 from blemish.evaluation.records import TOP, Records
 from blemish.evaluation.runs import Run
 from blemish.metrics.imports import PublishedTable, TableInfo, make_table
+from blemish.metrics.scores import as_baseline
 from blemish.models.base import ModelInfo
 from blemish.studies.leaderboard.bits import Bits, packed, unpacked
 from blemish.version import VERSION
@@ -128,10 +129,15 @@ class EntryRun(Run):
         return condition in self.conditions
 
     def records(self, condition: Condition) -> Records:
-        """Records in which a right answer is the label, and a wrong one no class at all."""
+        """Records in which a right answer is the label; which class a wrong one was is not known: the next is taken.
+
+        Answers are then spread over classes as labels are, which is what chance is reckoned from.
+        """
         names, labels, correct = self.bits.names, self.bits.labels, self.correct(condition)
+        present, which = np.unique(labels, return_inverse=True)
+        others = np.roll(present, 1) if len(present) > 1 else present - 1
         top5 = np.full((len(names), TOP), -1, dtype=np.int32)
-        top5[:, 0] = np.where(correct, labels, -1)
+        top5[:, 0] = np.where(correct, labels, others[which])
         nothing = np.zeros(len(names), dtype=np.float32)
         header = RecordsHeader(str(condition), model=self.info.model)
         return Records(header, names, labels, top5, nothing, nothing)
@@ -166,6 +172,7 @@ def write_model_entry(folder: Path, header: ModelHeader, bits: Bits) -> ModelEnt
     text, seal = _sealed(header)
     with about(str(folder)):
         _check(header, bits)
+    (folder / ENTRY_FILE).unlink(missing_ok=True)  # or it would be taken for that of the new bits
     write_bytes(folder / BITS_FILE, content)
     write_bytes(folder / ENTRY_FILE, text)
     return ModelEntry(folder, replace(header, seal=seal), bits)
@@ -194,11 +201,13 @@ def read_entry(path: str | os.PathLike[str]) -> Entry:
         raise InputError(f"{file}: was changed after it was sealed (its content does not fit the seal in it)")
     with about(str(file)):
         if content["kind"] == "table":
-            entry = TableEntry(file, read_typed(TableHeader, content))
-            assert entry.table()
-            return entry
+            table = TableEntry(file, read_typed(TableHeader, content))
+            assert table.table()
+            return table
         header = read_typed(ModelHeader, content)
-    return ModelEntry(file.parent, header, _read_bits(file.parent / BITS_FILE, header))
+        entry = ModelEntry(file.parent, header, _read_bits(file.parent / BITS_FILE, header))
+        check_conditions(entry.run)
+    return entry
 
 
 def _read_bits(file: Path, header: ModelHeader) -> Bits:
@@ -218,6 +227,21 @@ def _check(header: ModelHeader, bits: Bits) -> None:
         raise InputError(f"bits of shape {bits.correct.shape}; expected {expected}, images by conditions")
     if header.stages < 1:
         raise InputError(f"stages is {header.stages}; expected 1 or more")
+
+
+def check_conditions(run: Run) -> None:
+    """Refuse conditions of which there can be no bits, or no numbers."""
+    conditions = run.conditions
+    if CLEAN not in conditions or len(conditions) < 2:
+        raise InputError("expected clean images and at least one other condition in benchmark.conditions")
+    if len(set(conditions)) < len(conditions):
+        raise InputError("a condition twice in benchmark.conditions")
+    for condition in conditions:
+        if condition.is_sequence or condition.other is not None:
+            raise InputError(f"{condition} in benchmark.conditions; expected corruptions of the benchmark's own images")
+        if condition != CLEAN:
+            run.family(condition)
+    as_baseline(run, None)
 
 
 def find_entries(board: Path) -> list[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,15 +71,20 @@ def numbers_of(
     used, count = level_and_replicates(level, max(1, replicates), run)
     replicated = resampled(tables, replicates=count, seed=0, report=report) if replicates else {}
 
-    def number(metric: Metric) -> Estimate:
+    def number(metric: Metric) -> Estimate | None:
+        """None where it is not defined, as what is relative to an accuracy of 0."""
         if replicates:
-            return measured(metric, tables, point, replicated, level=used)
+            try:
+                return measured(metric, tables, point, replicated, level=used)
+            except InputError:
+                return None
         value = float(metric.function(point)) * TITLES[metric.name].scale
-        return Estimate(value, value, value)
+        return Estimate(value, value, value) if math.isfinite(value) else None
 
-    values = {metric.name: number(metric) for metric in plan.metrics if metric.scope == "benchmark"}
+    wanted = {metric.name: metric for metric in plan.metrics if metric.scope == "benchmark"}
     errors = {m.of: m for m in plan.metrics if m.scope == "condition" and m.name == "error"}
-    values[CLEAN_ERROR] = number(errors[str(CLEAN)])
+    wanted[CLEAN_ERROR] = errors[str(CLEAN)]
+    values = {name: estimate for name, metric in wanted.items() if (estimate := number(metric)) is not None}
     headline = headline_name(run)
     cells = {text: 100 * float(metric.function(point)) for text, metric in errors.items() if text != str(CLEAN)}
     seen = tuple(text for text in cells if trained(run, errors[text]))
@@ -96,9 +102,7 @@ def make_entry(
     report: ProgressReport = tell_nobody,
 ) -> ModelEntry:
     """Write the entry of a run into a leaderboard."""
-    folder = board / run.folder.name
-    if is_there(folder / ENTRY_FILE) and not overwrite:
-        raise InputError(f"{folder}: an entry is there already; replace it with --overwrite, or choose another folder")
+    folder = entry_folder(run, board, overwrite=overwrite)
     run = plain_part(run)
     bits = bits_of(run, report=report)
     info = run.info
@@ -120,6 +124,14 @@ def make_entry(
     )
     header = replace(header, claims=claims_of(ModelEntry(folder, header, bits)))
     return write_model_entry(folder, header, bits)
+
+
+def entry_folder(run: Run, board: Path, *, overwrite: bool = False) -> Path:
+    """Where the entry of a run belongs; refused where there is one already."""
+    folder = board / run.folder.name
+    if is_there(folder / ENTRY_FILE) and not overwrite:
+        raise InputError(f"{folder}: an entry is there already; replace it with --overwrite, or choose another folder")
+    return folder
 
 
 def claims_of(entry: ModelEntry) -> dict[str, float]:

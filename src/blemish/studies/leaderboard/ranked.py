@@ -71,10 +71,11 @@ def _of_entries(
 ) -> Ranking:
     runs = [entry.run for entry in entries]
     ranked = rank_runs(runs, level=level, replicates=replicates, report=report)
-    numbers = [numbers_of(run, level=level, replicates=replicates, report=report) for run in runs]
-    for each in numbers:
-        if ranked.metric not in each.values:
-            raise InputError(f"no {ranked.metric} of all of {', '.join(run.name for run in runs)}")
+    numbers: dict[int, Numbers] = {}
+    for place in (place.index for place in ranked.places):
+        numbers[place] = numbers_of(runs[place], level=level, replicates=replicates, report=report)
+        if ranked.metric not in numbers[place].values:
+            raise InputError(f"{entries[place].path}: too few images for an interval of its {ranked.metric}")
     title, first = TITLES[ranked.metric], runs[0].info
     lines = [
         replace(

@@ -1,6 +1,6 @@
 // Confidence over severity, point by point in the background, coarse ones first.
 const SVG = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [340, 132, 30, 20, 8];
+const [HEIGHT, LEFT, RIGHT, BOTTOM, TOP] = [140, 36, 8, 20, 8];
 
 function shape(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -24,12 +24,17 @@ class Curve {
     this.figure = figure;
     this.key = null;
     this.points = [];
-    this.svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+    this.svg = shape("svg", { role: "img" });
     figure.append(this.svg);
     this.svg.addEventListener("click", (event) => {
-      const box = this.svg.getBoundingClientRect();
-      pick((((event.clientX - box.left) / box.width) * WIDTH - LEFT) / ((WIDTH - LEFT - 8) / 5));
+      pick((5 * (event.clientX - this.svg.getBoundingClientRect().left - LEFT)) / (this.width() - LEFT - RIGHT));
     });
+    new ResizeObserver(() => this.key && this.draw()).observe(figure);
+  }
+
+  // A unit of the drawing is a pixel, so that letters are as large on a phone.
+  width() {
+    return Math.max(150, Math.round(this.svg.getBoundingClientRect().width));
   }
 
   // Begin anew where anything but this severity has changed; else only move the mark.
@@ -42,6 +47,7 @@ class Curve {
     const others = pane.steps.map((each) => (each === step ? `${each.name}@` : `${each.name}@${each.severity}`));
     const key = JSON.stringify([query.picture, query.seed, others]);
     this.now = step.severity;
+    this.over = pane.steps.length > 1 ? `the severity of ${step.name}` : "severity";
     if (key !== this.key) {
       this.key = key;
       this.points = state.models.map(() => new Map());
@@ -71,7 +77,9 @@ class Curve {
   }
 
   draw() {
-    const x = (severity) => LEFT + (severity / 5) * (WIDTH - LEFT - 8);
+    const width = this.width();
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    const x = (severity) => LEFT + (severity / 5) * (width - LEFT - RIGHT);
     const y = (share) => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
     const parts = [];
     for (const share of [0, 0.5, 1]) {
@@ -96,7 +104,7 @@ class Curve {
     });
     this.svg.replaceChildren(...parts);
     const names = [...new Set(this.points.map((points) => points.get(0)?.name).filter(Boolean))];
-    const caption = `Confidence in the clean answer${names.length === 1 ? ` (${names[0]})` : ""} over severity; hollow where another answer leads.`;
+    const caption = `Confidence in the clean answer${names.length === 1 ? ` (${names[0]})` : ""} over ${this.over}; hollow where another answer leads.`;
     $("figcaption", this.figure).textContent = caption;
     this.svg.setAttribute("aria-label", caption);
   }

@@ -20,7 +20,8 @@ const shelf = {
     $("#shelf").replaceChildren(...buttons);
     $("#shelf").hidden = buttons.length < 2;
     const picture = state.pictures.find((each) => each.key === this.chosen);
-    $("#lead").textContent = [picture.name, `${picture.width} × ${picture.height} px`, picture.note, state.note].filter(Boolean).join(" · ");
+    const models = state.models.length ? "" : "start it with -m MODEL to see what a model says";
+    $("#lead").textContent = [picture.name, `${picture.width} × ${picture.height} px`, picture.note, state.note, models].filter(Boolean).join(" · ");
   },
   choose(key) {
     this.chosen = key;

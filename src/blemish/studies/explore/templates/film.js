@@ -17,6 +17,7 @@ const film = {
       this.show(Number(this.slider.value));
     });
     $("#film-play").addEventListener("click", () => this.toggle());
+    new ResizeObserver(() => this.curves()).observe($("#film-curves"));
     this.curves();
     this.show(0);
   },
@@ -88,31 +89,34 @@ const film = {
   },
 
   x(at) {
-    return LEFT + (at / Math.max(1, this.frames.length - 1)) * (680 - LEFT - 8);
+    return LEFT + (at / Math.max(1, this.frames.length - 1)) * (this.width - LEFT - RIGHT);
   },
 
   // How strong each corruption is along the walk.
   curves() {
     const names = [...new Set(this.frames.flatMap((frame) => frame.parts.map((part) => part[0])))];
-    const svg = shape("svg", { viewBox: "0 0 680 120", role: "img", "aria-label": "Severities along the walk" });
+    this.width = Math.max(150, Math.round($("#film-curves").getBoundingClientRect().width));
+    const end = this.width - RIGHT;
+    const svg = shape("svg", { viewBox: `0 0 ${this.width} 122`, role: "img", "aria-label": "Severities along the walk" });
     const y = (severity) => 8 + (1 - severity / 5) * 92;
     for (const severity of [0, 5]) {
-      svg.append(shape("line", { class: "grid", x1: LEFT, x2: 672, y1: y(severity), y2: y(severity) }));
+      svg.append(shape("line", { class: "grid", x1: LEFT, x2: end, y1: y(severity), y2: y(severity) }));
       svg.append(shape("text", { x: LEFT - 6, y: y(severity) + 3, "text-anchor": "end" }, severity));
     }
     names.forEach((name, number) => {
       const severities = this.frames.map((frame) => frame.parts.find((part) => part[0] === name)?.[1] ?? 0);
       const line = severities.map((severity, at) => `${this.x(at).toFixed(1)} ${y(severity).toFixed(1)}`).join("L");
       const group = shape("g", { class: `s${number % 4}` });
-      group.append(shape("path", { class: "area", d: `M${LEFT} ${y(0)}L${line}L672 ${y(0)}Z` }));
+      group.append(shape("path", { class: "area", d: `M${LEFT} ${y(0)}L${line}L${end} ${y(0)}Z` }));
       const peak = severities.indexOf(Math.max(...severities));
-      const label = shape("text", { x: Math.min(620, Math.max(50, this.x(peak))), y: 116, "text-anchor": "middle" }, name);
-      if (names.length <= 8) group.append(label);
+      const label = shape("text", { x: Math.min(end - 40, Math.max(LEFT + 40, this.x(peak))), y: 118, "text-anchor": "middle" }, name);
+      if (names.length * 100 <= this.width) group.append(label);
       svg.append(group);
     });
     this.mark = shape("g", {});
     this.mark.append(shape("line", { class: "now", x1: 0, x2: 0, y1: 4, y2: 104 }));
     svg.append(this.mark);
-    $("#film-curves").append(svg);
+    this.mark.setAttribute("transform", `translate(${this.x(this.at)} 0)`);
+    $("#film-curves").replaceChildren(svg);
   },
 };

@@ -17,7 +17,7 @@ from blemish.reports.tables import Cell, Table
 from blemish.studies.leaderboard.board import ADAPTATION
 from blemish.studies.leaderboard.entry import ModelEntry, Speed
 from blemish.studies.leaderboard.lines import TIERS
-from blemish.studies.leaderboard.make import import_table, make_entry
+from blemish.studies.leaderboard.make import entry_folder, import_table, make_entry
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
@@ -55,6 +55,11 @@ def add_command(
     speed = _speed(images_per_second, speed_on)
     if speed is not None and len(runs) > 1:
         raise InputError(f"--images-per-second for {len(runs)} models; expected one at a time")
+    folders_of = [entry_folder(run, board, overwrite=overwrite) for run in runs]
+    if twice := [folder for folder in folders_of if folders_of.count(folder) > 1]:
+        raise InputError(
+            f"{twice[0]}: several of these results would be this entry; add them to different leaderboards"
+        )
     for run in runs:
         work = partial(_make, run, board, speed, link, notes, overwrite)
         entry = with_progress("add", work, first="reading records", unit=None, kept="finished entries are kept.")

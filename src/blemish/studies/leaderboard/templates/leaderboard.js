@@ -72,7 +72,8 @@
       found.replaceChildren(...hits.map(([name, slug]) => {
         const item = document.createElement("li"), link = document.createElement("a");
         link.href = `models/${slug}.html`;
-        link.textContent = name;
+        // Long names may be broken after signs, not in the middle of words.
+        link.append(...name.split(/(?<=[_\-./])/).flatMap((part) => [part, document.createElement("wbr")]));
         item.append(link);
         return item;
       }));

@@ -1,0 +1,124 @@
+"""Boxes matched with those of the truth, and average precision of weighted images, as pycocotools counts them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blemish.ops.compiled.jit import kernel, part
+
+# What pycocotools adds to a count, so that nothing is divided by zero.
+_SPACING = np.spacing(1)
+
+__all__ = ["matched", "weighted_precision"]
+
+
+@part
+def _overlap(first, second, crowd):
+    """The intersection of two boxes (x, y, width, height) over their union, of a crowd over the first box."""
+    width = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
+    height = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    shared = width * height
+    own = first[2] * first[3]
+    return shared / (own if crowd else own + second[2] * second[3] - shared)
+
+
+@kernel
+def matched(starts, boxes, truth_starts, truth_boxes, crowd, ignored, outside, thresholds):
+    """For groups of boxes, best first, and of the truth: two words of bits, hit and to be left out, per box.
+
+    Groups are those of an image and class; ``starts`` and ``truth_starts`` hold where each begins. The truth of a group
+    stands with what is ``ignored`` last. ``outside`` tells of which boxes the area is out of range.
+    """
+    hits = np.zeros(len(boxes), np.uint16)
+    left_out = np.zeros(len(boxes), np.uint16)
+    for group in range(len(starts) - 1):
+        begin, end = truth_starts[group], truth_starts[group + 1]
+        taken = np.zeros((end - begin, len(thresholds)), np.bool_)
+        overlaps = np.empty(end - begin)
+        for box in range(starts[group], starts[group + 1]):
+            for truth in range(begin, end):
+                overlaps[truth - begin] = _overlap(boxes[box], truth_boxes[truth], crowd[truth])
+            for place in range(len(thresholds)):
+                best, least = -1, min(thresholds[place], 1 - 1e-10)
+                for truth in range(begin, end):
+                    if taken[truth - begin, place] and not crowd[truth]:
+                        continue
+                    if best >= 0 and not ignored[best] and ignored[truth]:
+                        break
+                    if overlaps[truth - begin] < least:
+                        continue
+                    least, best = overlaps[truth - begin], truth
+                bit = np.uint16(1 << place)
+                if best >= 0:
+                    taken[best - begin, place] = True
+                    hits[box] |= bit
+                    if ignored[best]:
+                        left_out[box] |= bit
+                elif outside[box]:
+                    left_out[box] |= bit
+    return hits, left_out
+
+
+@kernel
+def weighted_precision(weights, owners, hits, left_out, starts, truth_owners, truth_starts, recalls, count):
+    """Average precision at each of ``count`` overlaps, of images with these weights: (rows of weights, count).
+
+    Boxes lie class by class from ``starts`` on, best first, with the row of their image in ``owners``; so does the
+    truth that is not ignored. The mean is over the classes of which a row has any truth; not a number where it has
+    none.
+    """
+    out = np.full((len(weights), count), np.nan)
+    longest = 0
+    for kind in range(len(starts) - 1):
+        longest = max(longest, starts[kind + 1] - starts[kind])
+    rank = np.empty((count, longest + 1))
+    level = np.empty((count, longest + 1))
+    known = np.empty(count, np.int64)
+    found, elsewhere = np.empty(count), np.empty(count)
+    for row in range(len(weights)):
+        weight = weights[row]
+        sums, kinds = np.zeros(count), 0
+        for kind in range(len(starts) - 1):
+            positives = 0.0
+            for truth in range(truth_starts[kind], truth_starts[kind + 1]):
+                positives += weight[truth_owners[truth]]
+            if positives == 0:
+                continue
+            kinds += 1
+            known[:] = 0
+            found[:] = 0.0
+            elsewhere[:] = 0.0
+            everywhere = 0.0
+            for box in range(starts[kind], starts[kind + 1]):
+                own = weight[owners[box]]
+                if own == 0:
+                    continue
+                # Most boxes miss at every overlap: those are counted once for all of them.
+                everywhere += own
+                hit, skipped = hits[box], left_out[box]
+                if hit | skipped == 0:
+                    continue
+                for place in range(count):
+                    if (skipped >> place) & 1:
+                        elsewhere[place] += own
+                    elif (hit >> place) & 1:
+                        elsewhere[place] += own
+                        found[place] += own
+                        missed = everywhere - elsewhere[place]
+                        rank[place, known[place]] = found[place] / positives
+                        level[place, known[place]] = found[place] / (missed + found[place] + _SPACING)
+                        known[place] += 1
+            for place in range(count):
+                best, at = 0.0, len(recalls) - 1
+                for hit_number in range(known[place] - 1, -1, -1):
+                    best = max(best, level[place, hit_number])
+                    below = rank[place, hit_number - 1] if hit_number > 0 else -1.0
+                    while at >= 0 and recalls[at] > below:
+                        if recalls[at] <= rank[place, hit_number]:
+                            sums[place] += best
+                        at -= 1
+        if kinds > 0:
+            out[row] = sums / (kinds * len(recalls))
+    return out

@@ -1,0 +1,228 @@
+"""Detection from end to end, on drawn shapes: records, numbers, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import blemish
+from blemish.core.errors import InputError, Notice
+from blemish.data.shapes import class_map, shapes_source, shapes_truth
+from blemish.data.truth import coco_images
+from blemish.evaluation.run import evaluate
+from blemish.evaluation.runs import Run
+from blemish.models.answering import AnsweringModel
+from blemish.models.colour_detector import colour_detector
+from blemish.models.detectors import from_detector, open_detector
+from blemish.tasks.detection import Detection
+
+COUNT = 8
+CONDITIONS = ["gaussian_noise@2", "gaussian_noise@5", "contrast@4"]
+
+
+def benchmark(conditions: list[str]) -> blemish.Benchmark:
+    read = tuple(blemish.parse_condition(text) for text in conditions)
+    return blemish.Benchmark("shapes-c", "", "ap", read, protocol=blemish.Protocol(preset="imagenet"))
+
+
+def run(folder: Path, model: AnsweringModel | None = None, conditions: list[str] = CONDITIONS, **more: Any) -> Run:
+    task = Detection(shapes_truth(COUNT))
+    return evaluate(
+        model or colour_detector(),
+        shapes_source(COUNT),
+        benchmark(conditions),
+        out=folder,
+        task=task,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_shapes_have_exact_boxes_and_masks() -> None:
+    truth = shapes_truth(COUNT)
+    for number, name in enumerate(truth.images):
+        classes, own = class_map(number), truth.images[name]
+        assert own.areas.sum() == np.count_nonzero(classes)
+        for (x, y, w, h), label, area in zip(own.boxes.astype(int), own.labels, own.areas, strict=True):
+            inside = classes[y : y + h, x : x + w] == label
+            assert np.count_nonzero(inside) == area
+            assert all(inside[edge].any() for edge in (0, -1, (slice(None), 0), (slice(None), -1)))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("detection"))
+
+
+def test_colours_are_found_on_clean_images_and_lost_in_noise(measured: Run) -> None:
+    scores = blemish.score(measured, replicates=100)
+    clean, light, strong = (scores.find("ap", text).estimate.value for text in ("clean", *CONDITIONS[:2]))
+    assert clean == pytest.approx(100)
+    assert 100 > light > strong > 0
+    assert scores.headline is not None
+    mean = np.mean([scores.find("ap", group).estimate.value for group in ("gaussian_noise", "contrast")])
+    assert scores.headline.estimate.value == pytest.approx(mean)
+    assert scores.find("rpc").estimate.value == pytest.approx(mean)
+    assert scores.find("ap50", "gaussian_noise@5").estimate.value >= strong
+    assert ["ap_large" in item.names for item in scores.missing].count(True) == 1
+
+
+def test_records_hold_what_was_found_and_what_is_there(measured: Run) -> None:
+    answers = measured.answers(measured.conditions[0])
+    assert measured.info.task is not None
+    assert measured.info.task.settings["truth"] == shapes_truth(COUNT).digest
+    table, truth = answers.table(), shapes_truth(COUNT)
+    for row, name in enumerate(table["image"]):
+        own = truth.images[name]
+        assert table["truth_labels"][row] == own.labels.tolist()
+        assert sorted(table["labels"][row]) == sorted(own.labels.tolist())
+        assert sorted(np.reshape(table["boxes"][row], (-1, 4)).tolist()) == sorted(own.boxes.tolist())
+
+
+def test_a_run_goes_on_and_is_the_same_in_other_batches(measured: Run, tmp_path: Path) -> None:
+    first = run(tmp_path, conditions=CONDITIONS[:1], batch_size=5)
+    assert len(list(first.folder.glob("records/*.parquet"))) == 2
+    whole = run(tmp_path, conditions=CONDITIONS[:1], batch_size=5)
+    for path in sorted(whole.folder.glob("records/*.parquet")):
+        assert path.read_bytes() == (measured.folder / "records" / path.name).read_bytes()
+
+
+def shifted(images: Tensor) -> list[dict[str, Tensor]]:
+    found = colour_detector()(images)
+    return [{**entry, "boxes": entry["boxes"] + 2.0} for entry in found]
+
+
+def test_two_detectors_are_compared_on_the_same_images(measured: Run, tmp_path: Path) -> None:
+    other = run(tmp_path, from_detector(shifted, name="shifted", device="cpu"))
+    comparison = blemish.compare(measured, other, replicates=60)
+    clean = comparison.find("ap", "clean")
+    assert clean.difference.high < 0
+    assert clean.p_value < 0.05
+    page = blemish.write_report([measured, other], tmp_path / "page.html", replicates=20).read_text()
+    assert "AP by corruption and severity" in page
+    assert "Worst-hit images" not in page
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
+    def detector(entry: Any) -> AnsweringModel:
+        return from_detector(lambda images: [entry for _ in images], name="odd", device="cpu")
+
+    one = {"boxes": torch.tensor([[1.0, 1, 5, 5]]), "scores": torch.tensor([0.5]), "labels": torch.tensor([1])}
+    for entry, message in (
+        (None, "no boxes, scores and labels"),
+        ({**one, "labels": torch.tensor([9])}, "label 9; expected the number of a category, 1, 2, 3"),
+        ({**one, "scores": torch.tensor([0.5, 0.5])}, r"of shape \(1, 4\), \(2,\), \(1,\)"),
+        ({**one, "boxes": torch.tensor([[1.0, 1, float("nan"), 5]])}, "not finite"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(tmp_path / "a", detector(entry), CONDITIONS[:1])
+    with pytest.raises(InputError, match=r"0 answers to .* expected a list with one for each"):
+        run(tmp_path / "a", from_detector(lambda _: [], name="none", device="cpu"), CONDITIONS[:1])
+    with pytest.raises(InputError, match="expected a detector"):
+        run(tmp_path / "a", blemish.open_model("demo:plain"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="does not move with them"):
+        evaluate(
+            colour_detector(), shapes_source(COUNT), "imagenet-c", out=tmp_path, task=Detection(shapes_truth(COUNT))
+        )  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"no annotations of shapes008\.png"):
+        evaluate(
+            colour_detector(), shapes_source(COUNT + 1), "coco-c", out=tmp_path, task=Detection(shapes_truth(COUNT))
+        )  # type: ignore[arg-type]
+
+
+def test_labels_are_matched_by_name(tmp_path: Path) -> None:
+    """A model with other numbers for the same names, one that the truth has not, and one that it lacks."""
+    renamed = from_detector(
+        lambda images: [{**entry, "labels": entry["labels"] + 3} for entry in colour_detector()(images)],
+        name="renamed",
+        classes=[None, "cat", "dog", "bird", "red", "green", "azure"],
+        device="cpu",
+    )
+    with pytest.warns(Notice, match="does not know blue: their AP is 0"):
+        measured = run(tmp_path, renamed, CONDITIONS[:1])
+    assert blemish.score(measured, replicates=20).find("ap", "clean").estimate.value == pytest.approx(200 / 3)
+    with pytest.raises(InputError, match="names none of the 3 categories"):
+        run(tmp_path, from_detector(lambda _: [], classes=["cat"], device="cpu"), CONDITIONS[:1])
+
+
+def coco_folder(folder: Path, **changed: Any) -> Path:
+    """The shapes as COCO has them: pictures, and annotations beside them."""
+    source, truth = shapes_source(4), shapes_truth(4)
+    for number, name in enumerate(source.names):
+        source.read(number).save(folder / name)
+    content: dict[str, Any] = {
+        "images": [{"id": 10 - i, "file_name": name} for i, name in enumerate(source.names)],
+        "categories": [{"id": number, "name": name} for number, name in truth.categories.items()],
+        "annotations": [
+            {"id": k, "image_id": 10 - i, "category_id": int(label), "bbox": box.tolist(), "area": float(area)}
+            for i, name in enumerate(source.names)
+            for k, (label, box, area) in enumerate(
+                zip(truth.images[name].labels, truth.images[name].boxes, truth.images[name].areas, strict=True)
+            )
+        ],
+    }
+    path = folder / "instances.json"
+    path.write_text(json.dumps(content | changed))
+    return path
+
+
+def test_coco_annotations_are_read(tmp_path: Path) -> None:
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path))
+    assert list(source.names) == [f"shapes{i:03}.png" for i in (3, 2, 1, 0)]  # by number
+    assert truth.digest == shapes_truth(4).digest
+    task = Detection(truth)
+    measured = evaluate(colour_detector(), source, benchmark(CONDITIONS[:1]), out=tmp_path / "o", task=task)  # type: ignore[arg-type]
+    assert blemish.score(measured, replicates=20).find("ap", "clean").estimate.value == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"categories": []}, "no list of categories"),
+        ({"annotations": [{"id": 1, "image_id": 99, "category_id": 1, "bbox": [0, 0, 1, 1]}]}, "is of image 99"),
+        ({"annotations": [{"id": 1, "image_id": 10, "category_id": 5, "bbox": [0, 0, 1, 1]}]}, "is of category 5"),
+        ({"annotations": [{"id": 1, "image_id": 10, "category_id": 1, "bbox": [0, 0, 1]}]}, "expected four numbers"),
+        ({"images": [{"id": 10, "file_name": "../x.png"}]}, "expected a picture in the folder"),
+        (
+            {
+                "images": [{"id": 10, "file_name": "gone.png"}],
+                "annotations": [{"id": 1, "image_id": 10, "category_id": 1, "bbox": [0, 0, 1, 1]}],
+            },
+            r"1 of 1 images .* gone\.png",
+        ),
+    ],
+)
+def test_broken_annotations_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        coco_images(tmp_path, coco_folder(tmp_path, **changed))
+
+
+def test_the_command_measures_shapes(tmp_path: Path) -> None:
+    from command_line import invoke
+
+    words = ("run", "coco-c", "--task", "detection", "-m", "demo:colours", "-d", "demo:shapes", "-n", "4")
+    code, printed, error = invoke(*words, "--only", "contrast@5", "-o", str(tmp_path / "r"), columns=100)
+    assert code == 0, error
+    assert "mean AP over 1 of 75 conditions" in printed
+    for extra, message in (
+        (("--mean", "0.5"), "--mean is for classifiers"),
+        (("--task", "poetry"), "unknown task 'poetry'"),
+        (("-d", str(tmp_path)), "without --annotations"),
+        (("-m", "resnet50"), "unknown detector 'resnet50'"),
+    ):
+        code, _, error = invoke(*words, "-o", str(tmp_path / "r"), *extra, columns=200)
+        assert code == 2
+        assert message in error
+
+
+def test_detectors_by_name() -> None:
+    assert open_detector("demo:colours", name="mine").name == "mine"
+    with pytest.raises(InputError, match=r"expected a torchvision: or hf: detector"):
+        open_detector("demo:colours", weights=Path("x.pt"))
+    with pytest.raises(InputError, match="expected python:package"):
+        open_detector("python:x")
