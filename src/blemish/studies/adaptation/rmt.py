@@ -36,8 +36,10 @@ class RMT(Gradient):
 
     The paper's full method also trains on labelled source images and warms up on 50,000 of them, which is not here, as
     no such images come with a network. Prototypes are mean features of ``clean`` images under the network's own
-    classes; there, under labels. Settings of the authors' code: decay 0.999, temperature 0.1, weight 1; ImageNet, SGD with
-    Nesterov's momentum 0.9, rate 0.01; CIFAR, Adam, rate 0.001, batches of 200. Needs a linear head.
+    classes; there, under labels.
+
+    Settings of the authors' code: decay 0.999, temperature 0.1, weight 1; ImageNet, SGD with Nesterov's momentum 0.9,
+    rate 0.01; CIFAR, Adam, rate 0.001, batches of 200. Needs a linear head.
     """
 
     name = "rmt"
