@@ -263,3 +263,12 @@ def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Pa
             blemish.read_predictions(path, annotations=annotations)
     with pytest.raises(InputError, match="boxes without the truth"):
         blemish.read_predictions(path)
+
+
+def test_workers_measure_the_same(measured: Run, tmp_path: Path) -> None:
+    from blemish.evaluation.executors.processes import Processes
+
+    model = open_detector("demo:colours", device="cpu")
+    shared = run(tmp_path, model, conditions=CONDITIONS[:1], executor=Processes(2))
+    for path in sorted(shared.folder.glob("records/*.parquet")):
+        assert path.read_bytes() == (measured.folder / "records" / path.name).read_bytes()
