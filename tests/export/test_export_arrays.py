@@ -95,7 +95,7 @@ class TestArrays:
         ({"severities": [1, 6]}, "severity 6; expected a number in 0 … 5"),
         ({"severities": [float("nan")]}, "severity nan"),
         ({"severities": ["x"]}, "severity 'x'"),
-        ({"file_format": "gif"}, "unknown format 'gif'; expected jpeg or png"),
+        ({"file_format": "gif"}, "unknown format 'gif'; expected jpeg, jpeg:95"),
         ({"preset": "huge"}, "unknown preset 'huge'"),
         ({"crop": 4}, "crop to 4 pixels; expected at least 8"),
         ({"resize": 32, "crop": 64}, "a crop of 64 out of pictures resized to 32"),

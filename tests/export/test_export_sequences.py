@@ -146,7 +146,7 @@ def test_refusals(tmp_path: Path) -> None:
         ({"names": []}, "expected at least one name"),
         ({"difficulty": 0}, "expected 1, 2 or 3"),
         ({"preset": "small"}, "expected one of imagenet, inception, imagenet64, cifar"),
-        ({"file_format": "gif"}, "expected jpeg or png"),
+        ({"file_format": "gif"}, "expected jpeg, jpeg:95"),
         ({"resize": 30, "crop": 40}, "expected a crop of at most 30"),
         ({"resize": 30, "crop": Square(40)}, "a square together with resize"),
         ({"crop": Square(4)}, "expected at least 8×8"),

@@ -64,6 +64,11 @@ class Weights(enum.Enum):
     IMAGENET1K_V2 = (32, 0.5)
     DEFAULT = IMAGENET1K_V2
 
+    @property
+    def meta(self) -> dict[str, Any]:
+        """As torchvision has it, in percent; the second weights come without."""
+        return {"_metrics": {"ImageNet-1K": {"acc@1": 76.13}}} if self is Weights.IMAGENET1K_V1 else {}
+
     def transforms(self) -> Any:
         side, mean = self.value
         return types.SimpleNamespace(crop_size=[side], mean=[mean] * 3, std=[0.25] * 3)
@@ -121,6 +126,10 @@ class TestByName:
         assert torchvision == [("resnet50", Weights.IMAGENET1K_V2), ("resnet50", Weights.IMAGENET1K_V1)]
         assert (best.name, best.preprocessing.size) == ("resnet50.IMAGENET1K_V2", (32, 32))
         assert (first.name, first.preprocessing.mean) == ("resnet50.IMAGENET1K_V1", (0.4, 0.4, 0.4))
+        assert first.card is not None
+        assert best.card is not None
+        (claim,) = first.card.claims
+        assert (claim.accuracy, claim.of_imagenet, best.card.claims) == (pytest.approx(0.7613), True, ())
         with pytest.raises(InputError, match="no weights 'V3'; expected IMAGENET1K_V1, IMAGENET1K_V2"):
             open_model("torchvision:resnet50.V3")
         with pytest.raises(InputError, match="did you mean resnet50"):

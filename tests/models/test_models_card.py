@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from blemish.models.card import ModelCard, count_parameters, training_card
+from blemish.models.card import Claim, ModelCard, count_parameters, training_card
 from blemish.models.torch_module import from_module
 
 
@@ -57,3 +57,20 @@ def test_every_torch_module_has_one() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
     assert count_parameters(net) == 12 * 3 + 3
     assert from_module(net).card == ModelCard(parameters=39)
+
+
+@pytest.mark.parametrize(
+    ("data", "of_imagenet"),
+    [
+        # As the README files of the hub and torchvision's weights call it; and other sets.
+        ("imagenet-1k", True),
+        ("ImageNet-1K", True),
+        ("ILSVRC/imagenet-1k", True),
+        ("imagenet", True),
+        ("imagenet-a", False),
+        ("tiny-imagenet", False),
+        ("cifar10", False),
+    ],
+)
+def test_claims_about_imagenet(data: str, of_imagenet: bool) -> None:
+    assert Claim(data, 0.8, "its README").of_imagenet is of_imagenet

@@ -148,6 +148,25 @@ class TestFolders:
         (tmp_path / "README.md").write_text("---\ndatasets: [\n---\n")
         assert open_model(tmp_path, device="cpu").card == replace(card, training_data=(), said_by="", web_scale=None)
 
+    def test_accuracies_of_the_readme(self, saved: Path, tmp_path: Path) -> None:
+        shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
+        result = "- dataset: {type: imagenet-1k, name: ImageNet}\n    metrics:\n"
+        lines = [f"    - {{type: {kind}, value: {value}}}" for kind, value in (("accuracy", 80.5), ("f1", 0.7))]
+        index = "---\nmodel-index:\n- name: x\n  results:\n  " + result + "\n".join(lines) + "\n---\n"
+        (tmp_path / "README.md").write_text(index)
+        card = open_model(tmp_path, device="cpu").card
+        assert card is not None
+        (claim,) = card.claims
+        assert (claim.data, claim.accuracy, claim.said_by) == ("imagenet-1k", 0.805, "its README")
+        (tmp_path / "README.md").write_text("---\nmodel-index: 3\n---\n")
+        assert open_model(tmp_path, device="cpu").card == replace(card, claims=())
+        (tmp_path / "README.md").write_text(index)
+        other = save_resnet(tmp_path / "other", seed=5)
+        torch.save(other.state_dict(), tmp_path / "other.pth")
+        with_others = open_model(tmp_path, weights=tmp_path / "other.pth", device="cpu").card
+        assert with_others is not None
+        assert with_others.claims == ()
+
     @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
     def test_weights_of_a_file(self, saved: Path, tmp_path: Path, suffix: str) -> None:
         other = save_resnet(tmp_path / "other", seed=5)

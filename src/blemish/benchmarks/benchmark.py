@@ -35,6 +35,7 @@ METRICS = {
     "mfr": "mean flip rate over perturbation sequences, relative to a baseline's",
     "flips": "mean flip probability over perturbation sequences, relative to no baseline",
     "score": "mean over conditions of any score of images, the larger the better",
+    "miou": "mean over conditions of the mean intersection over union of classes of pixels, relative to no baseline",
     "ap": "mean over conditions of COCO's average precision of detections (mPC), relative to no baseline",
     "natural_gap": "mean loss of accuracy from the clean images of the same classes to natural sets",
 }

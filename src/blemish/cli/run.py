@@ -86,11 +86,15 @@ def run_command(
     gpus: Gpus = None,
     ray: Ray = None,
     task: Annotated[
-        str, typer.Option(rich_help_panel=_TASK, help="What the model is asked: classification or detection.")
+        str,
+        typer.Option(rich_help_panel=_TASK, help="What the model is asked: classification, detection or segmentation."),
     ] = _CLASSES,
     annotations: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=_TASK, help="Of detection: COCO's, such as instances_val2017.json."),
+        typer.Option(
+            rich_help_panel=_TASK,
+            help="Of detection: COCO's, such as instances_val2017.json. Of segmentation: a folder of maps of classes.",
+        ),
     ] = None,
     outputs: Annotated[
         str | None,
@@ -152,7 +156,7 @@ def run_command(
         return
     for option, given in (("--annotations", annotations), ("--outputs", outputs)):
         if given is not None:
-            raise InputError(f"{option} without --task; expected --task detection")
+            raise InputError(f"{option} without --task; expected --task detection or segmentation")
     source = images.open()
     if classes is not None:
         # Class folders are numbered when the model is there; all other labels stay what they mean to it.

@@ -42,23 +42,35 @@ def hub_source(address: str, *, columns: Sequence[str] | None = None, mapping: C
     The name is that of a dataset on the hub, or of a folder that the library understands. Code of datasets is never
     run.
     """
+    return rows_source(_of_hub(address), name=address, columns=columns, mapping=mapping)
+
+
+def _of_hub(address: str) -> Any:
     parts = _ADDRESS.fullmatch(address)
     if parts is None:
         raise InputError(f"{address}: expected hf:NAME, hf:NAME:SPLIT or hf:NAME:CONFIGURATION:SPLIT")
     library = optional_import("datasets")
     with refused(f"{address}: cannot be opened"):
-        data = library.load_dataset(parts["name"], name=parts["config"], split=parts["split"])
-    return rows_source(data, name=address, columns=columns, mapping=mapping)
+        return library.load_dataset(parts["name"], name=parts["config"], split=parts["split"])
 
 
 def saved_source(
     folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, mapping: ClassMapping | None = None
 ) -> Source:
     """The images of a dataset that ``save_to_disk`` wrote to a folder; of several splits, name the folder of one."""
+    return rows_source(_of_folder(folder), name=Path(folder).resolve().name, columns=columns, mapping=mapping)
+
+
+def _of_folder(folder: str | os.PathLike[str]) -> Any:
     library = optional_import("datasets")
     with refused(f"{os.fspath(folder)}: cannot be opened"):
-        data = library.load_from_disk(os.fspath(folder))
-    return rows_source(data, name=Path(folder).resolve().name, columns=columns, mapping=mapping)
+        return library.load_from_disk(os.fspath(folder))
+
+
+def plain_rows(place: str) -> Any:
+    """The dataset at ``hf:NAME:SPLIT``, or in a saved folder, as it lies there: one split, and nothing decoded."""
+    data = _one_split(_of_hub(place) if place.startswith(PREFIX) else _of_folder(place), place)
+    return data.with_format(None)
 
 
 def rows_source(

@@ -19,7 +19,8 @@ MANIFEST = "blemish.json"
 class CopiesInfo:
     """What decides the copies of one corruption besides the severity, or the frames of one sequence.
 
-    ``textures`` is the kind of a corruption's photographs, and ``code`` a digest of the code of a user's own.
+    ``textures`` is the kind of a corruption's photographs, and ``code`` a digest of the code of a user's own. In sets
+    with labels of places, which are those of the clean pictures, ``moves`` says whether pixels are where they were.
     """
 
     version: int
@@ -27,6 +28,7 @@ class CopiesInfo:
     code: str | None = optional_field()
     sequence: str | None = optional_field()
     difficulty: int | None = optional_field()
+    moves: str | None = optional_field()
 
 
 @dataclass(frozen=True, kw_only=True)

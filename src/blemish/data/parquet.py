@@ -29,7 +29,7 @@ from blemish.data.source import Source
 from blemish.data.tables import Columns, check_labels, choose_columns, encoded_picture, table_labels
 
 # What pyarrow raises for files that are damaged in one way or another.
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
 
 # One column is read at a time, so that threads of pyarrow's would gain nothing; beside torch they end many a program
 # with an abort when it exits.
@@ -110,7 +110,7 @@ class _Table:
 
 @contextlib.contextmanager
 def _file(place: Place) -> Iterator[tuple[Any, Path]]:
-    with place.held() as path, refused(f"{path}: not a readable Parquet file", *_DAMAGE), open_regular(path) as stream:
+    with place.held() as path, refused(f"{path}: not a readable Parquet file", *DAMAGE), open_regular(path) as stream:
         yield pq.ParquetFile(stream), path
 
 

@@ -19,6 +19,7 @@ from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, read_bytes
 from blemish.core.rng import hash_id
 from blemish.core.types import Square
+from blemish.data.formats import encoded
 from blemish.data.png import check_whole
 from blemish.ops.pillow import squared
 
@@ -183,14 +184,9 @@ def _squared(picture: Image.Image, square: Square) -> Image.Image:
 
 
 def encode_picture(picture: Image.Image, file_format: str, *, orientation: int | None = None) -> bytes:
-    """A picture as the bytes of a file: JPEG of quality 85, as ImageNet-C was published, or PNG."""
+    """A picture as the bytes of a file, in a format that `picture_format` knows."""
     # Pixels are corrupted as stored, so the copy has to be turned for viewing just like the original.
     exif = Image.Exif()
     if orientation is not None:
         exif[ORIENTATION] = orientation
-    buffer = io.BytesIO()
-    if file_format == "jpeg":
-        picture.save(buffer, "JPEG", quality=85, exif=exif)
-    else:
-        picture.save(buffer, "PNG", compress_level=4, exif=exif)
-    return buffer.getvalue()
+    return encoded(picture, file_format, exif)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from blemish.core.rng import hash_id
+from blemish.data.maps import MapTruth, truth_of
 from blemish.data.source import Source
 from blemish.data.truth import Boxes, BoxTruth
 
-__all__ = ["COLOURS", "SHAPES", "class_map", "shapes_source", "shapes_truth"]
+__all__ = ["COLOURS", "SHAPES", "class_map", "shapes_maps", "shapes_source", "shapes_truth"]
 
 SHAPES = "demo:shapes"
 """What the set is called where images are named."""
@@ -88,6 +89,15 @@ def shapes_source(count: int = _COUNT) -> Source:
 def shapes_truth(count: int = _COUNT) -> BoxTruth:
     """The boxes of the shapes; areas are those of the shapes themselves."""
     return BoxTruth(COLOURS, {name: _drawn(number)[2] for number, name in enumerate(_names(count))})
+
+
+def shapes_maps(count: int = _COUNT) -> MapTruth:
+    """The class of every pixel: 0 behind the shapes, 1 to 3 the colours."""
+    return truth_of(_names(count), _map_named)
+
+
+def _map_named(name: str) -> NDArray[np.uint8]:
+    return class_map(int(name.removeprefix("shapes").removesuffix(".png")))
 
 
 def class_map(number: int) -> NDArray[np.uint8]:

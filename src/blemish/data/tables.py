@@ -62,6 +62,25 @@ def choose_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = 
     return Columns(image, label, _stated_names(schema).get(label))
 
 
+def image_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = None) -> list[str]:
+    """The columns of pictures that are named, or the one that can be meant: encoded, or lists of encoded ones."""
+    fitting = [field.name for field in schema if is_encoded(_member(field.type))]
+    held = ", ".join(f"{field.name} ({field.type})" for field in schema) or "no columns"
+    if chosen is None:
+        return [_the_one(name, "images", fitting, IMAGE_COLUMNS, held, naming="--columns IMAGE, or IMAGE,IMAGE")]
+    for column in chosen:
+        if column not in fitting:
+            known = f"{schema.field(column).type}" if column in schema.names else "nothing"
+            raise InputError(f"{name}: column {column!r} holds {known}; expected encoded pictures, among {held}")
+    return list(dict.fromkeys(chosen))
+
+
+def _member(kind: pa.DataType) -> pa.DataType:
+    """What a column holds, or lists in it."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return kind.value_type if is_list else kind
+
+
 def is_encoded(kind: pa.DataType) -> bool:
     """Whether a column holds encoded pictures: bytes, or ``{bytes, path}``."""
     if pa.types.is_struct(kind):
@@ -79,13 +98,21 @@ def _is_name(kind: pa.DataType) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
 
 
-def _the_one(name: str, what: str, fitting: Sequence[str], usual: Sequence[str], held: str) -> str:
+def _the_one(
+    name: str,
+    what: str,
+    fitting: Sequence[str],
+    usual: Sequence[str],
+    held: str,
+    *,
+    naming: str = "--columns IMAGE,LABEL",
+) -> str:
     """The only column that fits, or the only one that is called as such columns are."""
     if len(fitting) > 1:
         fitting = [column for column in fitting if column in usual] or fitting
     if len(fitting) != 1:
         found = f"{len(fitting)} columns that may be the {what} ({first_few(fitting, 5)})" if fitting else f"no {what}"
-        raise InputError(f"{name}: {found} among {held}; name the columns: --columns IMAGE,LABEL")
+        raise InputError(f"{name}: {found} among {held}; name the columns: {naming}")
     return fitting[0]
 
 

@@ -82,14 +82,23 @@ def _samples(place: Place) -> list[_Sample]:
         return [_Sample(place, key, image, label) for key, image, label in _labelled(path)]
 
 
+def sample_field(name: str) -> tuple[str, str]:
+    """The sample that a member of an archive belongs to, and what it is of it; nothing where it belongs to none.
+
+    >>> sample_field("./val/a.b.seg.png"), sample_field("README")
+    (('val/a', 'b.seg.png'), ('', ''))
+    """
+    match = _FIELD.fullmatch(name.removeprefix("./"))
+    return (match[1], match[2].lower()) if match else ("", "")
+
+
 def _labelled(shard: Path) -> Iterator[tuple[str, Member, int]]:
     samples: dict[str, dict[str, Member]] = {}
     for member in list_members(shard):
-        match = _FIELD.fullmatch(member.name.removeprefix("./"))
-        if match is None:
+        key, field = sample_field(member.name)
+        if not field:
             continue  # hidden files and files without a suffix belong to no sample
-        fields = samples.setdefault(match[1], {})
-        if fields.setdefault(match[2].lower(), member) is not member:
+        if samples.setdefault(key, {}).setdefault(field, member) is not member:
             raise InputError(f"{shard}: {member.name!r} occurs twice")
     for key, fields in samples.items():
         images = [field for field in IMAGE_FIELDS if field in fields]

@@ -18,6 +18,7 @@ from blemish.core.printable import as_text
 from blemish.core.settings import differences, listed
 from blemish.core.typed import as_json
 from blemish.corruptions.base import Corruption
+from blemish.corruptions.labels import how_it_moves
 from blemish.corruptions.plugins import own_code_digest
 from blemish.data.manifest import MANIFEST, CopiesInfo, Manifest, SetInfo, read_manifest
 from blemish.evaluation.executors.failures import FAILURES_FILE
@@ -29,14 +30,17 @@ NEAREST = "nearest to the shorter side"
 """The preset where none was chosen."""
 
 
-def set_info(recipe: Recipe, *, layout: str, **source: Any) -> SetInfo:
-    """Everything that decides the pixels of corrupted copies; ``source`` says what they are copies of."""
+def set_info(recipe: Recipe, *, layout: str, labelled: bool = False, **source: Any) -> SetInfo:
+    """Everything that decides the pixels of corrupted copies; ``source`` says what they are copies of.
+
+    Copies beside labels of places (``labelled``) say whether their pixels have moved.
+    """
     return SetInfo(
         layout=layout,
         seed=recipe.seed,
         preset=recipe.preset or NEAREST,
         **source,
-        corruptions={corruption.name: _copies_info(corruption) for corruption in recipe.corruptions},
+        corruptions={unit.name: _copies_info(unit, labelled=labelled) for unit in recipe.corruptions},
         severities=tuple(int(level) if level.is_integer() else level for level in recipe.severities),
     )
 
@@ -47,9 +51,10 @@ def folder_mark(root: Path) -> str:
     return f"{as_text(root.resolve().name)} ({digest})"
 
 
-def _copies_info(corruption: Corruption) -> CopiesInfo:
+def _copies_info(corruption: Corruption, *, labelled: bool) -> CopiesInfo:
     textures = None if corruption.files is None else corruption.files.kind
-    return CopiesInfo(corruption.version, textures, own_code_digest(corruption))
+    moves = how_it_moves(corruption.moves) if labelled else None
+    return CopiesInfo(corruption.version, textures, own_code_digest(corruption), moves=moves)
 
 
 def check_manifest(destination: Path, wanted: SetInfo, outputs: list[Path]) -> SetInfo:

@@ -13,9 +13,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.severity import check_severity
-
-FORMATS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",)}
-"""Formats of stored pictures, and the file suffixes that say so; the first is given to files that need a new one."""
+from blemish.data.formats import picture_format
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +27,8 @@ class PictureRecipe:
     crop: int | Square | None = None
 
     def __post_init__(self) -> None:
-        """Refuse unknown formats, and sizes that leave no picture to corrupt."""
-        if self.file_format not in FORMATS:
-            raise InputError(f"unknown format {self.file_format!r}; expected {' or '.join(FORMATS)}")
+        """Give formats their plain names; refuse unknown ones, and sizes that leave no picture to corrupt."""
+        object.__setattr__(self, "file_format", str(picture_format(self.file_format)))
         if isinstance(self.crop, Square):
             if self.resize is not None:
                 raise InputError("a square together with resize; expected one of them")

@@ -52,14 +52,25 @@ def check_picture(
             return Checked(name, before, b"", intact, is_news=False)
     content = read_bytes(path)
     source = SourceFile(len(content), status.st_mtime_ns, digest_of(content).hash)
+    return Checked(name, source, content, intact_copies(path, source, wanted, known, quick=quick), before != source)
+
+
+def intact_copies(
+    path: Path, source: SourceFile, wanted: Mapping[str, Path], known: Entry | None, *, quick: bool
+) -> set[str]:
+    """Which of the wanted copies of a source are there, as the journal knows them; none of a source that has changed.
+
+    It is refused where there are copies beside the wanted ones: they would be of another source.
+    """
+    before, copies = (None, {}) if known is None else (known.source, known.copies)
     if before is None or before.hash == source.hash:
-        return Checked(name, source, content, _intact(wanted, copies, quick=quick), is_news=before != source)
+        return _intact(wanted, copies, quick=quick)
     if others := sorted(copies.keys() - wanted.keys()):
         raise InputError(
             f"{path}: changed after its copies in {first_few(others, _SHOWN)} were made; "
             "name these as well to make all of them again, or choose another destination"
         )
-    return Checked(name, source, content, frozenset(), is_news=True)
+    return set()
 
 
 def _intact(wanted: Mapping[str, Path], copies: Mapping[str, Digest], *, quick: bool) -> set[str]:

@@ -15,12 +15,13 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.rng import check_seed
 from blemish.core.types import Square
 from blemish.corruptions.imagenet_p import DIFFICULTIES, PerturbationSequence, sequences
+from blemish.data.formats import picture_format
 from blemish.data.manifest import CopiesInfo, SetInfo
 from blemish.data.pictures import list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.export.manifest import NEAREST, folder_mark
 from blemish.export.outcome import Outcome
-from blemish.export.recipe import FORMATS, PictureRecipe
+from blemish.export.recipe import PictureRecipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, write_set
 from blemish.export.workers import executor_for
 
@@ -146,7 +147,7 @@ class _SequenceWork(PictureWork[SequenceRecipe]):
 
     def path(self, name: str, key: str) -> Path:
         folder, _, frame = key.partition("/")
-        return self.target / folder / _stem(name) / f"{frame}{FORMATS[self.recipe.file_format][0]}"
+        return self.target / folder / _stem(name) / f"{frame}{picture_format(self.recipe.file_format).suffixes[0]}"
 
     def condition(self, key: str) -> str | None:
         """The first frame counts for its sequence."""

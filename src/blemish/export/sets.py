@@ -19,6 +19,7 @@ from blemish.core.files import write_files
 from blemish.core.printable import first_few
 from blemish.core.types import Square
 from blemish.corruptions.inputs import MIN_SIDE
+from blemish.data.formats import check_size
 from blemish.data.images import as_picture, picture_batch
 from blemish.data.manifest import SetInfo
 from blemish.data.pictures import ORIENTATION, decode_picture, encode_picture, resize_and_crop
@@ -103,6 +104,7 @@ class PictureWork(ABC, Generic[RecipeKind]):
                 return Outcome(skipped=len(paths)), checked.entry({})
             crop = self.recipe.crop if self.crops_first else None
             levels, orientation = load_picture(source, checked.content, resize=self.recipe.resize, crop=crop)
+            check_size(self.recipe.file_format, *levels.shape[-2:])
             groups = self.copies(task.name, levels)
             todo = [(group, group.make()) for group in groups if not checked.intact >= {*group.keys}]
         except InputError as error:
@@ -134,9 +136,14 @@ def load_picture(
     orientation = picture.getexif().get(ORIENTATION)
     with about(str(path)):
         picture = resize_and_crop(picture, resize=resize, crop=crop)
-    if min(picture.size) < MIN_SIDE:
-        raise InputError(f"{path}: {picture.width}×{picture.height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
+        check_side(picture.height, picture.width)
     return picture_batch(picture), orientation
+
+
+def check_side(height: int, width: int) -> None:
+    """Refuse a picture that is too small to be corrupted."""
+    if min(height, width) < MIN_SIDE:
+        raise InputError(f"{width}×{height} pixels; expected at least {MIN_SIDE}×{MIN_SIDE}")
 
 
 def check_apart(root: Path, target: Path) -> None:
@@ -175,7 +182,7 @@ def write_set(
     _log.info("copies of %d pictures go to %s, by %d at a time", len(names), target, executor.workers)
     with opened_set(target, wanted, outputs) as (info, journal):
         if whole:
-            outcome.removed = _without_source(work, journal, {*names}, prune=prune)
+            outcome.removed = without_source(target, work.path, journal, {*names}, prune=prune)
         write_manifest(target, info)
         results = run_tasks(Calls(work), _Tasks(names, journal), executor=executor, folder=target)
         with contextlib.closing(results):
@@ -206,18 +213,23 @@ class _Tasks:
         return (_Task(name, self.journal.entry(name)) for name in self.names)
 
 
-def _without_source(work: PictureWork[Any], journal: Journal, names: Collection[str], *, prune: bool) -> int:
-    """Refuse copies of pictures that are not in the source any more, or remove them; returns how many were removed."""
+def without_source(
+    target: Path, path: Callable[[str, str], Path], journal: Journal, names: Collection[str], *, prune: bool
+) -> int:
+    """Refuse copies of pictures that are not in the source any more, or remove them; returns how many were removed.
+
+    ``path`` tells the file of a copy from the names of its source and of the copy.
+    """
     gone = [name for name in journal.names() if name not in names]
     if gone and not prune:
         raise InputError(
-            f"{work.target} holds copies of {len(gone)} pictures that are not in the source any more "
+            f"{target} holds copies of {len(gone)} pictures that are not in the source any more "
             f"({first_few(gone, _SHOWN)}); put them back, remove the copies with --prune, or choose another destination"
         )
     count = 0
     for name in gone:
         entry = journal.entry(name)
-        count += sum(_removed(work.path(name, key), work.target) for key in (() if entry is None else entry.copies))
+        count += sum(_removed(path(name, key), target) for key in (() if entry is None else entry.copies))
         journal.forget(name)
     journal.sort()
     return count

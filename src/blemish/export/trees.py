@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from torch import Tensor
 
@@ -17,14 +18,17 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.reading import read_bytes
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import severity_text
+from blemish.data.formats import SUFFIXES, check_size, format_of, picture_format, stored_name
 from blemish.data.images import as_picture
 from blemish.data.manifest import SetInfo
 from blemish.data.pictures import PICTURE_SUFFIXES, encode_picture, list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
+from blemish.export.labels import check_layout, moving_notes, place_labels
+from blemish.export.layouts import TREE, Layout
 from blemish.export.manifest import folder_mark, set_info
 from blemish.export.outcome import Outcome
-from blemish.export.recipe import FORMATS, Recipe
+from blemish.export.recipe import Recipe
 from blemish.export.sets import Copies, PictureWork, check_apart, check_distinct, load_picture, write_set
 from blemish.export.workers import executor_for
 
@@ -39,6 +43,9 @@ def corrupt_tree(
     executor: Executor | None = None,
     quick: bool = False,
     prune: bool = False,
+    layout: Layout = TREE,
+    labels: str = "link",
+    only: Sequence[str] = (),
 ) -> Outcome:
     """Write corrupted copies of every picture below ``source``; pictures that cannot be read are reported at the end.
 
@@ -47,20 +54,36 @@ def corrupt_tree(
     times), and copies that are damaged, or of a picture that has changed, are made again. Copies of pictures that are
     gone are refused, or with ``prune`` removed.
 
+    A ``layout`` other than any tree says which pictures are corrupted, and which files are ``labels`` of them: these
+    are linked into the folder of every condition, copied, or left out (``none``). With ``only`` the names of pictures
+    have to match one of these patterns, such as ``val2017/*``.
+
     Nothing but the recipe and the pictures decides the result; the number of ``jobs`` does not, nor the ``executor``
     that may be given in their place. Its machines have to share both folders.
     """
     root, target = Path(source), Path(destination)
-    names = list_pictures(root)
+    whole = layout.pictures(list_pictures(root))
+    names = [name for name in whole if not only or any(fnmatchcase(name, pattern) for pattern in only)]
+    if not names:
+        what = f"that match {', '.join(only)}, of {len(whole)}" if whole else f"in the places of a {layout.title}"
+        raise InputError(f"{root}: no pictures {what}")
+    check_layout(layout, recipe.file_format, labels)
     check_apart(root, target)
-    check_distinct(names, lambda name: _stored_name(name, recipe.file_format), "both be stored as")
+    check_distinct(names, lambda name: stored_name(name, recipe.file_format), "both be stored as")
     total = len(names) * recipe.copies
 
     def advance(outcome: Outcome, _left: int) -> None:
         progress(outcome.written + outcome.skipped + len(outcome.failures) * recipe.copies, total)
 
-    work = _TreeWork(root, target, recipe, quick)
-    return write_set(work, names, executor=executor_for(jobs, executor), prune=prune, advance=advance)
+    work = _TreeWork(root, target, recipe, quick, layout.name)
+    outcome = write_set(
+        work, names, executor=executor_for(jobs, executor), whole=not only, prune=prune, advance=advance
+    )
+    if layout.labels:
+        folders = [target / key for key in work.keys()]  # noqa: SIM118
+        outcome.notes += place_labels(layout, root, folders, recipe.file_format, way=labels, pictures=names)
+        outcome.notes += [] if labels == "none" else moving_notes(recipe.corruptions)
+    return outcome
 
 
 def corrupt_picture(
@@ -87,42 +110,40 @@ def corrupt_picture(
         for failure in outcome.failures:
             raise InputError(f"{path}: {failure.reason}")
         return outcome
-    file_format = next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
+    file_format = format_of(suffix)
     if file_format is None:
         raise _unknown_kind(target)
+    if picture_format(recipe.file_format).kind == file_format:
+        file_format = recipe.file_format  # of some quality
     if recipe.copies != 1:
         raise InputError(
             f"{recipe.copies} corrupted copies for one file {target}; name a folder, or one corruption and severity"
         )
     if target.exists() and target.samefile(path):
         raise InputError(f"{target} is the source itself; choose another destination")
+    check_size(file_format, *levels.shape[-2:])
     [image] = _corrupted(levels, recipe.corruptions[0], recipe, path.name)
     write_bytes(target, encode_picture(as_picture(image), file_format, orientation=orientation))
     return Outcome(written=1, presets=Counter([_preset(recipe, levels)]))
 
 
 def _unknown_kind(target: Path) -> InputError:
-    known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    known = ", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
     return InputError(
         f"{target}: cannot write {target.suffix} files; expected a name that ends in one of {known}, or a folder (one "
         "whose name has a dot has to be there already)"
     )
 
 
-def _stored_name(name: str, file_format: str) -> str:
-    """The name of a copy: the picture's own if its suffix fits the format, else with another suffix."""
-    suffixes = FORMATS[file_format]
-    path = PurePosixPath(name)
-    return name if path.suffix.lower() in suffixes else str(path.with_suffix(suffixes[0]))
-
-
 @dataclass(frozen=True)
 class _TreeWork(PictureWork[Recipe]):
     """Copies have the folder of their condition as key."""
 
+    layout: str = TREE.name
+
     def info(self) -> SetInfo:
         origin = {"format": self.recipe.file_format, "source": folder_mark(self.root), **self.recipe.sizes}
-        return set_info(self.recipe, layout="tree", **origin)
+        return set_info(self.recipe, layout=self.layout, labelled=self.layout != TREE.name, **origin)
 
     def keys(self) -> list[str]:
         return [key for corruption in self.recipe.corruptions for key in self._keys(corruption)]
@@ -131,7 +152,7 @@ class _TreeWork(PictureWork[Recipe]):
         return [f"{corruption.name}/{severity_text(severity)}" for severity in self.recipe.severities]
 
     def path(self, name: str, key: str) -> Path:
-        return self.target / key / _stored_name(name, self.recipe.file_format)
+        return self.target / key / stored_name(name, self.recipe.file_format)
 
     def condition(self, key: str) -> str:
         return key

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blemish.metrics.formulas import Array
+from blemish.metrics.overlaps import mean_iou, pixel_accuracy
 from blemish.metrics.table import Kind
 
 __all__ = ["QUANTITIES", "Quantity", "main_quantity", "quantities_of"]
@@ -36,6 +37,8 @@ def _at(place: int) -> Callable[[Array], Array]:
 
 QUANTITIES = (
     Quantity("score", "score", _as_it_is),
+    Quantity("miou", "areas", mean_iou),
+    Quantity("pixel_accuracy", "areas", pixel_accuracy),
     Quantity("ap", "boxes", _mean),  # over overlaps from 0.50 to 0.95
     Quantity("ap50", "boxes", _at(0)),
     Quantity("ap75", "boxes", _at(5)),

@@ -30,12 +30,13 @@ from blemish.metrics.flips import (
     zipf_distances,
 )
 from blemish.metrics.formulas import Array, class_hits
+from blemish.metrics.overlaps import areas_of
 
-Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score", "boxes", "sizes"]
+Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score", "boxes", "sizes", "areas"]
 """What is measured on an image: correct or not, confidence, calibration gaps by bin, correct or not by class; along a
 sequence the fraction of flips and the mean distances between rankings. Other tasks have kinds of their own: ``score``
 is any number of an image, the larger the better, ``boxes`` are detections, hits or not, and ``sizes`` the same by the
-size of what is detected."""
+size of what is detected; ``areas`` are the pixels of each class that are both, true and said."""
 
 Key = tuple[Kind, str]
 """A kind and a condition, as text."""
@@ -158,6 +159,7 @@ def columns_of(answers: Answers) -> dict[Key, Any]:
 _OF_TASKS: dict[str, Callable[[Answers], dict[Kind, Any]]] = {
     "outcomes": lambda answers: {kind: answers.numbers(kind) for kind in _OUTCOMES if kind in answers.columns},
     "scores": lambda answers: {"score": answers.numbers("score")},
+    "segmentation": lambda answers: {"areas": areas_of(answers)},
     "detection": lambda answers: {"boxes": matches_of(answers), "sizes": matches_of(answers, ranges=_SIZES)},
 }
 

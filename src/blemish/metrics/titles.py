@@ -51,6 +51,8 @@ TITLES = {
     "zipf": Title("Zipf distance", scale=1.0, unit=""),
     "natural_gap": Title("natural gap"),
     "score": Title("score", scale=1.0, unit="", higher_is_better=True),
+    "miou": Title("mIoU", higher_is_better=True),
+    "pixel_accuracy": Title("pixel accuracy", higher_is_better=True),
     "ap": Title("AP", higher_is_better=True),
     "ap50": Title("AP50", higher_is_better=True),
     "ap75": Title("AP75", higher_is_better=True),
@@ -85,6 +87,7 @@ MEANS = {
 
 SUMMARY = (
     "score",
+    *("miou", "pixel_accuracy"),
     *("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large"),
     "rpc",
     "mcd",
@@ -129,8 +132,8 @@ _TITLED_MEAN = (
     "zipf",
     "natural_gap",
 )
-_PERFORMANCE = ("score", "ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
-_HEADLINES = ("score", "ap")
+_PERFORMANCE = ("score", "miou", "pixel_accuracy", "ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
+_HEADLINES = ("score", "miou", "ap")
 """Their means over a benchmark are what the literature of detection calls mPC."""
 
 

@@ -13,7 +13,7 @@ import torch
 from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.optional import optional_import
 from blemish.models.base import Classifier
-from blemish.models.card import training_card
+from blemish.models.card import Claim, training_card
 from blemish.models.code import needs_permission
 from blemish.models.own_preprocessing import as_preprocessing, from_settings
 from blemish.models.torch_module import from_module, load_weights
@@ -63,14 +63,26 @@ def load_torchvision(name: str, *, weights: Path | None, device: torch.device, a
     preprocessing = as_preprocessing(chosen)
     full_name = name if version or weights is not None else f"{base}.{chosen.name}"
     model = from_module(module, name=full_name, preprocessing=preprocessing, device=device)
-    return _with_card(model, f"torchvision:{full_name}", "" if weights is not None else chosen.name)
+    if weights is not None:
+        return _with_card(model, f"torchvision:{full_name}", "")
+    return _with_card(model, f"torchvision:{full_name}", chosen.name, claims=_claims_of(chosen))
 
 
-def _with_card(model: Classifier, source: str, tag: str) -> Classifier:
+def _claims_of(weights: Any) -> tuple[Claim, ...]:
+    """The accuracies that torchvision states of weights, in percent."""
+    try:
+        stated = dict(weights.meta["_metrics"])
+        return tuple(Claim(str(data), float(of["acc@1"]) / 100, "torchvision's weights") for data, of in stated.items())
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()
+
+
+def _with_card(model: Classifier, source: str, tag: str, *, claims: tuple[Claim, ...] = ()) -> Classifier:
     """What the name of a library's weights says of their training."""
     said = training_card([tag], "the name of its weights")
     own = model.card or said
-    return replace(model, card=replace(said, parameters=own.parameters, input_size=own.input_size, source=source))
+    card = replace(said, parameters=own.parameters, input_size=own.input_size, source=source, claims=claims)
+    return replace(model, card=card)
 
 
 LIBRARIES = {"timm": load_timm, "torchvision": load_torchvision}

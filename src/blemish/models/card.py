@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from blemish.core.printable import as_text
+from blemish.core.typed import optional_field
 
 # Names of training sets as they stand in names of weights and in lists of data sets, what they are called, and whether
 # they are web-scale: about a hundred million pictures from the web and more, among which every common corruption is.
@@ -48,11 +49,31 @@ _SETS: tuple[tuple[str, str, bool], ...] = (
 
 
 @dataclass(frozen=True)
+class Claim:
+    """An accuracy, as a rate, that a model's source says it has on a data set, which it names in its own words."""
+
+    data: str
+    accuracy: float
+    said_by: str
+
+    def __post_init__(self) -> None:
+        """Escape what result files cannot hold."""
+        object.__setattr__(self, "data", as_text(self.data))
+
+    @property
+    def of_imagenet(self) -> bool:
+        """Whether it is about ImageNet's thousand classes, whose validation images everybody means by it."""
+        plain = re.sub(r"[^a-z0-9]", "", self.data.lower().rpartition("/")[2])
+        return plain in ("imagenet", "imagenet1k", "ilsvrc2012", "imagenetilsvrc2012", "imagenet2012")
+
+
+@dataclass(frozen=True)
 class ModelCard:
     """What a model's source says of it, as far as it does.
 
     ``training_data`` are the sets of pictures it learnt from, with ``said_by`` for where that is said. ``web_scale`` is
-    whether any of them is that large; None where nobody says. ``revision`` names the version on a hub.
+    whether any of them is that large; None where nobody says. ``revision`` names the version on a hub. ``claims`` are
+    accuracies that the source says it has.
     """
 
     parameters: int | None = None
@@ -62,6 +83,7 @@ class ModelCard:
     training_data: tuple[str, ...] = ()
     said_by: str = ""
     web_scale: bool | None = None
+    claims: tuple[Claim, ...] = optional_field((), compare=False)
 
     def __post_init__(self) -> None:
         """Escape what result files cannot hold: folders may be called anything."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from blemish.core.errors import InputError, StorageError, first_line
 from blemish.core.optional import optional_import
 from blemish.core.reading import is_folder, read_text
+from blemish.models.card import Claim
 from blemish.models.code import needs_permission
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?\Z")
@@ -19,6 +21,7 @@ REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?\Z")
 _SETTINGS = ("*config.json", "README.md", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*")
 _TEXT_MODELS = ("merges.txt", "spiece.model", "sentencepiece*")
 _SAFE = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
+_ACCURACIES = ("accuracy", "top1_accuracy", "top-1 accuracy", "top1", "acc@1")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
 
 
@@ -33,16 +36,43 @@ class Snapshot:
 
     def datasets(self) -> list[str]:
         """The data sets that its README lists as those it was trained with."""
-        readme = self.folder / "README.md"
-        if not readme.is_file():
-            return []
-        match = re.match(r"---\s*\n(.*?)\n---", read_text(readme), re.DOTALL)
-        try:
-            entries = optional_import("yaml").safe_load(match[1])["datasets"] if match else []
-        except Exception:  # written by people, and of no consequence
-            return []
+        entries = self._settings().get("datasets", [])
         names = [entries] if isinstance(entries, str) else entries if isinstance(entries, list) else []
         return [name for name in names if isinstance(name, str)]
+
+    def claims(self) -> tuple[Claim, ...]:
+        """The accuracies that its README states (``model-index``), of one number in percent or as a rate for each."""
+        return tuple(_claims(self._settings().get("model-index")))
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings at the top of its README."""
+        readme = self.folder / "README.md"
+        if not readme.is_file():
+            return {}
+        match = re.match(r"---\s*\n(.*?)\n---", read_text(readme), re.DOTALL)
+        try:
+            settings = optional_import("yaml").safe_load(match[1]) if match else {}
+        except Exception:  # written by people, and of no consequence
+            return {}
+        return settings if isinstance(settings, dict) else {}
+
+
+def _claims(index: Any) -> Iterator[Claim]:
+    """The accuracies in a ``model-index``; what is not in its form is passed over."""
+    for model in _entries(index):
+        for result in _entries(model.get("results")):
+            data = result.get("dataset")
+            name = (data.get("type") or data.get("name")) if isinstance(data, dict) else None
+            for metric in _entries(result.get("metrics")):
+                value = metric.get("value")
+                if not isinstance(name, str) or metric.get("type") not in _ACCURACIES:
+                    continue
+                if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 100:
+                    yield Claim(name, value if value <= 1 else value / 100, "its README")
+
+
+def _entries(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def snapshot(name: str, *, weights: bool, allow_code: bool) -> Snapshot:

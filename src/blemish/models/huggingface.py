@@ -49,6 +49,8 @@ def load_hf(
     network = read_network(saved, config, "AutoModelForImageClassification" if classifies else "AutoModel", weights)
     preprocessing = processor_preprocessing(f"hf:{name}", read_processor(saved))
     card = _card(saved, network, preprocessing)
+    if weights is not None:
+        card = replace(card, claims=())  # they are about other weights
     if not classifies:
         towers = _towers(saved, config, network)
         return zero_shot_classifier(
@@ -65,6 +67,7 @@ def _card(saved: Snapshot, network: nn.Module, preprocessing: Preprocessing) -> 
         "input_size": preprocessing.size,
         "source": f"hf:{saved.name}",
         "revision": saved.revision,
+        "claims": saved.claims(),
     }
     said = training_card(saved.datasets(), "its README", **known)
     return said if said.training_data else training_card([saved.name], "its name", **known)

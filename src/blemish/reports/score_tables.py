@@ -24,7 +24,7 @@ from blemish.reports.tables import Cell, Table, number
 from blemish.reports.wording import PLAIN, Wording
 
 _GROUP_METRICS = (
-    *("score", "ap", "ap50", "ap75", "rpc", "cd", "rcd"),
+    *("score", "miou", "pixel_accuracy", "ap", "ap50", "ap75", "rpc", "cd", "rcd"),
     *("error", "ce", "relative_ce", "balanced_error", "be", "relative_be", "robustness", "residual", "ece"),
 )
 # Calibration has a table of its own.
@@ -32,6 +32,8 @@ _SUMMARY = both_names(name for name in SUMMARY if name != "ece")
 _SEQUENCE_METRICS = ("flips", "fr", "ut5d", "t5d", "zipf")
 _SHORT = {
     "score": "mean",
+    "miou": "mean",
+    "pixel_accuracy": "pixels",
     "ap": "mean",
     "ap50": "AP50",
     "ap75": "AP75",

@@ -27,7 +27,7 @@ from blemish.reports.tables import Table
 __all__ = ["SCORE_SECTIONS", "SETTING_SECTIONS", "made"]
 
 _TERMS = (
-    *("score", "ap", "rpc", "mcd", "mrcd"),
+    *("score", "miou", "ap", "rpc", "mcd", "mrcd"),
     *("error", "mce", "relative_mce", "balanced_error", "mbe", "relative_mbe", "robustness", "residual", "ece"),
     *("flips", "ut5d", "zipf", "natural_gap", "effective_robustness"),
 )

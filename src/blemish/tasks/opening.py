@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blemish.core.errors import InputError
-from blemish.data.shapes import SHAPES, shapes_source, shapes_truth
+from blemish.data.maps import map_images
+from blemish.data.shapes import SHAPES, shapes_maps, shapes_source, shapes_truth
 from blemish.data.source import Source
 from blemish.data.truth import coco_images
 from blemish.evaluation.asking import Task
 from blemish.models.answering import AnsweringModel
 from blemish.models.detectors import open_detector
+from blemish.models.segmenters import open_segmenter
 from blemish.tasks.detection import Detection
+from blemish.tasks.segmentation import Segmentation
 
 __all__ = ["TASKS", "Opened", "open_task"]
 
@@ -35,7 +38,16 @@ def _detection(data: str, annotations: Path | None) -> Opened:
     return Opened(Detection(truth), source, open_detector)
 
 
-TASKS: dict[str, Callable[[str, Path | None], Opened]] = {"detection": _detection}
+def _segmentation(data: str, annotations: Path | None) -> Opened:
+    if data == SHAPES:
+        return Opened(Segmentation(shapes_maps()), shapes_source(), open_segmenter)
+    if annotations is None:
+        raise InputError(f"segmentation on {data} without --annotations; expected a folder of maps, such as gtFine/val")
+    source, truth = map_images(data, annotations)
+    return Opened(Segmentation(truth), source, open_segmenter)
+
+
+TASKS: dict[str, Callable[[str, Path | None], Opened]] = {"detection": _detection, "segmentation": _segmentation}
 """What a model can be asked for besides the class of an image."""
 
 

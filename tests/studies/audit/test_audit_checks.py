@@ -18,7 +18,7 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.records import Records
-from blemish.models.card import ModelCard
+from blemish.models.card import Claim, ModelCard
 from blemish.studies.audit.assignment import best_assignment
 from blemish.studies.audit.curves import check_curves, check_table
 from blemish.studies.audit.jpeg_traces import check_jpeg
@@ -237,5 +237,16 @@ class TestNumbers:
         assert alexnet.low == pytest.approx(0.565, abs=0.001)
         assert published_accuracy(ModelCard(source="torchvision:resnet50.IMAGENET1K_V2")) is None
         names = ["n01440764/ILSVRC2012_val_00000293.JPEG"]
-        assert expected_accuracy(None, timm, names)[0] == timm
-        assert expected_accuracy(None, timm, ["cat.jpg"])[0] is None
+        card = ModelCard(source="timm:resnet50.a1_in1k")
+        assert expected_accuracy(None, card, names)[0] == timm
+        assert expected_accuracy(None, card, ["cat.jpg"])[0] is None
+
+    def test_what_a_card_claims(self) -> None:
+        names = ["ILSVRC2012_val_00000293.JPEG"]
+        claim = Claim("ImageNet-1K", 0.8, "its README")
+        expected, _ = expected_accuracy(None, ModelCard(claims=(claim,)), names)
+        assert expected == Expected(0.8, 0.8, "its README")
+        other = ModelCard(claims=(Claim("cifar10", 0.98, "its README"),))
+        expected, why_not = expected_accuracy(None, other, names)
+        assert expected is None
+        assert "--accuracy 98" in why_not

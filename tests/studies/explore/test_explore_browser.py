@@ -347,6 +347,11 @@ def test_the_command_prints_the_address_and_ends_with_ctrl_c(browser: Any, folde
     opened = context(browser)
     visit = visit_in(opened).open(address)
     visit.shows("fog@3")
+    for _ in range(2):  # of few corruptions, the same one may come twice
+        visit.pane(0).get_by_text("+ ").click()
+    visit.shows("fog@2+contrast@2", pane=0)
+    visit.pane(0).locator(".corruption").last.select_option("fog")
+    visit.shows("fog@2+fog@2", pane=0)
     command.send_signal(signal.SIGINT)
     output, errors = command.communicate(timeout=PATIENCE)
     assert (command.returncode, errors) == (0, "")

@@ -117,6 +117,7 @@ def test_the_command(tmp_path: Path) -> None:
         (("--condition", "fog@2"), "fog"),
         (("--walk", tmp_path / "none.json"), "none.json"),
         (("-m", "demo:other"), "demo network"),
+        (("--seed", 2**31), "expected 0 … 2147483647"),
     ):
         code, _, errors = invoke(*words, *more)
         assert code == 2

@@ -26,7 +26,6 @@ from blemish.studies.audit.known import (
     Expected,
     check_accuracy,
     expected_accuracy,
-    published_accuracy,
     said_by_user,
 )
 from blemish.studies.audit.labels import check_chance, check_missing, check_order
@@ -120,7 +119,7 @@ class _Auditing:
         model = self.subject.model
         settings = getattr(model.module, "pretrained_cfg", None) or {}
         tag = str(settings.get("tag") or "") if isinstance(settings, dict) else ""
-        return expected_accuracy(said, published_accuracy(model.card, tag), self.subject.images.names)
+        return expected_accuracy(said, model.card, self.subject.images.names, tag=tag)
 
     def _of_images(self) -> list[Check]:
         subject = self.subject

@@ -37,7 +37,12 @@ def published_accuracy(card: ModelCard | None, tag: str = "") -> Expected | None
     >>> published_accuracy(ModelCard(source="timm:resnet50.a1_in1k")).said_by
     'timm, of resnet50.a1_in1k'
     """
-    source = "" if card is None else card.source
+    if card is None:
+        return None
+    source, claims = card.source, [claim for claim in card.claims if claim.of_imagenet]
+    if claims:
+        rates = [claim.accuracy for claim in claims]
+        return Expected(min(rates), max(rates), claims[0].said_by)
     if source.startswith(_TIMM):
         name = source.removeprefix(_TIMM)
         rows = timm_results().get(name) or timm_results().get(f"{name}.{tag}") or ()
@@ -93,11 +98,18 @@ def said_by_user(percent: float | None) -> Expected | None:
 
 
 def expected_accuracy(
-    said: Expected | None, published: Expected | None, names: Iterable[str]
+    said: Expected | None, card: ModelCard | None, names: Iterable[str], *, tag: str = ""
 ) -> tuple[Expected | None, str]:
-    """The accuracy that is expected: the user's, or the published one where the images are those of its number."""
+    """The accuracy that is expected, or why none is: the user's, or the published one of the same images."""
     if said is not None:
         return said, ""
+    published = published_accuracy(card, tag)
+    if published is None and card is not None and card.claims:
+        claim = card.claims[0]
+        return None, (
+            f"{claim.accuracy:.1%} on {claim.data} by {claim.said_by}; if these are its images, say so with "
+            f"--accuracy {100 * claim.accuracy:g}"
+        )
     if published is None:
         return None, "none is published for this model; say what it should be with --accuracy"
     if not _is_validation(names):

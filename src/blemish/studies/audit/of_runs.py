@@ -20,7 +20,7 @@ from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.reports.answers import read_pictures
 from blemish.studies.audit.curves import check_curves, check_table
 from blemish.studies.audit.findings import CHECKS, Audit, Check, Finding, in_order
-from blemish.studies.audit.known import check_accuracy, expected_accuracy, published_accuracy, said_by_user
+from blemish.studies.audit.known import check_accuracy, expected_accuracy, said_by_user
 from blemish.studies.audit.labels import check_chance, check_missing, check_order
 from blemish.studies.audit.precision import check_precision
 
@@ -62,7 +62,7 @@ def audit_run(
     finished = [condition for condition in found.conditions if condition.other is None and found.finished(condition)]
     clean = found.records(CLEAN)
     outcomes = {condition: found.correct(condition) for condition in finished if not condition.is_sequence}
-    known, why_not = expected_accuracy(said, published_accuracy(info.model.card), clean.images.tolist())
+    known, why_not = expected_accuracy(said, info.model.card, clean.images.tolist())
     labels = clean.labels.astype(np.int64)
     classes = _classes(found, clean)
     corrupted = [values for condition, values in outcomes.items() if condition.steps]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blemish.core.class_names import read_class_names
+from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog
 from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, SIDES, pictures_at
@@ -19,6 +20,9 @@ from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Seed, Tile
 from blemish.terminal.images import ClassNames
 from blemish.terminal.models import MODEL_NAMES, ModelSettings
 from blemish.terminal.option_groups import spread_options
+
+MOST_SEED = 2**31 - 1
+"""The largest seed of the page; scripts of browsers round whole numbers of 64 bits."""
 
 
 @exit_on_input_error
@@ -84,6 +88,8 @@ def explore_command(
 
       blemish explore cat.jpg -m timm:resnet50 --export page
     """
+    if not 0 <= seed <= MOST_SEED:
+        raise InputError(f"--seed {seed}; expected 0 … {MOST_SEED}, so that a page can count on")
     catalog = chosen_catalog(plugins, frost, tiles)
     shown = None if corruptions is None else Catalog(*(catalog[name] for name in chosen_names(corruptions, catalog)))
     usual = catalog if shown is None else shown

@@ -83,7 +83,8 @@ class Pane {
 
   add() {
     const used = this.steps.map((step) => step.name);
-    const name = ["fog", "gaussian_noise", ...units.keys()].find((each) => units.has(each) && !used.includes(each) && !units.get(each).missing);
+    const known = ["fog", "gaussian_noise", ...units.keys()].filter((each) => units.has(each) && !units.get(each).missing);
+    const name = known.find((each) => !used.includes(each)) ?? known[0];
     this.steps.push({ name, severity: units.get(name).only ?? 2 });
     this.moved = this.steps.length - 1;
     this.controls();

@@ -16,7 +16,7 @@ function conditionOf(steps) {
 }
 
 function levelText(severity) {
-  return String(Math.round(severity * 100) / 100);
+  return String(Math.round(severity * 1e6) / 1e6);
 }
 
 // At most one call of a function at a time, and then one with the newest arguments: a slider moves faster than pixels.
