@@ -26,7 +26,7 @@ def show_command(
         int | None,
         typer.Option(
             min=0,
-            help=f"So many models of each ranking; 0 for all. Default: as text {_TOP}, of many rankings {_TOP_OF_MANY}; "
+            help=f"So many models of each ranking; 0 for all. Default: as text {_TOP}, of many {_TOP_OF_MANY}; "
             "in files and other formats all.",
         ),
     ] = None,
