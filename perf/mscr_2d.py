@@ -1,8 +1,8 @@
 """The 2D experiment of the MSCR paper: python perf/mscr_2d.py B_sep.npz [--runs 60] [--jobs 2] [--folder DIR].
 
-Prints the tables of docs/mscr.md: separation, random forest and 1-nearest-neighbour per ε_train beside the published
-values, all nine rows of Table 2, and the effect of k and of the number of runs. With --folder, finished runs are kept
-and not made again.
+Prints the tables of docs/research/mscr-2d.md: separation, random forest and 1-nearest-neighbour per ε_train beside the
+published values, all nine rows of Table 2, and the effect of k and of the number of runs. With --folder, finished runs
+are kept and not made again.
 """
 
 from __future__ import annotations

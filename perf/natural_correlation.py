@@ -3,7 +3,7 @@
     python perf/natural_correlation.py
 
 The models are those of the ImageNet testbed (Taori et al. 2020), whose table comes with the library
-(blemish build table testbed). Prints the tables of docs/construction.md.
+(blemish build table testbed). Prints the tables of docs/research/natural-robustness.md.
 """
 
 from __future__ import annotations

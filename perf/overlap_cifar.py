@@ -7,7 +7,7 @@ Writes OUT/scratch and OUT/tuned (networks, records and correct.npz) and OUT/tim
     blemish build overlap-scores OUT/scratch/correct.npz -o scratch.csv --intervals intervals.csv --figure scratch.png
     blemish build compare scratch.csv tuned.csv --threshold 0.3
 
-`docs/overlap.md` says what came of it.
+`docs/research/fine-tuning-overlap.md` says what came of it.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ class Words(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.top: list[str] = []
         self._now = self.top
-        self.feed(page)
+        # Places where a line may be broken break no text.
+        self.feed(page.replace("<wbr>", ""))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -111,6 +113,24 @@ def test_the_index_would_take_them(sdist: Path, wheel: Path) -> None:
     page = markdown.render((ROOT / "README.md").read_text(encoding="utf-8"))
     assert page is not None
     assert "<table>" in page
+
+
+def test_links_lead_somewhere_where_there_is_no_repository() -> None:
+    """What RELEASING.md has done to the README before a release is built."""
+    readme_renderer = foreign("readme_renderer.markdown")
+    spec = importlib.util.spec_from_file_location("release_readme", ROOT / "tools" / "release_readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    release_readme = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(release_readme)
+    text = release_readme.absolute((ROOT / "README.md").read_text(encoding="utf-8"), "https://example.org/b/", "v1")
+    targets = re.findall(r"(?:href|src)=\"([^\"]+)", readme_renderer.render(text) or "")
+    ours = [target for target in targets if target.startswith("https://example.org/b/")]
+    assert all(target.startswith(("https://", "#")) for target in targets)
+    assert len(ours) > 10
+    for target in ours:
+        assert (ROOT / re.sub(r"^https://example.org/b/(blob|raw)/v1/", "", target).partition("#")[0]).exists(), target
+    assert any("/raw/v1/docs/pictures/" in target for target in ours)
 
 
 def test_version(installed: Callable[..., str]) -> None:

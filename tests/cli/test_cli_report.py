@@ -54,3 +54,24 @@ def test_a_run_file_without_what_it_needs(tmp_path: Path) -> None:
     code, _, errors = invoke(tmp_path, "-o", tmp_path / "report.html")
     assert code == 2
     assert "run.json: not a readable run file (no benchmark in it)" in errors
+
+
+def test_others_are_compared_with_one_that_is_named(tmp_path: Path) -> None:
+    few = {"clean": 0.9, "fog@3": 0.5}
+    for seed, name in enumerate(("one", "two", "three")):
+        pictured_run(tmp_path / "results", name, few, seed=seed)
+    target = tmp_path / "report.html"
+    quick = (tmp_path / "results", "-o", target, "--replicates", 5)
+    for options in (("--against", "two"), ("--baseline", "two"), ("--baseline", tmp_path / "results" / "two")):
+        code, _, _ = invoke(*quick, *options)
+        assert code == 0
+        page = target.read_text(encoding="utf-8")
+        assert "<h3>one less two</h3>" in page
+        assert "<h3>three less two</h3>" in page
+        # Only what errors are divided by is a baseline.
+        assert ("(two = 100)" in page) == (options[0] == "--baseline")
+    before = target.read_bytes()
+    code, _, errors = invoke(*quick, "--against", "four")
+    assert code == 2
+    assert "'four' names none of the models; expected one of one, three, two" in errors
+    assert target.read_bytes() == before

@@ -128,7 +128,7 @@ class TestContent:
     def test_pictures_and_answers(self, two: Page) -> None:
         pictures = two.all("img")
         assert pictures
-        assert all(str(a["src"]).startswith("data:image/png;base64,") and a["alt"] for a in pictures)
+        assert all(str(a["data-src"]).startswith("data:image/png;base64,") and a["alt"] for a in pictures)
         assert re.search(r"[✓✗] kind \d \d+\N{NO-BREAK SPACE}%", two.words())
 
     def test_identities_are_unique(self, two: Page) -> None:
@@ -180,7 +180,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 class TestHostileNames:
     def test_no_tags_come_from_data(self, hostile: Page) -> None:
-        assert all(str(a["src"]).startswith("data:image/") for a in hostile.all("img"))
+        assert all(str(a["data-src"]).startswith("data:image/") for a in hostile.all("img"))
         assert len(hostile.scripts()) == 1
         assert not [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")]
 
@@ -231,13 +231,13 @@ class TestKinds:
 
     def test_gray_and_large_pictures(self, tmp_path: Path) -> None:
         run = pictured_run(tmp_path, "m", side=128)
-        assert "data:image/webp" in str(make([run]).all("img")[0]["src"])
+        assert "data:image/webp" in str(make([run]).all("img")[0]["data-src"])
         path = run.folder / "pictures.npz"
         with np.load(path) as found:
             arrays = dict(found)
         arrays["images"] = arrays["images"][:, :32, :32, :1]
         np.savez(path, **arrays)
-        assert "data:image/png" in str(make([run]).all("img")[0]["src"])
+        assert "data:image/png" in str(make([run]).all("img")[0]["data-src"])
 
     def test_unfinished(self, tmp_path: Path) -> None:
         page = make([pictured_run(tmp_path, "m", {**CONDITIONS, "snow@1": None, "snow@3": 0.5})])

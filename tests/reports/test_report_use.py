@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blemish.reports.html import write_report
-from chromium import BROWSER, browse
+from chromium import BROWSER
+from foreign import foreign
 from report_runs import CONDITIONS, pictured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
@@ -33,31 +33,40 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(runs, folder / "report.html", replicates=50)
 
 
-def tried(page: Path, folder: Path, script: str, *options: str, phone: bool = False) -> Any:
-    """What a script finds that is put into the page, which allows none of others: so without its policy."""
-    text = page.read_text(encoding="utf-8")
-    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text, count=1)
-    say = 'const say = (x) => (parent === window ? (document.title = JSON.stringify(x)) : parent.postMessage(x, "*"));'
-    run = f"<script>addEventListener('load', () => setTimeout(() => {{ {say} {script} }}, 50));</script></body>"
-    target = folder / "tried.html"
-    target.write_text(text.replace("</body>", run, 1), encoding="utf-8")
-    if phone:  # headless windows are no narrower than 500 pixels
-        frame = '<iframe src="tried.html" style="border:0;width:390px;height:1000px"></iframe>'
-        hear = "<script>addEventListener('message', (e) => { document.title = JSON.stringify(e.data); });</script>"
-        target = folder / "phone.html"
-        target.write_text(f"<!doctype html><title>-</title>{hear}{frame}", encoding="utf-8")
-    result = browse(target, folder, "--dump-dom", *options)
-    assert not [line for line in result.stderr.splitlines() if "CONSOLE" in line]
-    title = re.search(r"<title>(.*?)</title>", result.stdout, re.DOTALL)
-    assert title is not None
-    return json.loads(html.unescape(title[1]))
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = foreign("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+        )
+        yield opened
+        opened.close()
 
 
-def test_tables_are_sorted(page: Path, tmp_path: Path) -> None:
-    found = tried(
-        page,
-        tmp_path,
-        """
+@pytest.fixture
+def used(browser: Any, page: Path) -> Iterator[Callable[..., Any]]:
+    """Opens the page in a window of some size; whatever the console complains of fails the test."""
+    problems: list[str] = []
+    contexts = []
+
+    def opened(width: int = 1280, height: int = 900) -> Any:
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}))
+        found = contexts[-1].new_page()
+        found.on("console", lambda message: problems.append(message.text))
+        found.on("pageerror", lambda error: problems.append(str(error)))
+        found.goto(page.as_uri())
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def test_tables_are_sorted(used: Callable[..., Any]) -> None:
+    found = used().evaluate(
+        """() => {
         const table = document.querySelector("#ranking table");
         const press = [...table.querySelectorAll("thead button")][2];
         const shown = () => [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[2].textContent));
@@ -65,8 +74,8 @@ def test_tables_are_sorted(page: Path, tmp_path: Path) -> None:
         press.click(); const up = shown(); const sort = press.closest("th").getAttribute("aria-sort");
         press.click(); const down = shown();
         press.click(); const after = shown();
-        say({ before, up, down, after, sort });
-        """,
+        return { before, up, down, after, sort };
+        }"""
     )
     assert found["up"] == sorted(found["before"])
     assert found["down"] == found["up"][::-1]
@@ -74,11 +83,9 @@ def test_tables_are_sorted(page: Path, tmp_path: Path) -> None:
     assert found["sort"] == "ascending"
 
 
-def test_models_are_switched_off(page: Path, tmp_path: Path) -> None:
-    found = tried(
-        page,
-        tmp_path,
-        """
+def test_models_are_switched_off(used: Callable[..., Any]) -> None:
+    found = used().evaluate(
+        """() => {
         const seen = (what) => [...document.querySelectorAll(what)].filter((x) => x.getClientRects().length).length;
         const counts = () => ({
           cards: seen(".card"), rows: seen("#ranking tbody tr"), columns: seen("#overview thead th"),
@@ -89,8 +96,8 @@ def test_models_are_switched_off(page: Path, tmp_path: Path) -> None:
         const off = counts();
         const words = document.getElementById("shown").textContent;
         document.getElementById("all").click();
-        say({ before, off, words, after: counts() });
-        """,
+        return { before, off, words, after: counts() };
+        }"""
     )
     assert found["before"]["cards"] == 3
     assert found["off"]["cards"] == 2
@@ -103,52 +110,68 @@ def test_models_are_switched_off(page: Path, tmp_path: Path) -> None:
     assert found["after"] == found["before"]
 
 
-def test_examples_at_another_severity(page: Path, tmp_path: Path) -> None:
-    found = tried(
-        page,
-        tmp_path,
-        """
+def test_examples_at_another_severity(used: Callable[..., Any]) -> None:
+    found = used().evaluate(
+        """() => {
         const slider = document.querySelector("input[data-levels]");
         const shown = () => [...document.querySelectorAll("#examples .tiles figcaption")]
           .filter((x) => x.getClientRects().length).map((x) => x.firstChild.textContent);
         const pictures = () => document.querySelectorAll("#examples img").length;
         const before = [shown(), pictures()];
         slider.value = 2; slider.dispatchEvent(new Event("input"));
-        say({ before, after: [shown(), pictures()], output: slider.parentElement.querySelector("output").textContent });
-        """,
+        const output = slider.parentElement.querySelector("output").textContent;
+        return { before, after: [shown(), pictures()], output };
+        }"""
     )
     (middle, few), (strongest, more) = found["before"], found["after"]
-    assert {text.rpartition("severity")[2].strip() for text in middle} == {"3"}
-    assert {text.rpartition("severity")[2].strip() for text in strongest} == {"5"}
+    assert {text[-1] for text in middle} == {"3"}
+    assert {text[-1] for text in strongest} == {"5"}
     assert len(middle) == len(strongest)
     assert found["output"] == "5"
     assert more > few  # pictures of other severities are made when they are asked for
 
 
-def test_marks_say_what_they_stand_for(page: Path, tmp_path: Path) -> None:
-    found = tried(
-        page,
-        tmp_path,
-        """
+def test_pictures_are_loaded_when_they_are_seen(used: Callable[..., Any]) -> None:
+    found = used(1280, 700)
+    there = found.evaluate("document.images.length")
+
+    def loaded(expected: Callable[[int], bool]) -> int:
+        """How many, once it is as expected; the policy of the page forbids to wait in it."""
+        for _ in range(100):
+            count = int(found.evaluate("[...document.images].filter((x) => x.complete && x.naturalWidth).length"))
+            if expected(count):
+                return count
+            found.wait_for_timeout(50)
+        raise AssertionError(count)
+
+    found.wait_for_timeout(300)
+    assert loaded(lambda _: True) == 0
+    found.locator("#examples .tile img").first.scroll_into_view_if_needed()
+    assert 0 < loaded(lambda count: count > 0) < there
+    found.evaluate('dispatchEvent(new Event("beforeprint"))')
+    loaded(lambda count: count == there)
+
+
+def test_marks_say_what_they_stand_for(used: Callable[..., Any]) -> None:
+    found = used().evaluate(
+        """() => {
         const mark = document.querySelector("#curve-0 .mark");
         mark.scrollIntoView();
         const box = mark.getBoundingClientRect();
         const at = { clientX: box.x + 4, clientY: box.y + 4, bubbles: true };
         mark.dispatchEvent(new PointerEvent("pointermove", at));
         const tip = document.getElementById("tip");
-        say([tip.hidden, tip.textContent]);
-        """,
+        return [tip.hidden, tip.textContent];
+        }"""
     )
     assert found[0] is False
     assert re.fullmatch(r"\S+( \(near chance\))?: \d+\.\d % \(\d+\.\d to \d+\.\d\) at severity 0", found[1])
 
 
-def test_on_a_phone(page: Path, tmp_path: Path) -> None:
+def test_on_a_phone(used: Callable[..., Any]) -> None:
     """No word is broken in the middle, nothing but tables goes beyond the screen, and those that do say so."""
-    found = tried(
-        page,
-        tmp_path,
-        r"""
+    found = used(390, 844).evaluate(
+        r"""() => {
         const broken = [];
         const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
         for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -163,9 +186,8 @@ def test_on_a_phone(page: Path, tmp_path: Path) -> None:
         const hints = wide.filter((x) => x.parentElement.querySelector(".hint").getClientRects().length);
         const captions = [...document.querySelectorAll(".caption, figcaption")]
           .filter((x) => x.getClientRects().length && x.getBoundingClientRect().right > 390.5).length;
-        say({ broken, page: document.documentElement.scrollWidth, wide: wide.length, hints: hints.length, captions });
-        """,
-        phone=True,
+        return { broken, page: document.documentElement.scrollWidth, wide: wide.length, hints: hints.length, captions };
+        }"""
     )
     assert found["broken"] == []
     assert found["page"] <= 390
@@ -173,17 +195,15 @@ def test_on_a_phone(page: Path, tmp_path: Path) -> None:
     assert found["captions"] == 0
 
 
-def test_printed_pages_hold_all(page: Path, tmp_path: Path) -> None:
+def test_printed_pages_hold_all(used: Callable[..., Any]) -> None:
     """What is folded is printed, and no table is cut off."""
-    found = tried(
-        page,
-        tmp_path,
-        """
+    found = used().evaluate(
+        """() => {
         dispatchEvent(new Event("beforeprint"));
         const folded = document.querySelectorAll("main details:not([open])").length;
         dispatchEvent(new Event("afterprint"));
-        say([folded, document.querySelectorAll("main details:not([open])").length]);
-        """,
+        return [folded, document.querySelectorAll("main details:not([open])").length];
+        }"""
     )
     assert found[0] == 0
     assert found[1] > 0

@@ -25,7 +25,7 @@ def soft(text: object) -> Markup:
     >>> str(soft("gaussian_noise & fog"))
     'gaussian_<wbr>noise &amp; fog'
     """
-    parts = re.split(r"(?<=[_/:@+])(?=\w)", _UNIT.sub("\N{NO-BREAK SPACE}%", visible(str(text))))
+    parts = re.split(r"(?<=[_/:+])(?=\w)", _UNIT.sub("\N{NO-BREAK SPACE}%", visible(str(text))))
     return Markup("<wbr>").join(_with_options(part) for part in parts)
 
 

@@ -89,9 +89,9 @@ class TestContent:
             "accuracy at ε = 0.5, %",
             "MSCR, %",
         ]
-        assert texts[start + 4 : start + 14] == [
+        assert texts[start + 4 : start + 15] == [
             *("forest", "0", "80.000", "60.000", "50.000", "−25.000"),
-            *("0.25", "75.000", "75.000", "51.000"),
+            *("forest", "0.25", "75.000", "75.000", "51.000"),
         ]
         assert texts[-5:-1] == ["net", "90.000", "81.000 ± 1.000", "−10.000 ± 1.250"]
 
@@ -142,10 +142,11 @@ def test_hostile_names_are_text(run: Run) -> None:
     parsed = Words(text)
     assert not [name for _, attributes in parsed.tags for name in attributes if name.startswith("on")]
     assert not [attributes for tag, attributes in parsed.tags if tag == "img"]
-    assert len([tag for tag, _ in parsed.tags if tag == "script"]) == 3
+    assert len([tag for tag, _ in parsed.tags if tag == "script"]) == 1
     shown = HOSTILE.replace("\u202e", "\\u202e")
     assert f"{shown} – {shown}2" in parsed.sections["separation"]
-    assert parsed.sections["mscr"].count(shown) == 2
+    # Two rows of one trained with noise, the second of which is not seen, and one of one that was trained before.
+    assert parsed.sections["mscr"].count(shown) == 3
     assert HOSTILE not in text
 
 

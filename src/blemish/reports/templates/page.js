@@ -101,6 +101,15 @@
     apply();
   }
 
+  // Pictures are loaded when they are about to be seen: their data is in the page, and takes memory only then.
+  const load = (image) => { image.src = image.dataset.src; image.removeAttribute("data-src"); };
+  const eye = new IntersectionObserver((entries) => {
+    for (const entry of entries)
+      if (entry.isIntersecting) { eye.unobserve(entry.target); if (entry.target.dataset.src) load(entry.target); }
+  }, { rootMargin: "600px" });
+  const watch = () => all("img[data-src]").forEach((image) => eye.observe(image));
+  watch();
+
   // Examples at another severity are in templates, so that their pictures are made when they are asked for.
   for (const slider of all("input[data-levels]")) {
     const levels = slider.dataset.levels.split(" ");
@@ -111,6 +120,7 @@
       for (const place of all("[data-level]", slider.closest("section"))) {
         if (place.tagName === "TEMPLATE" && place.dataset.level === level) place.replaceWith(place.content.cloneNode(true));
       }
+      watch();
       for (const place of all("div[data-level]", slider.closest("section"))) place.hidden = place.dataset.level !== level;
       switches.forEach((box) => {
         all(`[data-level] [data-m="${box.dataset.switch}"]`).forEach((item) => item.classList.toggle("off", !box.checked));
@@ -164,7 +174,7 @@
   window.addEventListener("beforeprint", () => {
     opened = all("main details:not([open])");
     opened.forEach((item) => { item.open = true; });
-    all("img[loading]").forEach((image) => { image.loading = "eager"; });
+    all("img[data-src]").forEach(load);
     root.dataset.theme = "light";
   });
   window.addEventListener("afterprint", () => { opened.forEach((item) => { item.open = false; }); paint(); });

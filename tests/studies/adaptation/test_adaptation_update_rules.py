@@ -1,0 +1,271 @@
+"""One step of the newer methods against plain implementations of their equations, written here on their own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from adapted_nets import CLASSES, FAST, images, small_net
+from blemish.core.errors import InputError
+from blemish.core.rng import CounterRng
+from blemish.studies.adaptation.asr import ASR
+from blemish.studies.adaptation.augment import random_views
+from blemish.studies.adaptation.augmix import _equalised, augmixed
+from blemish.studies.adaptation.cmf import CMF
+from blemish.studies.adaptation.memo import MEMO
+from blemish.studies.adaptation.roid import ROID, corrected
+from blemish.studies.adaptation.rotta import Memory, RoTTA
+
+LOG_C = math.log(CLASSES)
+
+
+class Plain:
+    """The small network as bare arithmetic: convolution, batch norm by given rules, pooling, linear layer."""
+
+    def __init__(self, levels: nn.Module) -> None:
+        net = levels.network
+        self.conv, self.norm, self.head = net[0], net[1], net[6]
+        self.weight = self.norm.weight.detach().clone().requires_grad_(True)
+        self.bias = self.norm.bias.detach().clone().requires_grad_(True)
+
+    def __call__(self, x: Tensor, *, share: float = 1.0, unbiased: bool = False, statistics: object = None) -> Tensor:
+        y = F.conv2d((x.to(torch.float32) / 255 - 0.5) / 0.25, self.conv.weight, self.conv.bias, padding=1)
+        flat = y.transpose(0, 1).flatten(1)
+        mean, variance = flat.mean(1), flat.var(1, unbiased=unbiased)
+        before = (self.norm.running_mean, self.norm.running_var) if statistics is None else statistics
+        mean = share * mean + (1 - share) * before[0]  # type: ignore[index]
+        variance = share * variance + (1 - share) * before[1]  # type: ignore[index]
+        self.moved = mean.detach(), variance.detach()
+        y = (y - mean[:, None, None]) / (variance[:, None, None] + self.norm.eps).sqrt()
+        y = F.relu(y * self.weight[:, None, None] + self.bias[:, None, None])
+        return F.adaptive_avg_pool2d(y, 2).flatten(1) @ self.head.weight.T + self.head.bias
+
+
+def norms(method: object) -> tuple[Tensor, Tensor]:
+    layer = method.model.network[1]  # type: ignore[attr-defined]
+    return layer.weight.detach(), layer.bias.detach()
+
+
+def roid_loss(plain: Plain, x: Tensor, average: Tensor) -> tuple[Tensor, Tensor]:
+    """Image by image, as the paper's equations read."""
+    z = plain(x)
+    p = z.softmax(1).detach()
+    diversity = torch.stack([1 - (average @ row) / (average.norm() * row.norm()) for row in p])
+    certainty = torch.stack([(row * row.log()).sum() for row in p])
+    d = (diversity - diversity.min()) / (diversity.max() - diversity.min())
+    c = (certainty - certainty.min()) / (certainty.max() - certainty.min())
+    weights = [float(torch.exp(3 * d[i] * c[i])) if d[i] >= d.mean() else 0.0 for i in range(len(x))]
+    chosen = torch.tensor([i for i, weight in enumerate(weights) if weight > 0])
+    rng = CounterRng(0, chosen, "roid 0", x.device)
+    other = plain(random_views(x[chosen].float() / 255, rng, smooth=False) * 255).softmax(1)
+    total = torch.zeros(())
+    for place, i in enumerate(chosen.tolist()):
+        own, view = z[i].softmax(0), other[place]
+        q = own.clamp(max=0.99)
+        total = total - weights[i] * (q * torch.log(q / (1 - q) + 1e-5)).sum()
+        total = total - weights[i] * 0.5 * ((own * view.log()).sum() + (view * own.log()).sum())
+    return z, total / len(x)
+
+
+class TestROID:
+    def test_one_step(self) -> None:
+        x, plain = images(3), Plain(small_net())
+        z, loss = roid_loss(plain, x, torch.full((CLASSES,), 1 / CLASSES))
+        gradients = torch.autograd.grad(loss, (plain.weight, plain.bias))
+        method = ROID(small_net(), optimiser=FAST)
+        logits = method.adapt(x)
+        for found, before, gradient in zip(norms(method), (plain.weight, plain.bias), gradients, strict=True):
+            expected = 0.99 * (before - 0.1 * gradient) + 0.01 * before
+            assert torch.allclose(found, expected, atol=1e-6)
+            assert not torch.allclose(found, before, atol=1e-5)
+        prior = z.softmax(1).mean(0)
+        smooth = max(1 / 16, 1 / CLASSES) / prior.max()
+        assert torch.allclose(logits, z * (prior + smooth) / (1 + smooth * CLASSES), atol=1e-5)
+        assert method.average is not None
+        assert torch.allclose(method.average, 0.9 / CLASSES + 0.1 * prior)
+
+    def test_priors(self) -> None:
+        """Multiplying probabilities by a prior is adding its logarithm to logits."""
+        z = torch.randn(8, CLASSES, generator=torch.Generator().manual_seed(0))
+        ratio = corrected(z, "probabilities").softmax(1) / z.softmax(1)
+        factors = ratio / ratio[:, :1]
+        assert torch.allclose(factors, factors[:1].expand_as(factors), atol=1e-4)
+        assert torch.equal(corrected(z, "none"), z)
+
+    def test_images_that_are_all_alike_change_nothing(self) -> None:
+        method = ROID(small_net("group"), optimiser=FAST)
+        before = [value.clone() for value in norms(method)]
+        method.adapt(images()[:1].expand(5, -1, -1, -1))
+        assert all(torch.equal(a, b) for a, b in zip(before, norms(method), strict=True))
+
+    def test_what_is_refused(self) -> None:
+        with pytest.raises(InputError, match="prior 'some'"):
+            ROID(small_net(), prior="some")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="temperature 0"):
+            ROID(small_net(), temperature=0)
+        with pytest.raises(InputError, match="alpha 2"):
+            CMF(small_net(), alpha=2)
+
+
+def test_cmf_follows_its_filter() -> None:
+    """Two steps; the filter's numbers by hand, from θ after ROID's own step."""
+    x, noise = images(3), 1000.0
+    method = CMF(small_net(), optimiser=FAST, noise=noise)
+    q = noise * 12 / 38_400  # six scales and six shifts
+    origin = small_net().network[1].weight.detach()
+    plain = ROID(small_net(), optimiser=FAST, source=0.0)
+    method.adapt(x)
+    plain.adapt(x)
+    stepped = norms(plain)[0]
+    beta = max(0.89, (1 - q) / (q + 1 - q))
+    hidden = beta * origin + (1 - beta) * stepped
+    assert torch.allclose(norms(method)[0], 0.99 * stepped + 0.01 * hidden, atol=1e-6)
+    first = beta * q
+    assert method.variance == pytest.approx(first)
+    method.adapt(images(4))
+    v = 0.99**2 * first + q
+    assert method.variance == pytest.approx(v * max(0.89, (1 - q) / (v + 1 - q)))
+
+
+class TestASR:
+    def test_a_reset_keeps_the_first_tensors(self) -> None:
+        """With the baseline at ln C every batch falls below it: half of the two tensors, the scales, stay."""
+        method = ASR(small_net(), optimiser=FAST, margin=0.9, similarity=2.0, first=1.0, steep=0.0)
+        source = [value.clone() for value in norms(method)]
+        method.adapt(images(3))
+        scale, shift = norms(method)
+        assert method.resets == 1
+        assert not torch.equal(scale, source[0])
+        assert torch.equal(shift, source[1])
+        assert method.baseline == pytest.approx(LOG_C)
+
+    def test_the_baseline_follows(self) -> None:
+        method = ASR(small_net(), optimiser=FAST, margin=0.9, similarity=2.0, first=0.3, momentum=0.15)
+        x = images(3)
+        z = Plain(small_net())(x).detach()
+        mean = z.mean(0).softmax(0)
+        h = float(-(mean * mean.log()).sum())
+        method.adapt(x)
+        # The model as given says the same before any step, so that φ = 0 and m = 1 − 0.15.
+        assert h > math.log(0.3 * CLASSES)
+        assert method.resets == 0
+        assert method.baseline == pytest.approx(0.85 * math.log(0.3 * CLASSES) + 0.15 * h, rel=1e-5)
+
+    def test_what_was_learnt_is_held(self) -> None:
+        """After a reset the loss has λ Σ F̄ (θ − θ̄)²; its gradient joins that of the base."""
+        method = ASR(small_net(), optimiser=FAST, margin=0.9, similarity=2.0, first=1.0, steep=0.0)
+        method.adapt(images(3))
+        fisher, before = method.kept["fisher"], method.kept["weights"]
+        name = "network.1.weight"
+        assert torch.allclose(before[name], small_net().network[1].weight)
+        method.weight = 2.0
+        penalty = method._penalty()
+        assert penalty is not None
+        theta = norms(method)[0]
+        expected = 2.0 * (fisher[name] * (theta - before[name]) ** 2).sum()
+        assert penalty.item() == pytest.approx(expected.item(), rel=1e-4)
+
+    def test_bases(self) -> None:
+        assert ASR(small_net(), base="roid").adapt(images()).shape == (16, CLASSES)
+        with pytest.raises(InputError, match="base 'tent'"):
+            ASR(small_net(), base="tent")  # type: ignore[arg-type]
+
+
+class TestRoTTA:
+    def test_the_memory(self) -> None:
+        """Four places, two classes: two each. Scores by hand: 1 / (1 + exp(−age / 4)) + H / ln 2."""
+        memory = Memory(4, 2)
+        blank = torch.zeros(1)
+        for uncertainty in (0.1, 0.5):
+            memory.add(blank, 0, uncertainty)
+        assert [item.age for item in memory.items] == [2, 1]
+        memory.add(blank, 0, 0.3)  # its class is full: the most uncertain goes
+        assert [(item.entropy, item.age) for item in memory.items] == [(0.1, 3), (0.3, 1)]
+        memory.add(blank, 0, 0.69)  # more dispensable than all there are: dropped, and the others age
+        assert [(item.entropy, item.age) for item in memory.items] == [(0.1, 4), (0.3, 2)]
+        memory.add(blank, 1, 0.6)
+        assert len(memory.items) == 3
+        assert memory.score(memory.items[0]) == pytest.approx(1 / (1 + math.exp(-5 / 4)) + 0.1 / math.log(2))
+
+    def test_a_rare_class_replaces_in_the_most_frequent_one(self) -> None:
+        memory = Memory(3, 2)  # 1.5 for each class
+        for label, uncertainty in ((0, 0.2), (0, 0.1), (1, 0.3)):
+            memory.add(torch.zeros(1), label, uncertainty)
+        assert [item.label for item in memory.items] == [0, 0, 1]
+        memory.add(torch.zeros(1), 1, 0.05)
+        assert [(item.label, item.entropy) for item in memory.items] == [(1, 0.05), (0, 0.1), (1, 0.3)]
+
+    def test_one_step(self) -> None:
+        x = images(3)
+        method = RoTTA(small_net(), room=64, every=16, momentum=0.05, follow=0.25, optimiser=FAST)
+        method.adapt(x)
+        plain = Plain(small_net())
+        z = plain(x, share=0.0).detach()
+        kept, ages = memory_of(z, 64)
+        target = plain(x[kept], share=0.05).detach().softmax(1)
+        rng = CounterRng(0, torch.arange(len(kept)), "rotta 0", x.device)
+        student = plain(random_views(x[kept].float() / 255, rng) * 255, share=0.05).log_softmax(1)
+        age = torch.tensor(ages) / 64
+        loss = (torch.exp(-age) / (1 + torch.exp(-age)) * -(target * student).sum(1)).mean()
+        gradients = torch.autograd.grad(loss, (plain.weight, plain.bias))
+        for found, before, gradient in zip(norms(method), (plain.weight, plain.bias), gradients, strict=True):
+            assert torch.allclose(found, before - 0.1 * gradient, atol=1e-5)
+        assert torch.allclose(method.model.network[1].running_mean, plain.moved[0], atol=1e-5)
+        teacher = method.teacher.network[1].weight
+        assert torch.allclose(teacher, 0.75 * plain.weight + 0.25 * norms(method)[0], atol=1e-5)
+
+
+def memory_of(z: Tensor, room: int) -> tuple[list[int], list[int]]:
+    """Which of a few images a large memory keeps: at most room / C of a class, which sixteen do not fill."""
+    assert max(torch.bincount(z.argmax(1)).tolist()) <= room / CLASSES
+    count = len(z)
+    return list(range(count)), [count - place for place in range(count)]
+
+
+def test_memo_learns_from_views_and_forgets() -> None:
+    x = images(5, count=2)
+    method = MEMO(small_net(), views=8, rate=0.05, crop="cifar", alpha=1 / 17)
+    found = method.adapt(x)
+    for place in range(2):
+        net = small_net()
+        plain = Plain(net)
+        views = augmixed(
+            x[place : place + 1].expand(8, -1, -1, -1), CounterRng(0, place * 8 + torch.arange(8), "memo"), crop="cifar"
+        )
+        p = plain(views, share=1 / 17).softmax(1).mean(0)
+        loss = -(p * p.log()).sum()
+        tensors = [plain.weight, plain.bias, plain.conv.weight, plain.conv.bias, plain.head.weight, plain.head.bias]
+        gradients = torch.autograd.grad(loss, tensors)
+        with torch.no_grad():
+            for tensor, gradient in zip(tensors, gradients, strict=True):
+                tensor -= 0.05 * gradient
+        assert torch.allclose(found[place], plain(x[place : place + 1], share=1 / 17)[0], atol=1e-4)
+    assert all(torch.equal(value, dict(small_net().named_parameters())[name]) for name, value in method.adapted.items())
+
+
+class TestViews:
+    def test_they_stay_levels_and_differ(self) -> None:
+        x = images(1, count=1).expand(40, -1, -1, -1)
+        for crop in ("cifar", "imagenet"):
+            views = augmixed(x, CounterRng(0, torch.arange(40)), crop=crop)
+            assert views.shape == x.shape
+            assert float(views.min()) >= -1e-3
+            assert float(views.max()) <= 255.001
+            assert len(torch.unique(views.flatten(1), dim=0)) == 40
+
+    def test_of_the_batch_they_do_not_depend(self) -> None:
+        x = images(1, count=6)
+        whole = augmixed(x, CounterRng(0, torch.arange(6)), crop="cifar")
+        assert torch.allclose(whole[2:4], augmixed(x[2:4], CounterRng(0, torch.arange(2, 4)), crop="cifar"))
+
+    def test_equalising_is_pillows(self) -> None:
+        x = (images(2, count=1) // 3).float()
+        theirs = ImageOps.equalize(Image.fromarray(x[0].byte().permute(1, 2, 0).numpy()))
+        ours = _equalised(x, torch.ones(1), torch.ones(1))[0].byte()
+        assert torch.equal(ours, torch.from_numpy(np.array(theirs)).permute(2, 0, 1))
