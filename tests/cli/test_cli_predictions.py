@@ -54,7 +54,7 @@ def test_a_template_that_was_filled_in_is_scored(predictions: Path, tmp_path: Pa
     assert "=c.jpg" not in command("score", f"{predictions}:two", "--replicates", 20)
     assert "no model 'three'; it has one, two" in command("score", f"{predictions}:three", code=2)
     text = command("compare", f"{predictions}:one", f"{predictions}:two", "--replicates", 20)
-    assert "two less one" in text
+    assert "two minus one" in text
     assert "predictions of 2 models (one, two)" in command("compare", predictions, predictions, code=2)
     command("report", predictions, "-o", tmp_path / "page.html", "--replicates", 20)
     page = (tmp_path / "page.html").read_text()
