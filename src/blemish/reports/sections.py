@@ -77,8 +77,7 @@ def quantities(material: Material) -> Iterable[Section]:
 def corruptions(material: Material) -> Section | None:
     """Errors by corruption and severity, a heatmap for each model."""
     maps = [heatmap(r, material.wording) for r in material.ordered if r.groups and r.quantity == "error"]
-    title = "Errors by corruption and severity"
-    return section("corruptions", title, short="Severities", maps=maps) if maps else None
+    return section("corruptions", "Errors by severity", short="Severities", maps=maps) if maps else None
 
 
 def severities(material: Material) -> Section | None:
