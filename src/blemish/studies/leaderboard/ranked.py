@@ -36,7 +36,9 @@ _UNPAIRED = (
     "answered different images, corrected for all pairs (Holm). Paired tests might tell more apart; nobody can do them."
 )
 _LINE_IMAGES = 50_000
-_OTHER_IMAGES = "Effective robustness is measured from a line of models on all 50,000 images; these are {:,}, whose choice shifts it."
+_OTHER_IMAGES = (
+    "Effective robustness is measured from a line on all 50,000 images; these are {:,}, whose choice shifts it."
+)
 _ORDER_ONLY = "In the order of what is claimed. No intervals are known, so that nobody is told apart."
 
 
