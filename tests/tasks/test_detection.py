@@ -211,6 +211,8 @@ def test_the_command_measures_shapes(tmp_path: Path) -> None:
     assert "mean AP over 1 of 75 conditions" in printed
     for extra, message in (
         (("--mean", "0.5"), "--mean is for classifiers"),
+        (("--until", "1"), "--until is for classifiers"),
+        (("--class-names", "imagenet"), "--class-names is for classifiers"),
         (("--task", "poetry"), "unknown task 'poetry'"),
         (("-d", str(tmp_path)), "without --annotations"),
         (("-m", "resnet50"), "unknown detector 'resnet50'"),
@@ -272,3 +274,11 @@ def test_workers_measure_the_same(measured: Run, tmp_path: Path) -> None:
     shared = run(tmp_path, model, conditions=CONDITIONS[:1], executor=Processes(2))
     for path in sorted(shared.folder.glob("records/*.parquet")):
         assert path.read_bytes() == (measured.folder / "records" / path.name).read_bytes()
+
+
+def test_a_notice_says_where_boxes_should_have_moved(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.warns(Notice, match="noc:rotation: moves pixels, and the truth of detection does not move"):
+        run(tmp_path, conditions=["noc:rotation@3"])
+    recwarn.clear()
+    run(tmp_path / "c", conditions=["elastic_transform@1"])
+    assert not recwarn.list
