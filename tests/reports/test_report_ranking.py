@@ -95,6 +95,16 @@ class TestFirstWords:
         assert line.startswith("y is the only model with a rank: ")
         assert first_words(ranked_sets([readings[3]], replicates=20)) == []
 
+    def test_what_a_model_was_trained_on_is_said(self, tmp_path: Path) -> None:
+        model = {"training": {"corruptions": ["fog"], "augmentations": []}}
+        run = write_run(tmp_path, "m", {"clean": right(20), "fog@3": right(10)}, images=20, model=model)
+        other = write_run(tmp_path, "n", {"clean": right(20), "fog@3": right(5)}, images=20)
+        (line,) = first_words(ranked_sets(read_all([run, other], replicates=50), replicates=50))
+        assert re.search(r"m, mean error 50\.0† % \([\d.]+ to [\d.]+; lower is better; † trained on fog\)", line)
+        page = report_page([run, other], replicates=20)
+        section = page[page.index('<section id="ranking"') : page.index('<section id="overview"')]
+        assert "† The model was trained on a corruption in this number" in section
+
 
 class TestRanking:
     def test_groups_and_what_has_no_rank(self, four: list[Run]) -> None:
@@ -186,18 +196,18 @@ class TestAgainst:
         assert best is not None
         titles = self.titles(report_page(four, replicates=50))
         assert len(titles) == 3
-        assert all(title.endswith(f" less {best.name}") for title in titles)
+        assert all(title.endswith(f" minus {best.name}") for title in titles)
 
     def test_one_that_is_chosen(self, four: list[Run]) -> None:
         titles = self.titles(report_page(four, replicates=10, against="a"))
-        assert titles == ["z less a", "y less a", "lost (near chance) less a"]
+        assert titles == ["z minus a", "y minus a", "lost (near chance) minus a"]
         by_folder = report_page(four, replicates=10, against=str(four[0].folder))
         assert self.titles(by_folder) == titles
         assert "is near chance: clean accuracy" in by_folder
 
     def test_the_run_that_is_the_baseline(self, four: list[Run]) -> None:
         page = report_page(four, replicates=10, baseline=four[2])
-        assert all(title.endswith(" less y") for title in self.titles(page))
+        assert all(title.endswith(" minus y") for title in self.titles(page))
 
     def test_one_that_is_not_there(self, four: list[Run]) -> None:
         with pytest.raises(InputError, match="'resnet' names none of the models; expected one of a, z, y, lost"):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.core.typed import as_json
 from blemish.metrics.compare import compare
 from blemish.metrics.imports import TableInfo, import_infos, make_table
 from blemish.models.card import ModelCard
@@ -34,7 +35,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
     folder = tmp_path_factory.mktemp("leaderboard")
     for seed, (name, (clean, worst)) in enumerate(NETS.items()):
         card = ModelCard(parameters=10 ** (6 + seed), training_data=("LAION-2B",), web_scale=seed == 0)
-        model = {"card": card.__dict__ | {"training_data": list(card.training_data)}}
+        model = {"card": json.loads(json.dumps(as_json(card)))}
         conditions = severities(NAMES, clean=clean, worst=worst)
         run = write_run(folder / "runs", name, conditions, seed=seed, images=150, model=model)
         make_entry(run, folder / "board", speed=Speed(1000.0 * (seed + 1), "a machine"))
@@ -126,6 +127,12 @@ def test_effective_robustness_of_published_models() -> None:
     # Taori et al. 2020 name it among the models above the line.
     assert lines["resnext101_32x8d_deepaugment_augmix"].effective == pytest.approx(16.2, abs=0.1)
     assert np.mean([line.effective for line in ranking.lines if line.effective is not None]) == pytest.approx(0, abs=2)
+
+
+def test_effective_robustness_on_other_images_says_so() -> None:
+    stored, fewer = (rankings([], imports=[name])[0] for name in ("testbed/stored", "robustbench/imagenet-c"))
+    assert stored.notes == ()
+    assert "these are 5,000" in fewer.notes[0]
 
 
 def test_every_import_makes_a_ranking() -> None:
