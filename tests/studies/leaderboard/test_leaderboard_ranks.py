@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.core.typed import as_json
 from blemish.metrics.compare import compare
 from blemish.metrics.imports import TableInfo, import_infos, make_table
 from blemish.models.card import ModelCard
 from blemish.reports.tables import latex, markdown
-from blemish.studies.leaderboard.board import Filters, boards_of, import_names
+from blemish.studies.leaderboard.board import Filters, boards_of, import_names, named_imports
 from blemish.studies.leaderboard.entry import Entry, Speed, find_entries
 from blemish.studies.leaderboard.lines import Ranking
 from blemish.studies.leaderboard.make import import_table, make_entry
@@ -34,7 +35,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
     folder = tmp_path_factory.mktemp("leaderboard")
     for seed, (name, (clean, worst)) in enumerate(NETS.items()):
         card = ModelCard(parameters=10 ** (6 + seed), training_data=("LAION-2B",), web_scale=seed == 0)
-        model = {"card": card.__dict__ | {"training_data": list(card.training_data)}}
+        model = {"card": json.loads(json.dumps(as_json(card)))}
         conditions = severities(NAMES, clean=clean, worst=worst)
         run = write_run(folder / "runs", name, conditions, seed=seed, images=150, model=model)
         make_entry(run, folder / "board", speed=Speed(1000.0 * (seed + 1), "a machine"))
@@ -105,7 +106,7 @@ def test_filters(entries: list[Entry]) -> None:
     assert models(training_data="laion") == set(NETS)
     assert models(protocol="jpeg") == {"other"}
     assert models(tier="claimed") == set()
-    assert models(benchmark="imagenet-c") == set()
+    assert models(benchmark="imagenet-r") == set()
     (ranking,) = (r for r in rankings(entries, filters=Filters(model="worse")))
     assert ranking.lines[0].low > 1, "ranks are those among all models"
 
@@ -148,6 +149,17 @@ def test_every_import_makes_a_ranking() -> None:
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(InputError, match="robustbench/imagenet-c"):
         boards_of([], imports=["robustbench/imagenetc"])
+
+
+def test_an_unknown_benchmark_is_refused_with_what_is_near() -> None:
+    with pytest.raises(InputError, match="did you mean imagenet-c"):
+        boards_of([], imports=[], filters=Filters(benchmark="imagenetc"))
+
+
+def test_a_source_stands_for_its_tables() -> None:
+    assert named_imports("timm") == ["timm/imagenet-a", "timm/imagenet-r", "timm/imagenet-sketch", "timm/imagenet-v2"]
+    assert named_imports("testbed/stored") == ["testbed/stored"]
+    assert named_imports("nothing") == ["nothing"], "which is refused by name later"
 
 
 def test_csv_and_json_hold_everything(entries: list[Entry]) -> None:
