@@ -367,8 +367,8 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     only = sys.argv[2] if len(sys.argv) > 2 else ""
     for kind, setups in (("broken", broken()), ("good", good())):
-        print(f"| {kind} | needs | named | CPU, s | verdict |")
-        print("|---|---|---|---:|---|")
+        print(f"| {kind} | needs | named | verdict |")
+        print("|---|---|---|---|")
         for setup in setups:
             if (setup.needs and folder is None) or only not in setup.name:
                 continue
@@ -376,7 +376,8 @@ def main() -> None:
             found = setup.audit(folder)
             took = time.process_time() - begun
             named = ", ".join(f"{finding.check} ({finding.sure})" for finding in found.problems) or "nothing"
-            print(f"| {setup.name} | {setup.needs or ''} | {named} | {took:.1f} | {setup.verdict(found)} |", flush=True)
+            print(f"| {setup.name} | {setup.needs or ''} | {named} | {setup.verdict(found)} |", flush=True)
+            print(f"{took:.1f} s of CPU time: {setup.name}", file=sys.stderr)
         print()
 
 

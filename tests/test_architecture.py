@@ -114,6 +114,14 @@ def test_metrics_read_records_and_run_no_model() -> None:
     assert [name for name in names if name.split(".")[0] in running and not name.startswith(readings)] == []
 
 
+def test_the_measuring_loop_knows_no_task() -> None:
+    """What is asked of a model besides classes is data; only tasks/ and metrics/ know what it means."""
+    words = ("detection", "segmentation", "boxes", "pixel class")
+    sources = [path for path in FILES if module_name(path).startswith("evaluation")]
+    assert len(sources) > 20
+    assert [(path.name, word) for path in sources for word in words if word in path.read_text("utf-8").lower()] == []
+
+
 def test_the_check_can_fail(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    from blemish.cli.main import app\n")

@@ -26,7 +26,7 @@ def claimed(*extras: str) -> dict[str, Version]:
         if requirement.name == OWN:
             found |= claimed(*requirement.extras)
             continue
-        (bound,) = requirement.specifier
+        (bound,) = (each for each in requirement.specifier if each.operator != "<")
         assert bound.operator == ">=", f"{requirement}: expected a lowest version"
         found[canonicalize_name(requirement.name)] = Version(bound.version)
     return found

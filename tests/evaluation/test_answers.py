@@ -13,7 +13,7 @@ from blemish.evaluation.answers import Answers, Lists, answers_bytes, join_answe
 from blemish.evaluation.info import RecordsHeader, TaskInfo
 from blemish.evaluation.records import read_records
 
-TASK = TaskInfo("boxes", {"scores": "list<float>", "seen": "bool", "value": "double"}, {"classes": ["cat"]})
+TASK = TaskInfo("boxes", {"value": "double", "scores": "list<float>", "seen": "bool"}, {"classes": ["cat"]})
 
 
 def answers(*names: str) -> Answers:
@@ -34,9 +34,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(answers_bytes(made))
     read = read_answers(tmp_path / "x.parquet")
     assert read.header == made.header
-    assert read.table() == made.table()
+    assert dict(read.table()) == dict(made.table())
     assert read.table()["scores"] == [[], [0.0], [1.0, 2.0], [3.0, 4.0, 5.0]]
     assert answers_bytes(read) == answers_bytes(made)
+    assert answers_bytes(replace(read, header=made.header)) == answers_bytes(made)
     with pytest.raises(InputError, match="without label, top5"):
         read_records(tmp_path / "x.parquet")
 
@@ -58,7 +59,7 @@ def test_damage_and_contradictions_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(content)
     with pytest.raises(InputError, match="damaged records"):
         read_answers(tmp_path / "bad.parquet")
-    with pytest.raises(InputError, match="expected scores, seen, value"):
+    with pytest.raises(InputError, match="expected value, scores, seen"):
         replace(made, columns={"seen": made["seen"]})
     with pytest.raises(InputError, match="2 entries for 1 images"):
         replace(made, images=made.images[:1])

@@ -150,9 +150,9 @@ def test_labels_are_matched_by_name(tmp_path: Path) -> None:
         run(tmp_path, from_detector(lambda _: [], classes=["cat"], device="cpu"), CONDITIONS[:1])
 
 
-def coco_folder(folder: Path, **changed: Any) -> Path:
+def coco_folder(folder: Path, count: int = 4, **changed: Any) -> Path:
     """The shapes as COCO has them: pictures, and annotations beside them."""
-    source, truth = shapes_source(4), shapes_truth(4)
+    source, truth = shapes_source(count), shapes_truth(count)
     for number, name in enumerate(source.names):
         source.read(number).save(folder / name)
     content: dict[str, Any] = {
@@ -226,3 +226,49 @@ def test_detectors_by_name() -> None:
         open_detector("demo:colours", weights=Path("x.pt"))
     with pytest.raises(InputError, match="expected python:package"):
         open_detector("python:x")
+
+
+def predicted_lines(measured: Run) -> list[dict[str, Any]]:
+    """The detections of a run as rows of a file of predictions."""
+    lines = []
+    for condition in measured.conditions:
+        table = measured.answers(condition).table()
+        for image, boxes, scores, labels in zip(
+            *(table[k] for k in ("image", "boxes", "scores", "labels")), strict=True
+        ):
+            sides = np.reshape(boxes, (-1, 4))
+            corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1).tolist()
+            lines.append({"image": image, "condition": str(condition), "boxes": corners})
+            lines[-1] |= {"scores": scores, "labels": labels}
+    return lines
+
+
+def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Path) -> None:
+    annotations = coco_folder(tmp_path, COUNT)
+    path = tmp_path / "boxes.jsonl"
+    lines = predicted_lines(measured)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (predicted,) = blemish.read_predictions(path, annotations=annotations)
+    one, other = (blemish.score(run, replicates=40) for run in (measured, predicted))
+    assert one.rows == other.rows
+    for change, message in (
+        (lines[1:], "no prediction under clean for 1 of 8 images"),
+        ([line for line in lines if line["image"] != "shapes000.png"], "no predictions for 1 of 8 annotated images"),
+        ([{**lines[0], "scores": []}, *lines[1:]], "expected as many of each"),
+        ([{**lines[0], "labels": [7 for _ in lines[0]["labels"]]}, *lines[1:]], "row 1: label 7; expected the number"),
+        ([{**lines[0], "image": "x.png"}, *lines], r"no annotations of x\.png"),
+    ):
+        path.write_text("".join(json.dumps(line) + "\n" for line in change))
+        with pytest.raises(InputError, match=message):
+            blemish.read_predictions(path, annotations=annotations)
+    with pytest.raises(InputError, match="boxes without the truth"):
+        blemish.read_predictions(path)
+
+
+def test_workers_measure_the_same(measured: Run, tmp_path: Path) -> None:
+    from blemish.evaluation.executors.processes import Processes
+
+    model = open_detector("demo:colours", device="cpu")
+    shared = run(tmp_path, model, conditions=CONDITIONS[:1], executor=Processes(2))
+    for path in sorted(shared.folder.glob("records/*.parquet")):
+        assert path.read_bytes() == (measured.folder / "records" / path.name).read_bytes()

@@ -13,6 +13,7 @@ from rich.table import Table
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalogue_of
+from blemish.corruptions.labels import how_it_moves
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
@@ -97,6 +98,7 @@ def _entry(corruption: Corruption) -> dict[str, object]:
         "description": corruption.description,
         "source": corruption.source,
         "version": corruption.version,
+        "moves": how_it_moves(corruption.moves),
         "parameters": list(table.names),
         # Row 0 of a table is the identity, whose parameters may be infinite; published severities start at 1.
         "published": corruption.severities,

@@ -74,13 +74,18 @@ class ScoreOptions:
         ),
     ] = None
 
+    annotations: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of files of predicted boxes: COCO's annotations, which hold the truth."),
+    ] = None
+
     def runs(self, paths: Sequence[Path]) -> list[Run]:
         """The runs that were named: in folders, or in files of predictions."""
-        return named_runs(paths, benchmark=self.benchmark)
+        return named_runs(paths, benchmark=self.benchmark, annotations=self.annotations)
 
     def run(self, path: Path) -> Run:
         """The only run in a folder or file."""
-        return named_run(path, benchmark=self.benchmark)
+        return named_run(path, benchmark=self.benchmark, annotations=self.annotations)
 
     def settings(self, runs: Sequence[Run]) -> dict[str, Any]:
         """The settings as `read_all`, `compare` and `write_report` take them, for these runs."""

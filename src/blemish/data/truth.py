@@ -18,7 +18,7 @@ from blemish.core.reading import is_file, read_json
 from blemish.data.folders import picture_source
 from blemish.data.source import Source
 
-__all__ = ["BoxTruth", "Boxes", "coco_images"]
+__all__ = ["BoxTruth", "Boxes", "coco_images", "coco_truth"]
 
 _SHOWN = 3
 
@@ -53,9 +53,9 @@ class BoxTruth:
         return digest.hexdigest()
 
 
-def coco_images(folder: str | os.PathLike[str], annotations: str | os.PathLike[str]) -> tuple[Source, BoxTruth]:
-    """The pictures of a folder that a file of COCO's annotations lists (instances_val2017.json), and their objects."""
-    root, path = Path(folder), Path(annotations)
+def coco_truth(annotations: str | os.PathLike[str]) -> BoxTruth:
+    """The objects in a file of COCO's annotations (instances_val2017.json); images in the order of their numbers."""
+    path = Path(annotations)
     content = read_json(path)
     if not isinstance(content, dict):
         raise InputError(f"{path}: a {type(content).__name__}; expected COCO's annotations, an object")
@@ -74,15 +74,20 @@ def coco_images(folder: str | os.PathLike[str], annotations: str | os.PathLike[s
             lists[owner].append(entry)
         if len(set(names.values())) < len(names):
             raise InputError("several images with the same file_name; expected names that differ")
-        truth = {name: _boxes(lists[number]) for number, name in names.items()}
-    ordered = sorted(names, key=lambda number: number)
-    if missing := [names[number] for number in ordered if not is_file(root / names[number])]:
+        truth = {names[number]: _boxes(lists[number]) for number in sorted(names)}
+    return BoxTruth(categories, truth)
+
+
+def coco_images(folder: str | os.PathLike[str], annotations: str | os.PathLike[str]) -> tuple[Source, BoxTruth]:
+    """The pictures of a folder that a file of COCO's annotations lists, and their objects."""
+    root, truth = Path(folder), coco_truth(annotations)
+    names = list(truth.images)  # in the order in which pycocotools takes them too
+    if missing := [name for name in names if not is_file(root / name)]:
         raise InputError(
-            f"{root}: {len(missing)} of {len(names)} images of {path.name} are not there: {first_few(missing, _SHOWN)}"
+            f"{root}: {len(missing)} of {len(names)} images of {Path(annotations).name} are not there: "
+            f"{first_few(missing, _SHOWN)}"
         )
-    # In the order of their numbers, in which pycocotools takes them too.
-    source = picture_source(root, [names[number] for number in ordered], [0] * len(ordered))
-    return source, BoxTruth(categories, truth)
+    return picture_source(root, names, [0] * len(names)), truth
 
 
 def _objects(path: Path, content: dict[str, Any], key: str) -> list[dict[str, Any]]:

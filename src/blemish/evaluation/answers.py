@@ -45,7 +45,7 @@ _TYPES: dict[str, Any] = {"bool": np.bool_, "int32": np.int32, "float": np.float
 
 @dataclass(frozen=True)
 class Lists:
-    """A list of numbers for each image, such as the scores of its boxes: all of them in a row, and how many each has.
+    """A list of numbers for each image: all of them in a row, and how many each has.
 
     >>> Lists(np.array([0.9, 0.5, 0.7]), np.array([2, 0, 1])).take(np.array([2, 0])).values
     array([0.7, 0.9, 0.5])
@@ -89,7 +89,7 @@ class Answers(Tabular):
     def __post_init__(self) -> None:
         """Refuse columns that are not those of the header, or not of these images."""
         expected = self.task.columns
-        if list(self.columns) != list(expected):
+        if set(self.columns) != set(expected):
             raise InputError(f"columns {', '.join(self.columns)}; expected {', '.join(expected)}")
         for name, column in self.columns.items():
             if len(column) != len(self.images):
@@ -174,7 +174,7 @@ def answers_bytes(answers: Answers) -> bytes:
     import pyarrow as pa
 
     columns = {"image": pa.array(answers.images.tolist(), "string")}
-    for name, kind in answers.task.columns.items():
+    for name, kind in sorted(answers.task.columns.items()):  # as the header has them when it is read again
         dtype, column = _numpy_type(kind), answers[name]
         if isinstance(column, Lists):
             offsets = pa.array(np.concatenate([[0], np.cumsum(column.counts)]).astype(np.int32))

@@ -19,7 +19,7 @@ from blemish.evaluation.answers import Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
-__all__ = ["Detection"]
+__all__ = ["Detection", "true_columns"]
 
 _COLUMNS = {
     "boxes": "list<float>",
@@ -30,6 +30,7 @@ _COLUMNS = {
     "truth_areas": "list<double>",
     "truth_crowd": "list<bool>",
 }
+_TRUE = ("boxes", "labels", "areas", "crowd")
 _SHOWN = 5
 
 
@@ -76,13 +77,16 @@ class Detection:
             shown = f"{len(output)} answers" if isinstance(output, Sequence) else f"a {type(output).__name__}"
             raise InputError(f"model {model.name}: {shown} to {len(names)} images; expected a list with one for each")
         found = [_found(model, name, entry, numbers) for name, entry in zip(names, output, strict=True)]
-        true = [self.truth.images[name] for name in names]
         columns: dict[str, Column] = {
             name: _lists([each[place] for each in found]) for place, name in enumerate(("boxes", "scores", "labels"))
         }
-        for column, field in (("boxes", "boxes"), ("labels", "labels"), ("areas", "areas"), ("crowd", "crowd")):
-            columns[f"truth_{column}"] = _lists([_flat(own, field) for own in true])
-        return columns
+        return {**columns, **true_columns(self.truth, names)}
+
+
+def true_columns(truth: BoxTruth, names: Sequence[str]) -> dict[str, Column]:
+    """What records keep of the objects of some images."""
+    own = [truth.images[name] for name in names]
+    return {f"truth_{field}": _lists([_flat(each, field) for each in own]) for field in _TRUE}
 
 
 def _flat(own: Boxes, field: str) -> NDArray[Any]:

@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,12 @@ from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError, about
 from blemish.core.printable import first_few
 from blemish.corruptions.catalog import catalog, hint
-from blemish.evaluation.answers import Answers, Column
+from blemish.data.truth import coco_truth
+from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import BenchmarkInfo, DataInfo, ProtocolInfo, RecordsHeader, RunInfo, TaskInfo
 from blemish.evaluation.runs import NOT_HERE, Run
 from blemish.models.base import ModelInfo
+from blemish.tasks.predicted_boxes import box_columns
 from blemish.tasks.prediction_files import Sheet, read_sheet
 
 __all__ = ["OUTCOMES", "SCORES", "PredictedRun", "read_predictions"]
@@ -64,17 +65,22 @@ class PredictedRun(Run):
 
 
 def read_predictions(
-    path: str | os.PathLike[str], *, benchmark: Benchmark | str | None = None, model: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    benchmark: Benchmark | str | None = None,
+    model: str | None = None,
+    annotations: str | os.PathLike[str] | None = None,
 ) -> list[Run]:
     """The models of a file of predictions, each as a run, in the order in which they first occur.
 
     All conditions of a model have to hold the same images. With a ``benchmark``, its metric is the headline, and
     conditions that are missing are named beside what cannot be computed for want of them; without one the conditions
-    are those of the file. ``model`` is the name of the only model, where the file has no such column.
+    are those of the file. ``model`` is the name of the only model, where the file has no such column; ``annotations``
+    is COCO's file, where the answers are boxes.
     """
     sheet = read_sheet(path)
-    task, columns = _answers(sheet)
     images, image_of = _named(sheet, "image")
+    task, columns = _answers(sheet, annotations, [images[place] for place in image_of.tolist()])
     conditions, condition_of = _conditions(sheet)
     names, model_of = ([model or Path(sheet.name).stem], np.zeros(len(sheet), dtype=np.int64))
     if "model" in sheet:
@@ -101,9 +107,11 @@ def read_predictions(
 
 
 def _taken(
-    header: RecordsHeader, images: NDArray[np.str_], columns: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]
+    header: RecordsHeader, images: NDArray[np.str_], columns: Mapping[str, Column], rows: NDArray[np.int64]
 ) -> Answers:
-    taken: dict[str, Column] = {name: values[rows] for name, values in columns.items()}
+    taken: dict[str, Column] = {
+        name: values.take(rows) if isinstance(values, Lists) else values[rows] for name, values in columns.items()
+    }
     return Answers(header, images, taken)
 
 
@@ -118,9 +126,15 @@ _EXPECTED = (
 )
 
 
-def _answers(sheet: Sheet) -> tuple[TaskInfo, dict[str, NDArray[Any]]]:
+def _answers(
+    sheet: Sheet, annotations: str | os.PathLike[str] | None, images: Sequence[str]
+) -> tuple[TaskInfo, dict[str, Column]]:
     """What is held of every row, and what it is."""
-    kinds: dict[str, Callable[[], tuple[TaskInfo, dict[str, NDArray[Any]]]]] = {
+    if annotations is not None:
+        return box_columns(sheet, coco_truth(annotations), images)
+    if "boxes" in sheet:
+        raise InputError(f"{sheet.name}: boxes without the truth; give COCO's annotations (--annotations FILE)")
+    kinds: dict[str, Callable[[], tuple[TaskInfo, dict[str, Column]]]] = {
         "correct": lambda: (OUTCOMES, {"correct": sheet.outcomes("correct")}),
         "score": lambda: (SCORES, {"score": sheet.numbers("score")}),
         "prediction": lambda: (OUTCOMES, {"correct": _matches(sheet)}),
@@ -207,10 +221,11 @@ def _info(
     digest = hashlib.blake2b("\0".join(sorted(images)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     stem = Path(sheet.name).stem
     data = DataInfo(images=len(images), name=stem, fingerprint=digest)
-    is_given = given is not None and "score" not in task.columns
+    is_given = given is not None and "correct" in task.columns
+    metric = "score" if "score" in task.columns else "ap" if "boxes" in task.columns else None
     benchmark = BenchmarkInfo(
         name=stem if given is None else given.name,
-        metric="score" if "score" in task.columns else given.metric if given is not None else "error",
+        metric=metric or (given.metric if given is not None else "error"),
         conditions=[str(condition) for condition in listed],
         families={step: _family(step) for condition in listed for step in condition.names()},
         title="" if given is None else given.title,

@@ -15,24 +15,27 @@ from blemish.tasks.predictions import read_predictions
 _SHOWN = 5
 
 
-def named_runs(paths: Sequence[str | Path], *, benchmark: str | None = None) -> list[Run]:
+def named_runs(
+    paths: Sequence[str | Path], *, benchmark: str | None = None, annotations: Path | None = None
+) -> list[Run]:
     """The runs in folders, and the models of files of predictions; ``FILE:MODEL`` is one of them.
 
-    ``benchmark`` is that of predictions; records know their own.
+    ``benchmark`` and ``annotations`` are those of predictions; records know their own.
     """
     files = [path for path in paths if _is_predictions(path)]
-    if benchmark is not None and not files:
-        raise InputError("--benchmark is for files of predictions; runs know their own")
+    for option, given in (("--benchmark", benchmark), ("--annotations", annotations)):
+        if given is not None and not files:
+            raise InputError(f"{option} is for files of predictions; runs know their own")
     runs = []
     for path in paths:
-        runs += _predicted(str(path), benchmark) if path in files else find_runs([path])
+        runs += _predicted(str(path), benchmark, annotations) if path in files else find_runs([path])
     folders = dict.fromkeys((run.folder.resolve(), run.name) for run in runs)
     return runs if len(folders) == len(runs) else list({(r.folder.resolve(), r.name): r for r in runs}.values())
 
 
-def named_run(path: str | Path, *, benchmark: str | None = None) -> Run:
+def named_run(path: str | Path, *, benchmark: str | None = None, annotations: Path | None = None) -> Run:
     """The only run in a folder, or the only model of a file."""
-    runs = named_runs([path], benchmark=benchmark)
+    runs = named_runs([path], benchmark=benchmark, annotations=annotations)
     if len(runs) > 1 and _is_predictions(path):
         names = first_few([run.name for run in runs], _SHOWN)
         raise InputError(f"{path}: predictions of {len(runs)} models ({names}); expected one of them, {path}:MODEL")
@@ -58,9 +61,9 @@ def _split(text: str) -> tuple[str, str | None]:
     return text[: min(ends)], text[min(ends) + 1 :]
 
 
-def _predicted(text: str, benchmark: str | None) -> list[Run]:
+def _predicted(text: str, benchmark: str | None, annotations: Path | None) -> list[Run]:
     file, model = _split(text)
-    runs = read_predictions(file, benchmark=benchmark)
+    runs = read_predictions(file, benchmark=benchmark, annotations=annotations)
     if model is None:
         return runs
     chosen = [run for run in runs if run.name == model]

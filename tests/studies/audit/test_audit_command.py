@@ -120,3 +120,10 @@ def test_from_python_with_a_benchmark_and_notes() -> None:
     assert states["severity-curves"] == states["severity-table"] == "passed"
     with pytest.raises(blemish.InputError, match="0 images"):
         blemish.audit("demo:plain", source, images=0)
+
+
+@pytest.mark.usefixtures("no_photographs")
+def test_what_cannot_be_made_is_left_out() -> None:
+    source = blemish.open_source("demo:digits").take(np.arange(48))
+    found = {check.name: check for check in blemish.audit("demo:plain", source, ["frost", "contrast"]).checks}
+    assert found["severity-curves"].said == "1 corruptions on 48 images"

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import socket
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -248,6 +249,30 @@ def test_an_upload_that_breaks_off_leaves_nothing(server: ExplorerServer) -> Non
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(100) == b""
     assert len(server.explorer.shelf._dropped) == before
+
+
+def test_closing_waits_for_what_is_being_done() -> None:
+    """Or the process would be aborted now and then: threads may not be ended inside torch."""
+    what = subject(side=64)
+    begun, go_on = threading.Event(), threading.Event()
+    finished = []
+
+    def slow(*_: object) -> None:
+        begun.set()
+        go_on.wait(60)
+        finished.append(True)
+        raise RuntimeError("late")
+
+    what.witnesses[0]._asked = slow  # type: ignore[method-assign]
+    with served(what) as server:
+        asking = threading.Thread(target=ask, args=(server, "answers", view(server, model=0)))
+        asking.start()
+        assert begun.wait(60)
+        threading.Timer(0.2, go_on.set).start()
+    assert finished
+    with pytest.raises(ConnectionError), server.working():
+        pass
+    asking.join()
 
 
 def test_a_port_that_is_taken_is_named(server: ExplorerServer) -> None:

@@ -17,7 +17,7 @@ from blemish.metrics.compare import compare
 from blemish.metrics.imports import TableInfo, import_infos, make_table
 from blemish.models.card import ModelCard
 from blemish.reports.tables import latex, markdown
-from blemish.studies.leaderboard.board import Filters, boards_of, import_names
+from blemish.studies.leaderboard.board import Filters, boards_of, import_names, named_imports
 from blemish.studies.leaderboard.entry import Entry, Speed, find_entries
 from blemish.studies.leaderboard.lines import Ranking
 from blemish.studies.leaderboard.make import import_table, make_entry
@@ -105,7 +105,7 @@ def test_filters(entries: list[Entry]) -> None:
     assert models(training_data="laion") == set(NETS)
     assert models(protocol="jpeg") == {"other"}
     assert models(tier="claimed") == set()
-    assert models(benchmark="imagenet-c") == set()
+    assert models(benchmark="imagenet-r") == set()
     (ranking,) = (r for r in rankings(entries, filters=Filters(model="worse")))
     assert ranking.lines[0].low > 1, "ranks are those among all models"
 
@@ -148,6 +148,17 @@ def test_every_import_makes_a_ranking() -> None:
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(InputError, match="robustbench/imagenet-c"):
         boards_of([], imports=["robustbench/imagenetc"])
+
+
+def test_an_unknown_benchmark_is_refused_with_what_is_near() -> None:
+    with pytest.raises(InputError, match="did you mean imagenet-c"):
+        boards_of([], imports=[], filters=Filters(benchmark="imagenetc"))
+
+
+def test_a_source_stands_for_its_tables() -> None:
+    assert named_imports("timm") == ["timm/imagenet-a", "timm/imagenet-r", "timm/imagenet-sketch", "timm/imagenet-v2"]
+    assert named_imports("testbed/stored") == ["testbed/stored"]
+    assert named_imports("nothing") == ["nothing"], "which is refused by name later"
 
 
 def test_csv_and_json_hold_everything(entries: list[Entry]) -> None:

@@ -42,7 +42,7 @@ def cost_of(name: str, settings: Settings = "imagenet", **changes: Any) -> Cost 
     """Passes that a method takes for each image with these settings; none where it does not tell.
 
     >>> cost_of("cotta").forwards, cost_of("cotta", views=4).forwards
-    (34.0, 6.0)
+    (34, 6)
     """
     return method_entry(name).cost_with(settings_for(name, settings) | changes)
 

@@ -9,6 +9,7 @@ from typing import Any
 from blemish.core.files import write_bytes
 from blemish.reports.charts import Line, time_lines
 from blemish.reports.page import ALL_INSIDE, Chart, Page, Section, render_page
+from blemish.studies.arena.published import published_table
 from blemish.studies.arena.results import ArenaInfo
 from blemish.studies.arena.scores import UNADAPTED, Scored
 from blemish.studies.arena.tables import (
@@ -40,7 +41,7 @@ def arena_page(settings: Sequence[Scored], info: ArenaInfo) -> str:
         warnings=[],
         sections=[
             _section("errors", "errors", "Methods and settings", table=error_table(settings), intervals=INTERVALS),
-            *(_setting(setting) for setting in settings),
+            *(_setting(setting, info) for setting in settings),
             _section("made", "made", "How it was made", lines=_lines(info)),
         ],
         footer=f"Made by blemish {VERSION} from the result of each method. {ALL_INSIDE}",
@@ -52,14 +53,10 @@ def _section(identity: str, template: str, title: str, **data: Any) -> Section:
     return Section(identity, title, f"studies/arena/templates/{template}.html.j2", data)
 
 
-def _setting(setting: Scored) -> Section:
-    tuned = tuning_table(setting)
-    tables = [
-        setting_table(setting),
-        cost_table(setting),
-        condition_table(setting),
-        *([] if tuned is None else [tuned]),
-    ]
+def _setting(setting: Scored, info: ArenaInfo) -> Section:
+    further = (tuning_table(setting), published_table(setting, info))
+    tables = [setting_table(setting), cost_table(setting), condition_table(setting)]
+    tables += [table for table in further if table is not None]
     about = f"{setting.title}. {setting.source}."
     names = [name for name in setting.curves if name != UNADAPTED]
     return _section(

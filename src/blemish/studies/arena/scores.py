@@ -131,6 +131,7 @@ class Scored:
     name: str
     title: str
     source: str
+    severities: tuple[float, ...]
     batch: int
     images: int
     streams: int
@@ -169,6 +170,7 @@ def _scored(shown: Sequence[Shown], level: float, window: int | None) -> Scored:
         name=header.setting.name,
         title=header.setting.title,
         source=header.setting.source,
+        severities=header.setting.severities,
         batch=0 if first is None else first.batch,
         images=length,
         streams=len(shown),

@@ -37,6 +37,8 @@ _LARGEST = 1.5
 _SHOWN_SIDES = 3
 # A network may see a little better at another size than the one it was made for, which is no fault of the set-up.
 _LEAST_GAIN = 0.1
+# Means and standard deviations that differ by less, in standard deviations, are the same way.
+_SAME = 0.03
 # The share of a picture's side that most evaluations show.
 _CENTRE = 0.875
 
@@ -60,14 +62,26 @@ class Alternative:
 
 def alternatives(subject: Subject) -> list[Alternative]:
     """All that is tried for a model and its images, each way once."""
-    seen, found = {subject.model.preprocessing}, []
+    seen, found = [subject.model.preprocessing], []
     for alternative in (*_of_values(subject.model), *_of_size(subject)):
         if alternative.protocol is None:
-            if alternative.model.preprocessing in seen:
+            made = alternative.model.preprocessing
+            if any(_nearly_equal(made, other) for other in seen):
                 continue
-            seen.add(alternative.model.preprocessing)
+            seen.append(made)
         found.append(alternative)
     return found
+
+
+def _nearly_equal(one: Preprocessing, other: Preprocessing) -> bool:
+    """Whether two ways differ by so little that no few images could tell them apart."""
+    plain = [replace(each, mean=(0.0,), std=(1.0,)) for each in (one, other)]
+    if plain[0] != plain[1]:
+        return False
+    means, stds = (
+        [np.broadcast_to(values, 3) for values in pair] for pair in ((one.mean, other.mean), (one.std, other.std))
+    )
+    return bool((abs(stds[0] / stds[1] - 1) < _SAME).all() and (abs(means[0] - means[1]) < _SAME * stds[1]).all())
 
 
 def _of_values(model: Classifier) -> Iterator[Alternative]:

@@ -39,6 +39,8 @@ IMAGES = 400
 # Images for severity curves, and images that are compared with each other.
 _CORRUPTED = 100
 _COMPARED = 1000
+_COPY = 128
+_LOOKED_AT = 8
 # Where a thousand classes have an image or less each, the order of the classes is looked for among some of them.
 _PER_CLASS = 5
 _CLASSES, _OF_EACH = 20, 10
@@ -126,8 +128,10 @@ class _Auditing:
         source, protocol = subject.source, subject.protocol
         more = np.setdiff1d(np.arange(len(source)), subject.rows)[: max(0, _COMPARED - len(subject.rows))]
         self.tell("comparing images")
-        # As they come: what is cut out of two pictures may be the same.
-        compared = load(source.take(np.concatenate([subject.rows, more])))
+        # Whole, because what is cut out of two pictures may be the same; large ones as small copies.
+        sides = [min(source.read(int(row)).size) for row in subject.rows[:_LOOKED_AT]]
+        resize = _COPY if float(np.median(sides)) > _COPY else None
+        compared = load(source.take(np.concatenate([subject.rows, more])), resize=resize)
         plain = protocol.resize is None and protocol.view is None
         as_they_come = subject.images if plain else compared.take(range(len(subject.rows)))
         classes, names = subject.label_classes, source.class_names or source.classes
@@ -174,14 +178,21 @@ class _Auditing:
         subject = self.subject
         shapes = [(int(height), int(width)) for _, height, width in subject.images.shapes.tolist()]
         table = check_table(shapes, subject.protocol.preset, self.conditions)
-        chosen = ends(self.conditions)
+        chosen = ends(condition for condition in self.conditions if _can_be_made(condition))
         if not chosen:
-            return [table, Check("severity-curves", skipped="no benchmark was named")]
-        for condition in chosen:
-            condition.check_files()
+            return [table, Check("severity-curves", skipped="no benchmark with severities was named")]
         images = subject.images.take(range(min(_CORRUPTED, len(subject.images))))
         outcomes = {condition: records.correct for condition, records in subject.conditions(images, chosen)}
         return [table, check_curves(outcomes, preset=None)]
+
+
+def _can_be_made(condition: Condition) -> bool:
+    """Whether the files that a corruption needs are there, such as the photographs of frost."""
+    try:
+        condition.check_files()
+    except InputError:
+        return False
+    return True
 
 
 def _of_few_classes(labels: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -36,7 +36,7 @@ def audit_command(
     images: OptionalImageOptions,
     protocol: ProtocolOptions,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder of a run, or of several; instead of --model.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder of a run, or of several; instead of --model.")
     ] = None,
     benchmark: Annotated[
         str | None,

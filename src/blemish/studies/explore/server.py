@@ -7,11 +7,13 @@ DNS rebinding), another origin, or another site are refused.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -39,12 +41,36 @@ class ExplorerServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, explorer: Explorer, port: int = 0) -> None:
+        self._busy = 0
+        self._idle = threading.Condition()
+        self._closing = False
         super().__init__((LOOPBACK, port), _Handler)
         self.explorer = explorer
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         here = self.server_address[1]
         self.hosts = {f"{LOOPBACK}:{here}", f"localhost:{here}"}
         self.address = f"http://{LOOPBACK}:{here}/{self.token}/"
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Around what is done for a request, which is not begun once the server is being closed."""
+        with self._idle:
+            if self._closing:
+                raise ConnectionError("the explorer ends")
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._busy -= 1
+                self._idle.notify_all()
+
+    def server_close(self) -> None:
+        """Stop listening, and wait for what is being done: a thread that is ended inside torch aborts the process."""
+        super().server_close()
+        with self._idle:
+            self._closing = True
+            self._idle.wait_for(lambda: self._busy == 0, timeout=_PATIENCE)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         """A browser that leaves in the middle of an answer is no fault; whatever else it is goes to the log."""
@@ -81,7 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             path, query = self._asked()
             if path not in known:
                 raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing is here")
-            kind, content, headers = known[path](query)
+            with self.server.working():
+                kind, content, headers = known[path](query)
             self._send(HTTPStatus.OK, kind, content, headers)
         except _RefusedError as refusal:
             # What was sent with it is not read, so nothing else can come over this connection.

@@ -27,6 +27,11 @@ def import_names() -> tuple[str, ...]:
     return (*import_infos(), ADAPTATION)
 
 
+def named_imports(name: str) -> list[str]:
+    """The tables that a name means: one of them, or all of a source such as ``robustbench``."""
+    return [known for known in import_names() if known == name or known.startswith(f"{name}/")] or [name]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Filters:
     """Which rankings and models are shown; ranks stay those among all models of a ranking."""
@@ -72,6 +77,7 @@ def boards_of(
     names = list(imports)
     if strange := [name for name in names if name not in import_names()]:
         raise InputError(f"published table {strange[0]!r}; {hint(strange[0], list(import_names()))}")
+    _check_benchmark(filters.benchmark, entries)
     infos = {name: import_infos()[name] for name in names if name != ADAPTATION}
     named = [name for name, info in infos.items() if filters.benchmark in (None, info.benchmark)]
     tables += [imported_table(name, level=level) for name in named]
@@ -82,6 +88,24 @@ def boards_of(
         found += [ranking_of_adaptation(table) for table in adaptation_tables()]
     found = _with_own_names([ranking for ranking in found if filters.ranking(ranking)])
     return _by_benchmark(found, filters)
+
+
+def benchmark_of(entry: Entry) -> str:
+    """The benchmark of an entry: of a part of one, the whole."""
+    if isinstance(entry, TableEntry):
+        return entry.header.table.benchmark
+    whole = entry.header.benchmark.part_of
+    return entry.header.benchmark.name if whole is None else whole.name
+
+
+def _check_benchmark(name: str | None, entries: Sequence[Entry]) -> None:
+    known = {
+        *(benchmark_of(entry) for entry in entries),
+        *(info.benchmark for info in import_infos().values()),
+        ADAPTATION,
+    }
+    if name is not None and name not in known:
+        raise InputError(f"no entries or tables of benchmark {name!r}; {hint(name, sorted(known))}")
 
 
 def _with_own_names(rankings: Sequence[Ranking]) -> list[Ranking]:

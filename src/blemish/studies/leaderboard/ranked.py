@@ -264,7 +264,7 @@ def _finished(lines: Sequence[Line], *, higher_is_better: bool) -> tuple[Line, .
         near = [
             other.model for other in around if line.known and line.value.low <= other.value.value <= line.value.high
         ]
-        found.append(replace(line, near=tuple(near), on_front=front[place], identity=names[place]))
+        found.append(replace(line, near=tuple(near), on_front=front[place] and len(lines) > 1, identity=names[place]))
     return tuple(found)
 
 

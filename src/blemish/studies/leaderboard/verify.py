@@ -45,7 +45,8 @@ def verify(entry: Entry) -> list[Check]:
     """The checks that need nothing but the entry; that its seal fits was checked when it was read."""
     if not isinstance(entry, ModelEntry):
         count = len(entry.header.rows)
-        return [Check("published numbers", True, f"{count} models, sealed; there are no bits to compute them from")]
+        models = "1 model" if count == 1 else f"{count} models"
+        return [Check("published numbers", True, f"{models}, sealed; there are no bits to compute them from")]
     bits, header = entry.bits, entry.header
     images, conditions = bits.correct.shape
     checks = [Check("bits", True, f"{images:,} images under {conditions} conditions")]

@@ -15,6 +15,7 @@ from blemish.core.typed import read_typed
 from blemish.reports.html import check_report_path
 from blemish.studies.arena.json_scores import scores_json
 from blemish.studies.arena.page import write_page
+from blemish.studies.arena.published import published_table
 from blemish.studies.arena.results import ARENA_FILE, ArenaInfo
 from blemish.studies.arena.scores import Scored, read_arena, scored
 from blemish.studies.arena.tables import INTERVALS, all_tables
@@ -56,7 +57,8 @@ def write_all(folder: Path, page: Path, *, level: float = 0.95, window: int | No
     numbers = {"made_with": MADE_WITH, "level": level, "settings": scores_json(settings)}
     write_bytes(folder / SCORES, (json.dumps(numbers, indent=1) + "\n").encode())
     write_page(settings, info, page)
-    deliver(all_tables(settings), None)
+    published = [table for setting in settings if (table := published_table(setting, info)) is not None]
+    deliver([*all_tables(settings), *published], None)
     say(INTERVALS, style="dim")
     say(f"wrote {page} and {folder / SCORES}")
     return settings

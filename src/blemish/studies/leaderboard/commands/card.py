@@ -81,6 +81,8 @@ def card_command(
         raise InputError("--task with model-index, which has no tasks; expected --metric, or --form eval-results")
     if form is Form.EVAL_RESULTS and metrics:
         raise InputError("--metric with eval-results; expected --task METRIC=ID, for each has the id of its task")
+    if form is Form.EVAL_RESULTS and not (dataset and named):
+        raise InputError("--form eval-results without --dataset ORG/NAME and --task METRIC=ID, the ids on the Hub")
     work = partial(_numbers, run, level, replicates)
     numbers = with_progress("card", work, first="reading records", unit=None, kept="nothing is changed.")
     if form is Form.EVAL_RESULTS:

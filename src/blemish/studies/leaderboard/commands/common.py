@@ -12,7 +12,7 @@ import typer
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport
 from blemish.metrics.imports import import_infos
-from blemish.studies.leaderboard.board import Filters, boards_of, import_names
+from blemish.studies.leaderboard.board import Filters, benchmark_of, boards_of, import_names, named_imports
 from blemish.studies.leaderboard.entry import Entry, find_entries
 from blemish.studies.leaderboard.lines import Board
 from blemish.terminal.progress import with_progress
@@ -50,8 +50,8 @@ class BoardOptions:
         typer.Option(
             "--published",
             metavar="NAME",
-            help="A published table to show (blemish leaderboard tables lists them), all, or none. May be repeated. "
-            "Default: those of the benchmarks that there are entries of; without entries, all.",
+            help="A published table to show (blemish leaderboard tables lists them), a source such as timm, all, or "
+            "none. May be repeated. Default: those of the benchmarks that there are entries of; without entries, all.",
         ),
     ] = None
     benchmark: Annotated[str | None, typer.Option(rich_help_panel=_FILTERS, help="Only this benchmark.")] = None
@@ -121,14 +121,7 @@ class BoardOptions:
         if _ALL in asked or (not asked and not entries):
             return list(import_names())
         if asked:
-            return [] if asked == [_NONE] else list(dict.fromkeys(asked))
-        own = {_benchmark_of(entry) for entry in entries}
+            named = [each for name in asked for each in named_imports(name)]
+            return [] if asked == [_NONE] else list(dict.fromkeys(named))
+        own = {benchmark_of(entry) for entry in entries}
         return [name for name, info in import_infos().items() if info.benchmark in own]
-
-
-def _benchmark_of(entry: Entry) -> str:
-    header = entry.header
-    if header.kind == "table":
-        return header.table.benchmark
-    whole = header.benchmark.part_of
-    return header.benchmark.name if whole is None else whole.name

@@ -141,7 +141,7 @@ def import_command(
         column="" if has_cells else column or metric,
     )
     entry = import_table(file, board, info, overwrite=overwrite)
-    say(f"{entry.path}: {len(entry.header.rows)} models, {info.tier}, {entry.header.seal}")
+    say(f"{entry.path}: models: {len(entry.header.rows)}, {info.tier}, {entry.header.seal}")
 
 
 @exit_on_input_error

@@ -12,7 +12,8 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.results import Format, TableOptions
 
-_TOP = 25
+_TOP, _TOP_OF_MANY = 25, 5
+_FEW = 4
 
 
 @exit_on_input_error
@@ -23,7 +24,11 @@ def show_command(
     board: BoardFolder = None,
     top: Annotated[
         int | None,
-        typer.Option(min=0, help=f"So many models of each ranking; 0 for all. Default: {_TOP} as text, else all."),
+        typer.Option(
+            min=0,
+            help=f"So many models of each ranking; 0 for all. Default: as text {_TOP}, of many {_TOP_OF_MANY}; "
+            "in files and other formats all.",
+        ),
     ] = None,
 ) -> None:
     """Print rankings: of entries, by paired tests on the same images, and of published tables, by their intervals.
@@ -42,7 +47,9 @@ def show_command(
     """
     results.check()
     boards = options.boards(board, "leaderboard")
-    count = (_TOP if results.format is Format.TEXT and results.out is None else None) if top is None else top or None
+    rankings = sum(len(each.rankings) for each in boards)
+    shown = _TOP if rankings <= _FEW else _TOP_OF_MANY
+    count = (shown if results.format is Format.TEXT and results.out is None else None) if top is None else top or None
     results.deliver(
         json=lambda: board_json(boards, level=options.level),
         csv=lambda: board_csv(boards, level=options.level, top=count),

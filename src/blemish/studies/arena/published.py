@@ -1,0 +1,85 @@
+"""Published errors of the same settings beside our own, with what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blemish.metrics.imports import AdaptationTable, adaptation_tables
+from blemish.reports.tables import Cell, Table, number
+from blemish.studies.arena.results import ArenaInfo
+from blemish.studies.arena.scores import Scored
+from blemish.studies.arena.setting import orders
+
+__all__ = ["differences", "published_table", "published_tables"]
+
+_SETTINGS = {
+    "continual": "continual",
+    "continual_ten_orders": "continual, mean of ten orders",
+    "reset_each_shift": "reset_each_shift",
+    "gradual": "gradual, mean of ten orders",
+    "mixed": "mixed_domains",
+    "correlated_sorted": "correlated",
+    "mixed_correlated": "mixed_domains_correlated",
+}
+"""What the settings are called in the published tables that are meant."""
+
+_DATA = {"imagenet-c": ("ImageNet-C", 5000, 64), "cifar10-c": ("CIFAR10-C", 10_000, 200)}
+_DATA |= {"cifar100-c": ("CIFAR100-C", 10_000, 200)}
+"""By benchmark: the data set, and the usual number of images and batch size there."""
+
+
+def published_tables(setting: str, benchmark: str) -> list[AdaptationTable]:
+    """Tables of methods' own publications for the same setting on the same data."""
+    dataset = _DATA.get(benchmark, ("", 0, 0))[0]
+    wanted = _SETTINGS.get(setting)
+    return [
+        table
+        for table in adaptation_tables()
+        if table.kind.startswith("primary") and table.dataset == dataset and table.setting == wanted
+    ]
+
+
+def published_table(setting: Scored, info: ArenaInfo) -> Table | None:
+    """Our errors beside those that were published for this setting; none where there are none."""
+    tables = published_tables(setting.name, info.benchmark)
+    known = [(table, {name: error for name, error, _ in table.rows}) for table in tables]
+    names = [
+        name
+        for name, entrant in setting.entrants.items()
+        if entrant.published and any(name in errors for _, errors in known)
+    ]
+    if not names:
+        return None
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(number(100 * setting.entrants[name].error.value)),
+            *(Cell(number(errors[name])) if name in errors else Cell("–") for _, errors in known),
+        )
+        for name in names
+    )
+    heads = ("method", f"here: {info.model.name}", *(table.model for table, _ in known))
+    notes = [f"Here differs: {'; '.join(differences(setting, info))}."]
+    notes += [f"{table.model}: {table.source}{f'; {table.note}' if table.note else ''}." for table, _ in known]
+    return Table(f"{setting.name}: published errors, %", heads, rows, notes=tuple(notes))
+
+
+def differences(setting: Scored, info: ArenaInfo) -> Sequence[str]:
+    """In what a setting here is not that of the published tables, as far as files tell; the network is always named."""
+    _, images, batch = _DATA[info.benchmark]
+    found = ["the network, unless it is the one that is named"]
+    if info.images != images:
+        found.append(f"{info.images:,} images instead of {images:,}")
+    elif images < 50_000 and info.benchmark == "imagenet-c" and info.image_list is None:
+        found.append("other 5,000 images than those of RobustBench's list")
+    if setting.batch != batch:
+        found.append(f"batches of {setting.batch} instead of {batch}")
+    if setting.severities != (5.0,) and setting.name != "gradual":
+        found.append(f"severity {', '.join(f'{severity:g}' for severity in setting.severities)} instead of 5")
+    if missing := [name for name in orders()["standard"] if name not in info.corruptions]:
+        found.append(f"without {', '.join(missing)}")
+    if extra := [name for name in info.corruptions if name not in orders()["standard"]]:
+        found.append(f"also {', '.join(extra)}")
+    if setting.name == "gradual":
+        found.append("one order instead of ten")
+    return [*found, "corruptions are made here instead of read from the published files"]

@@ -1,0 +1,87 @@
+"""Detections in a file of predictions: lists of boxes, scores and labels in every row, and the truth from COCO's file.
+
+::
+
+    {"image": "000000000139.jpg", "condition": "fog@3", "boxes": [[10, 20, 110, 90]], "scores": [0.9], "labels": [1]}
+
+Boxes are (left, top, right, bottom) in pixels; labels are numbers of categories. An image without any has empty lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blemish.core.errors import InputError, brief
+from blemish.core.printable import first_few
+from blemish.data.truth import BoxTruth
+from blemish.evaluation.answers import Column, Lists
+from blemish.evaluation.info import TaskInfo
+from blemish.tasks.detection import Detection, true_columns
+from blemish.tasks.prediction_files import Sheet
+
+__all__ = ["box_columns"]
+
+_SHOWN = 3
+
+
+def box_columns(sheet: Sheet, truth: BoxTruth, images: Sequence[str]) -> tuple[TaskInfo, dict[str, Column]]:
+    """What is held of every row, whose ``images`` these are: its boxes, and those of the truth."""
+    if missing := [name for name in dict.fromkeys(images) if name not in truth.images]:
+        raise InputError(f"{sheet.name}: no annotations of {first_few(missing, _SHOWN)}; expected COCO's file names")
+    if left := sorted(set(truth.images) - set(images)):
+        raise InputError(
+            f"{sheet.name}: no predictions for {len(left)} of {len(truth.images)} annotated images: "
+            f"{first_few(left, _SHOWN)}; an image in which nothing was found has empty lists"
+        )
+    lists = {name: sheet.values(name) for name in ("boxes", "scores", "labels")}
+    counts = np.array([_count(sheet, row, lists) for row in range(len(sheet))], dtype=np.int64)
+    corners = _flat(sheet, "boxes", lists["boxes"], lambda value: [edge for box in value for edge in box]).reshape(
+        -1, 4
+    )
+    labels = _flat(sheet, "labels", lists["labels"], list)
+    known = np.isin(labels, list(truth.categories))
+    if not known.all():
+        row = int(np.repeat(np.arange(len(sheet)), counts)[np.flatnonzero(~known)[0]])
+        raise InputError(
+            f"{sheet.row(row)}: label {labels[~known][0]:g}; expected the number of a category, "
+            f"{first_few([str(number) for number in truth.categories], _SHOWN)}"
+        )
+    sides = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], axis=1)
+    columns: dict[str, Column] = {
+        "boxes": Lists(sides.reshape(-1).astype(np.float32), 4 * counts),
+        "scores": Lists(_flat(sheet, "scores", lists["scores"], list).astype(np.float32), counts),
+        "labels": Lists(labels.astype(np.int32), counts),
+        **true_columns(truth, images),
+    }
+    return Detection(truth).info, columns
+
+
+def _count(sheet: Sheet, row: int, lists: dict[str, list[Any]]) -> int:
+    own = {name: values[row] for name, values in lists.items()}
+    if strange := [name for name, value in own.items() if not isinstance(value, list)]:
+        raise InputError(
+            f"{sheet.row(row)}: {strange[0]} is {brief(own[strange[0]])}; expected a list (JSON or Parquet)"
+        )
+    lengths = {name: len(value) for name, value in own.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        raise InputError(f"{sheet.row(row)}: {shown}; expected as many of each")
+    if any(not isinstance(box, list) or len(box) != 4 for box in own["boxes"]):
+        raise InputError(f"{sheet.row(row)}: boxes {brief(own['boxes'])}; expected four numbers for each")
+    return lengths["boxes"]
+
+
+def _flat(sheet: Sheet, name: str, values: list[Any], each: Callable[[Any], list[Any]]) -> NDArray[np.float64]:
+    """All numbers of a column, one after the other."""
+    flat = [number for value in values for number in each(value)]
+    try:
+        numbers = np.array(flat, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{sheet.name}: {name} with something that is no number; expected lists of numbers") from None
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{sheet.name}: {name} that are not finite; expected finite numbers")
+    return numbers

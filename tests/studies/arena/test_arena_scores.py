@@ -1,0 +1,129 @@
+"""Scores by hand: intervals over images, label-free choices, and published numbers beside ours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blemish.benchmarks.benchmark import Protocol
+from blemish.models.base import ModelInfo
+from blemish.studies.arena.published import differences, published_table, published_tables
+from blemish.studies.arena.results import ArenaInfo, MethodResult, ResultHeader, StreamHeader, StreamTable
+from blemish.studies.arena.scores import Clustered, Scored, Shown, scored
+from blemish.studies.arena.setting import load_setting
+from blemish.studies.arena.signals import concentration, density
+from blemish.studies.arena.tuning import choices
+from blemish.studies.arena.units import Variation
+
+LABELS = np.arange(40) % 4
+
+
+def result(method: str, wrong: set[int], *, entropy: float = 1.0, rate: float = 1.0) -> MethodResult:
+    predictions = np.array([(label + 1) % 4 if i in wrong else label for i, label in enumerate(LABELS)])
+    header = ResultHeader(
+        method=method,
+        variation=Variation(rate),
+        batch=200,
+        images=40,
+        probes=(0.5,),
+        clean_labels=(0, 1),
+        clean_before=(0, 1),
+        clean_after=(0, 0),
+        seconds=4.0,
+    )
+    each = np.full(40, entropy)
+    return MethodResult(header, predictions, each, each, each, np.ones(40, np.bool_))
+
+
+def shown(**results: MethodResult) -> list[Scored]:
+    header = StreamHeader("", load_setting("continual"), "standard", 1, ("fog@5", "snow@5"), (0, 20))
+    table = StreamTable(header, np.arange(40) % 20, LABELS, np.arange(40) // 20)
+    return scored([Shown(table, {name.replace("_x", "@rate×"): value for name, value in results.items()})])
+
+
+def test_an_image_that_comes_twice_counts_as_one() -> None:
+    """Ten images seen twice with the same result: the interval of ten, not of twenty; Student's correction n/(n−1)."""
+    values = np.array([1, 1, 1, 0, 0, 0, 0, 0, 0, 0])
+    once, twice = Clustered([(np.arange(10), values)]), Clustered([(np.tile(np.arange(10), 2), np.tile(values, 2))])
+    assert twice.mean == once.mean == pytest.approx(0.3)
+    assert twice.error == pytest.approx(once.error)
+    assert once.error == pytest.approx(values.std(ddof=1) / math.sqrt(10))
+
+
+def test_images_of_different_numbers_of_visits() -> None:
+    """The ratio of sums: three visits of one image, one of another; by hand."""
+    found = Clustered([(np.array([0, 0, 0, 1]), np.array([1, 1, 0, 0]))])
+    assert found.mean == 0.5
+    assert found.error == pytest.approx(math.sqrt(2 * ((2 - 1.5) ** 2 + (0 - 0.5) ** 2)) / 4)
+
+
+def test_errors_gains_and_ranks() -> None:
+    (setting,) = shown(none=result("none", set(range(30))), good=result("good", {0}), alike=result("alike", {1}))
+    assert setting.entrants["good"].error.value == pytest.approx(1 / 40)
+    gain = setting.entrants["good"].gain
+    assert gain is not None
+    assert gain.value == pytest.approx(29 / 40)
+    assert setting.entrants["none"].gain is None
+    places = {name: entrant.place.rank for name, entrant in setting.entrants.items() if entrant.place}
+    assert places == {"none": "3", "good": "1–2", "alike": "1–2"}
+    assert setting.entrants["good"].by_condition == {"fog@5": 1 / 20, "snow@5": 0.0}
+    forgetting = setting.entrants["good"].forgetting
+    assert forgetting is not None
+    assert forgetting.value == 0.5  # one of the two clean images
+    assert setting.entrants["good"].seconds == 0.1
+
+
+def test_choices_without_labels() -> None:
+    hot = result("tent", set(range(9)), entropy=0.1, rate=9)
+    (setting,) = shown(tent=result("tent", {0, 1}), tent_x2=result("tent", {0}, rate=2), tent_x9=hot)
+    (choice,) = choices(setting)
+    assert choice.oracle.label == "tent@rate×2"
+    assert choice.worst.label == choice.by["entropy"].label == "tent@rate×9"
+    assert choice.by["consistency"].label == "tent"  # a tie goes to the published settings
+
+
+def test_signals_by_hand() -> None:
+    import torch
+
+    logits = torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+    mean = logits.mean(0).softmax(0)
+    assert float(concentration(logits)) == pytest.approx(float(-(mean * mean.log()).sum()))
+    p = logits.softmax(1)
+    unit = p / p.norm(dim=1, keepdim=True)
+    total = 0.0
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+        share = torch.stack([(unit[i] @ unit[j]) / 0.05 for j in others]).softmax(0)
+        total += float(-(share * share.log()).sum()) / 3
+    assert float(density(logits)) == pytest.approx(total, rel=1e-4)
+
+
+INFO = ArenaInfo(
+    model=ModelInfo("net"),
+    data="cifar10",
+    images=10_000,
+    fingerprint="",
+    image_list=None,
+    benchmark="cifar10-c",
+    corruptions=("fog", "snow"),
+    protocol=Protocol(),
+    methods="cifar",
+    clean_images=0,
+)
+
+
+def test_published_numbers_stand_beside_ours() -> None:
+    """Tent on CIFAR-10-C, continual, WRN-28-10: 20.0 in Döbler et al.'s repository."""
+    (setting,) = shown(none=result("none", set(range(30))), tent=result("tent", {0}))
+    table = published_table(setting, INFO)
+    assert table is not None
+    row = next(row for row in table.rows if row[0].text == "tent")
+    assert [cell.text for cell in row[1:3]] == ["2.5", "20.0"]
+    assert "without gaussian_noise" in table.notes[0]
+    assert published_tables("ccc", "cifar10-c") == []
+    assert published_table(setting, replace(INFO, benchmark="imagenet-noc")) is None
+    other = differences(setting, replace(INFO, images=500, corruptions=("fog",)))
+    assert "500 images instead of 10,000" in other
