@@ -66,8 +66,8 @@ def test_others_are_compared_with_one_that_is_named(tmp_path: Path) -> None:
         code, _, _ = invoke(*quick, *options)
         assert code == 0
         page = target.read_text(encoding="utf-8")
-        assert "<h3>one less two</h3>" in page
-        assert "<h3>three less two</h3>" in page
+        assert "<h3>one minus two</h3>" in page
+        assert "<h3>three minus two</h3>" in page
         # Only what errors are divided by is a baseline.
         assert ("(two = 100)" in page) == (options[0] == "--baseline")
     before = target.read_bytes()

@@ -186,18 +186,18 @@ class TestAgainst:
         assert best is not None
         titles = self.titles(report_page(four, replicates=50))
         assert len(titles) == 3
-        assert all(title.endswith(f" less {best.name}") for title in titles)
+        assert all(title.endswith(f" minus {best.name}") for title in titles)
 
     def test_one_that_is_chosen(self, four: list[Run]) -> None:
         titles = self.titles(report_page(four, replicates=10, against="a"))
-        assert titles == ["z less a", "y less a", "lost (near chance) less a"]
+        assert titles == ["z minus a", "y minus a", "lost (near chance) minus a"]
         by_folder = report_page(four, replicates=10, against=str(four[0].folder))
         assert self.titles(by_folder) == titles
         assert "is near chance: clean accuracy" in by_folder
 
     def test_the_run_that_is_the_baseline(self, four: list[Run]) -> None:
         page = report_page(four, replicates=10, baseline=four[2])
-        assert all(title.endswith(" less y") for title in self.titles(page))
+        assert all(title.endswith(" minus y") for title in self.titles(page))
 
     def test_one_that_is_not_there(self, four: list[Run]) -> None:
         with pytest.raises(InputError, match="'resnet' names none of the models; expected one of a, z, y, lost"):

@@ -272,3 +272,11 @@ def test_workers_measure_the_same(measured: Run, tmp_path: Path) -> None:
     shared = run(tmp_path, model, conditions=CONDITIONS[:1], executor=Processes(2))
     for path in sorted(shared.folder.glob("records/*.parquet")):
         assert path.read_bytes() == (measured.folder / "records" / path.name).read_bytes()
+
+
+def test_a_notice_says_where_boxes_should_have_moved(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.warns(Notice, match="noc:rotation: moves pixels, and the truth of detection does not move"):
+        run(tmp_path, conditions=["noc:rotation@3"])
+    recwarn.clear()
+    run(tmp_path / "c", conditions=["elastic_transform@1"])
+    assert not recwarn.list

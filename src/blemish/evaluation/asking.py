@@ -14,7 +14,9 @@ from torch import Tensor
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, notify
+from blemish.core.printable import first_few
+from blemish.corruptions.base import Corruption
 from blemish.data.images import Images
 from blemish.evaluation.answers import Answers, Column, join_answers
 from blemish.evaluation.feed import Feed
@@ -22,6 +24,9 @@ from blemish.evaluation.info import RecordsHeader, TaskInfo
 
 if TYPE_CHECKING:
     from blemish.evaluation.measure import Measurer
+
+_ELASTIC = "elastic_transform"
+_SHOWN = 3
 
 __all__ = ["Task", "ask", "fitting_benchmark", "named_model"]
 
@@ -54,8 +59,22 @@ def fitting_benchmark(benchmark: Benchmark, task: Task) -> Benchmark:
         )
     if benchmark.has_sequences:
         raise InputError(f"{benchmark.name} has sequences, which are for classes; expected none for {task.info.name}")
+    if moving := [name for name in benchmark.groups if _moves_far(name, benchmark)]:
+        notify(
+            f"{first_few(moving, _SHOWN)}: moves pixels, and the truth of {task.info.name} does not move with them, so "
+            "that numbers are lower than they should be"
+        )
     whole = None if benchmark.part_of is None else fitting_benchmark(benchmark.part_of, task)
     return replace(benchmark, metric=task.metric, baseline=None, reference=None, part_of=whole)
+
+
+def _moves_far(group: str, benchmark: Benchmark) -> bool:
+    """Whether pixels end up elsewhere. Elastic transform is published with labels that stay, as are all others here."""
+    steps = {step.name: step.unit for condition in benchmark.conditions for step in condition.steps}
+    units = [steps[name] for name in group.split("+") if name in steps and name != _ELASTIC]
+    return any(
+        isinstance(unit, Corruption) and unit.moves is not None and unit.moves.maps is not None for unit in units
+    )
 
 
 def named_model(model: Any, name: str | None) -> Any:

@@ -53,8 +53,8 @@ def _map(reading: Reading) -> dict[str, object]:
     clean = cell(name, reading.get(name, "condition", "clean"))
     return {
         "reading": reading,
-        "caption": f"{title.title}{f' in {title.unit}' if title.unit else ''}; the stronger the colour, the worse. "
-        f"Clean: {f'{clean} {title.unit}'.rstrip()}.",
+        "caption": f"{title.title}{f' in {title.unit}' if title.unit else ''}; higher is better, and the stronger the "
+        f"colour, the worse. Clean: {f'{clean} {title.unit}'.rstrip()}.",
         "heads": [*reading.columns, "mean", *(TITLES[ratio].title for ratio in more)],
         "families": {
             family: [_row(reading, group, more) for group in groups] for family, groups in reading.by_family.items()

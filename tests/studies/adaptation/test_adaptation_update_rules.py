@@ -18,7 +18,10 @@ from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.augmix import _equalised, augmixed
 from blemish.studies.adaptation.cmf import CMF
+from blemish.studies.adaptation.iabn import InstanceAware
 from blemish.studies.adaptation.memo import MEMO
+from blemish.studies.adaptation.note import NOTE, BalancedReservoir
+from blemish.studies.adaptation.rmt import RMT, contrast
 from blemish.studies.adaptation.roid import ROID, corrected
 from blemish.studies.adaptation.rotta import Memory, RoTTA
 
@@ -269,3 +272,93 @@ class TestViews:
         theirs = ImageOps.equalize(Image.fromarray(x[0].byte().permute(1, 2, 0).numpy()))
         ours = _equalised(x, torch.ones(1), torch.ones(1))[0].byte()
         assert torch.equal(ours, torch.from_numpy(np.array(theirs)).permute(2, 0, 1))
+
+
+class TestRMT:
+    def test_the_contrast(self) -> None:
+        """Anchor by anchor, as the sum over positives reads."""
+        views = torch.randn(3, 3, 5, generator=torch.Generator().manual_seed(0))
+        unit = F.normalize(views.reshape(9, 5), dim=1)
+        total = 0.0
+        for i in range(9):
+            others = [j for j in range(9) if j != i]
+            denominator = sum(math.exp(float(unit[i] @ unit[j]) / 0.1) for j in others)
+            mine = [j for j in others if j // 3 == i // 3]
+            total -= sum(math.log(math.exp(float(unit[i] @ unit[j]) / 0.1) / denominator) for j in mine) / 2 / 9
+        assert float(contrast(views, 0.1)) == pytest.approx(total, rel=1e-4)
+
+    def test_one_step_without_contrast(self) -> None:
+        x, plain = images(3), Plain(small_net())
+        method = RMT(small_net(), clean=[images(90)], weight=0.0, decay=0.75, optimiser=FAST)
+        views = random_views(x.float() / 255, CounterRng(0, torch.arange(16), "rmt 0")) * 255
+        teacher = plain(x).detach()
+        own, other = plain(x), plain(views)
+        total = torch.zeros(())
+        for student in (own, other):
+            p, q = student.softmax(1), teacher.softmax(1)
+            total = total - 0.25 * ((p * q.log()).sum(1) + (q * p.log()).sum(1)).mean()
+        gradients = torch.autograd.grad(total, (plain.weight, plain.head.weight))
+        found = method.adapt(x)
+        assert torch.allclose(found, 2 * teacher, atol=1e-4)
+        stepped = plain.weight - 0.1 * gradients[0]
+        assert torch.allclose(norms(method)[0], stepped, atol=1e-5)
+        assert torch.allclose(method.model.network[6].weight, plain.head.weight - 0.1 * gradients[1], atol=1e-5)
+        assert torch.allclose(method.teacher.network[1].weight, 0.75 * plain.weight + 0.25 * stepped, atol=1e-5)
+
+    def test_prototypes_are_mean_features(self) -> None:
+        net, x = small_net(), images(90)
+        method = RMT(small_net(), clean=[x[:9], x[9:]])
+        inside = net.network
+        with torch.no_grad():
+            features = inside[:5](net.preprocessing(x.clone()))
+            labels = net(x).argmax(1)
+        expected = torch.stack([features[labels == one].mean(0) for one in labels.unique()])
+        assert torch.allclose(method.prototypes, expected, atol=1e-5)
+
+
+class TestNOTE:
+    def test_the_reservoir(self) -> None:
+        """Two places; a class that is not among the most frequent replaces, one that is does so by chance m / n."""
+        memory = BalancedReservoir(2, 3)
+        one, two, three = (torch.full((1,), float(value)) for value in (1, 2, 3))
+        memory.add(one, 0, (0.5, 0.5, 0.5))
+        memory.add(two, 0, (0.5, 0.5, 0.5))
+        memory.add(three, 1, (0.5, 0.5, 0.9))  # class 0 is the most frequent: its second item goes
+        assert memory.labels == [0, 1]
+        assert memory.images[1] is three
+        memory.add(two, 0, (0.5, 0.4, 0.0))  # 1 of 3 were kept, and 0.4 > 1 / 3: dropped
+        assert memory.images[0] is one
+        memory.add(two, 0, (0.5, 0.2, 0.0))  # 0.2 < 1 / 4
+        assert memory.images[0] is two
+        assert memory.seen == [4, 1, 0]
+
+    def test_the_layer_by_hand(self) -> None:
+        layer = nn.BatchNorm2d(2)
+        layer.running_mean.copy_(torch.tensor([0.5, -1.0]))
+        layer.running_var.copy_(torch.tensor([2.0, 0.5]))
+        x = torch.randn(3, 2, 4, 4, generator=torch.Generator().manual_seed(1)) * 3 + 1
+        found = InstanceAware(layer, 1.0, 0.01)(x)
+        for image in range(3):
+            for channel in range(2):
+                values = x[image, channel]
+                mean, variance = float(layer.running_mean[channel]), float(layer.running_var[channel])
+                slack, other = math.sqrt((variance + 1e-5) / 16), (variance + 1e-5) * math.sqrt(2 / 15)
+                gap, wide = float(values.mean()) - mean, float(values.var(unbiased=True)) - variance
+                mean += math.copysign(max(abs(gap) - slack, 0), gap)
+                variance = max(0.0, variance + math.copysign(max(abs(wide) - other, 0), wide))
+                assert torch.allclose(found[image, channel], (values - mean) / math.sqrt(variance + 1e-5), atol=1e-4)
+
+    def test_one_step(self) -> None:
+        """With k so large that nothing is corrected, the step is one of entropy over batch norm by the batch."""
+        x, plain = images(3), Plain(small_net())
+        method = NOTE(small_net(), room=64, every=16, k=1e9, optimiser=FAST)
+        before = plain(x, share=0.0).detach()
+        assert torch.allclose(method.adapt(x), before, atol=1e-4)
+        p = plain(x, unbiased=True).softmax(1)
+        loss = -(p * (p + 1e-6).log()).sum(1).mean() / CLASSES
+        gradients = torch.autograd.grad(loss, (plain.weight, plain.bias))
+        for found, old, gradient in zip(norms(method), (plain.weight, plain.bias), gradients, strict=True):
+            assert torch.allclose(found, old - 0.1 * gradient, atol=1e-5)
+        assert torch.allclose(
+            method.model.network[1].running_mean, 0.99 * plain.norm.running_mean + 0.01 * plain.moved[0], atol=1e-5
+        )

@@ -172,7 +172,9 @@ def test_the_curve_is_computed_and_can_be_clicked(visit: Visit, server: Explorer
     svg = visit.pane().locator("svg")
     width = svg.bounding_box()["width"]
     svg.click(position={"x": 36 + (width - 44) * 0.3, "y": 20})  # at three tenths of the axis
-    visit.page.wait_for_function("document.querySelectorAll('.pane')[1].dataset.condition.startsWith('contrast@1.')")
+    visit.page.wait_for_function(
+        "() => document.querySelectorAll('.pane')[1].dataset.condition.startsWith('contrast@1.')"
+    )
     assert 1.4 < float(visit.pane().locator("output").inner_text()) < 1.6
 
 

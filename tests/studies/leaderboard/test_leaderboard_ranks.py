@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.core.typed import as_json
 from blemish.metrics.compare import compare
 from blemish.metrics.imports import TableInfo, import_infos, make_table
 from blemish.models.card import ModelCard
@@ -34,7 +35,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
     folder = tmp_path_factory.mktemp("leaderboard")
     for seed, (name, (clean, worst)) in enumerate(NETS.items()):
         card = ModelCard(parameters=10 ** (6 + seed), training_data=("LAION-2B",), web_scale=seed == 0)
-        model = {"card": card.__dict__ | {"training_data": list(card.training_data)}}
+        model = {"card": json.loads(json.dumps(as_json(card)))}
         conditions = severities(NAMES, clean=clean, worst=worst)
         run = write_run(folder / "runs", name, conditions, seed=seed, images=150, model=model)
         make_entry(run, folder / "board", speed=Speed(1000.0 * (seed + 1), "a machine"))

@@ -42,11 +42,11 @@ class _Watched(Gradient):
 
 
 class _ETA(_Watched, ETA):
-    pass
+    name = "asr"
 
 
 class _ROID(_Watched, ROID):
-    pass
+    name = "asr"
 
 
 class ASR:
@@ -92,7 +92,6 @@ class ASR:
         kinds: dict[str, type[_Watched]] = {"eta": _ETA, "roid": _ROID}
         optimiser = optimiser or Optimiser(nesterov=True)  # of Döbler et al.'s repository, on which the code is built
         self.base = kinds[base](model, optimiser=optimiser, **settings)
-        self.base.name = self.name
         self.base.seen, self.base.keep = self._seen, self._penalty
         self.momentum, self.first, self.least, self.steep, self.recovery = momentum, first, least, steep, recovery
         self.source = copy.deepcopy(self.base.model).requires_grad_(False)

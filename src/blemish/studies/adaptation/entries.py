@@ -15,6 +15,8 @@ from blemish.studies.adaptation.entry import Cost, MethodEntry
 from blemish.studies.adaptation.gradient_free import BatchNorm, Unadapted
 from blemish.studies.adaptation.head import LAME, T3A
 from blemish.studies.adaptation.memo import MEMO
+from blemish.studies.adaptation.note import NOTE
+from blemish.studies.adaptation.rmt import RMT
 from blemish.studies.adaptation.roid import ROID
 from blemish.studies.adaptation.rotta import RoTTA
 from blemish.studies.adaptation.sar import SAR
@@ -212,5 +214,26 @@ ENTRIES = (
         changes="all parameters, for one image at a time",
         paper="Zhang et al., NeurIPS 2022",
         cifar={"views": 32, "rate": 0.005, "crop": "cifar"},
+    ),
+    MethodEntry(
+        name="note",
+        make=NOTE,
+        needs="batch norm",
+        # The memory is seen once for as many images as come between two steps.
+        cost=Cost(2, 1),
+        single="yes",
+        changes=f"{_NORM}, and statistics of batch norm; for networks trained with its layer",
+        paper="Gong et al., NeurIPS 2022",
+    ),
+    MethodEntry(
+        name="rmt",
+        make=RMT,
+        needs="linear head",
+        cost=Cost(3, 2),
+        single="no",
+        source=True,
+        changes="all parameters",
+        paper="Döbler et al., CVPR 2023, source-free",
+        cifar={"optimiser": _ADAM},
     ),
 )

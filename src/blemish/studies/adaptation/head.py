@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import entropy
+from blemish.studies.adaptation.features import is_end
 from blemish.studies.adaptation.gradient_free import Unadapted
 from blemish.studies.adaptation.norm import UnsuitedError
 
@@ -51,18 +52,11 @@ class Headed(Unadapted):
             for hook in hooks:
                 hook.remove()
         if self._head is None:
-            ends = [layer for layer in layers if layer in seen and _is_end(seen[layer][1], logits)]
+            ends = [layer for layer in layers if layer in seen and is_end(seen[layer][1], logits)]
             if not ends:
                 raise self._unsuited()
             self._head = ends[-1]
         return seen[self._head][0].to(torch.float32), logits
-
-
-def _is_end(output: Tensor, logits: Tensor) -> bool:
-    """Whether these are the network's scores, of which classes in front may have been dropped."""
-    if output.ndim != 2 or len(output) != len(logits) or output.shape[1] < logits.shape[1]:
-        return False
-    return torch.equal(output[:, output.shape[1] - logits.shape[1] :].to(logits.dtype), logits)
 
 
 class T3A(Headed):
