@@ -43,7 +43,7 @@ CHANGES = {
     "deyo": {"optimiser": FAST, "margin": 0.9, "drop": -0.5},
     "roid": {"optimiser": FAST},
     "cmf": {"optimiser": FAST, "noise": 50.0},
-    "asr": {"optimiser": FAST, "margin": 0.9, "similarity": 2.0, "first": 0.2501, "momentum": 0.01},
+    "asr": {"optimiser": Optimiser("sgd", 0.01), "margin": 0.9, "similarity": 2.0, "first": 0.2501, "momentum": 0.01},
     "rotta": {"optimiser": FAST, "room": 12, "every": 10, "follow": 0.3, "momentum": 0.3},
     "memo": {"views": 4, "rate": 0.1},
     "note": {"optimiser": FAST, "room": 12, "every": 10, "momentum": 0.3},

@@ -162,10 +162,12 @@ def test_methods_that_a_network_does_not_suit(place: Path) -> None:
     run = ("run", "walk.json", *common, "--length", 40, "--batch-size", 20)
     code, output, errors = invoke(*run, "-o", "all", "--methods", "all")
     assert code == 0
-    assert list(json.loads((place / "all" / "summary.json").read_text())["methods"]) == ["none", "t3a", "lame", "cotta"]
-    assert "left out, because Sequential has no batch norm layers: bn, norm_alpha, norm_ema\n" in output
+    made = list(json.loads((place / "all" / "summary.json").read_text())["methods"])
+    assert made == ["none", "t3a", "lame", "cotta", "rmt"]
+    assert "left out, because Sequential has no batch norm layers: bn, norm_alpha, norm_ema, rotta, note\n" in output
+    assert "left out, because it takes 129 passes an image; name it to run it: memo\n" in output
     lack = "Sequential has no scales and shifts of normalisation layers"
-    assert f"left out, because {lack}: tent, rpl, cpl, eta, eata, rdumb, sar, deyo\n" in output
+    assert f"left out, because {lack}: tent, rpl, cpl, eta, eata, rdumb, sar, deyo, roid, cmf, asr\n" in output
     code, output, errors = invoke(*run, "-o", "usual")
     assert code == 0
     assert list(json.loads((place / "usual" / "summary.json").read_text())["methods"]) == ["none"]

@@ -13,7 +13,7 @@ from blemish.core.errors import InputError
 from blemish.models.base import Classifier
 from blemish.studies.adaptation.base import Levels, Method
 from blemish.studies.adaptation.eata import MARGINS, named_margin
-from blemish.studies.adaptation.methods import METHODS, Settings, make_method, method_entry
+from blemish.studies.adaptation.methods import METHODS, Settings, cost_of, make_method, method_entry
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.streams.images import ImageSet
 from blemish.studies.streams.info import MethodSettings
@@ -22,6 +22,9 @@ from blemish.terminal.lists import listed
 __all__ = ["MethodOptions", "OnDevice"]
 
 _CLEAN, _CLEAN_BATCH = 2000, 64
+_MOST_PASSES = 40
+"""Of methods that ``all`` stands for: one image at a time, MEMO would take longer than all others together."""
+
 _USUAL = ("none", "bn", "tent", "eta", "rdumb")
 
 
@@ -78,6 +81,11 @@ class MethodOptions:
         made: dict[str, Method] = {}
         lacks: dict[str, list[str]] = {}
         for name in names:
+            cost = cost_of(name, cast(Settings, self.settings))
+            if not named and cost is not None and cost.forwards + cost.backwards > _MOST_PASSES:
+                passes = f"it takes {cost.forwards + cost.backwards:g} passes an image; name it to run it"
+                lacks.setdefault(passes, []).append(name)
+                continue
             try:
                 made[name] = make_method(
                     name,
