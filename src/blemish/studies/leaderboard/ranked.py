@@ -35,6 +35,10 @@ _UNPAIRED = (
     "Ranks are ranges: two models are told apart where their intervals are too far from each other, as if they had "
     "answered different images, corrected for all pairs (Holm). Paired tests might tell more apart; nobody can do them."
 )
+_LINE_IMAGES = 50_000
+_OTHER_IMAGES = (
+    "Effective robustness is measured from a line on all 50,000 images; these are {:,}, whose choice shifts it."
+)
 _ORDER_ONLY = "In the order of what is claimed. No intervals are known, so that nobody is told apart."
 
 
@@ -178,6 +182,7 @@ def ranking_of_table(table: PublishedTable, *, level: float = 0.95) -> Ranking:
         lines=_finished(lines, higher_is_better=False),
         can=info.can,
         cannot=info.cannot,
+        notes=(_OTHER_IMAGES.format(info.images),) if whole and info.images != _LINE_IMAGES else (),
         cells=tuple(table.weights),
     )
 
