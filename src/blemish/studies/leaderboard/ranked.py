@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN
-from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import Estimate
@@ -286,16 +285,3 @@ def slug(name: str) -> str:
     """A name as files and addresses can have it: small letters, digits and hyphens."""
     text = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in name.lower())
     return "-".join(part for part in text.split("-") if part) or "model"
-
-
-def title_of(benchmark: str) -> str:
-    """What a benchmark is called, where it is one of ours; else its name."""
-    others = {
-        "imagenet-3dcc": "ImageNet-3DCC: common corruptions in three dimensions",
-        "imagenet-a": "ImageNet-A: photographs that a ResNet-50 got wrong",
-        "imagenet-r": "ImageNet-R: renditions",
-        "imagenet-sketch": "ImageNet-Sketch: drawings",
-        "imagenet-v2": "ImageNet-V2: new photographs",
-        "adaptation": "Test-time adaptation",
-    }
-    return load_benchmark(benchmark).title if benchmark in built_in() else others.get(benchmark, benchmark)
