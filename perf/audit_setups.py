@@ -34,6 +34,10 @@ from blemish.studies.audit.findings import Audit
 
 CIFAR_PREPROCESSING = Preprocessing(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 _SEED = 0
+_COUNT = 400
+
+# The first image that is taken: the set-ups were written with 0; other images show that nothing was fitted to those.
+first = 0
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,9 @@ class Setup:
 
 @cache
 def digits() -> Source:
-    """The first 400 of the demo's digits, drawn once."""
-    drawn = blemish.open_source("demo:digits").take(np.arange(400))
-    pixels = np.stack([np.asarray(drawn.read(row)) for row in range(400)])
+    """Four hundred of the demo's digits, drawn once."""
+    drawn = blemish.open_source("demo:digits").take(np.arange(first, first + _COUNT))
+    pixels = np.stack([np.asarray(drawn.read(row)) for row in range(_COUNT)])
     return blemish.open_source((torch.from_numpy(pixels).permute(0, 3, 1, 2), torch.from_numpy(drawn.labels)))
 
 
@@ -79,10 +83,10 @@ def cifar(folder: Path) -> tuple[nn.Module, Source]:
         content, offsets, labels = (file[key] for key in ("bytes", "offsets", "labels"))
         pictures = [
             Image.open(io.BytesIO(content[offsets[row] : offsets[row + 1]].tobytes())).convert("RGB")
-            for row in range(400)
+            for row in range(first, first + _COUNT)
         ]
     images = torch.from_numpy(np.stack([np.asarray(picture) for picture in pictures])).permute(0, 3, 1, 2)
-    source = blemish.open_source((images, torch.from_numpy(labels[:400].astype(np.int64))))
+    source = blemish.open_source((images, torch.from_numpy(labels[first : first + _COUNT].astype(np.int64))))
     return load_weights(resnet20(), path), source
 
 
@@ -235,7 +239,13 @@ def broken() -> Iterator[Setup]:
     yield plain(
         "too few images for one point", "precision", lambda: blemish.audit("demo:plain", digits(), difference=1)
     )
-    yield plain("the weights of another network", "clean-accuracy", lambda: _weights())
+    yield plain("weights that have changed", "clean-accuracy", _weights)
+    yield Setup(
+        "photographs in sixteen classes, of which two have none",
+        lambda folder: _photographs(folder, "human-16"),
+        frozenset({"classes-missing"}),
+        needs="photographs",
+    )
 
 
 def _there(folder: Path | None) -> Path:
@@ -307,11 +317,8 @@ def good() -> Iterator[Setup]:
     yield Setup("a network that normalises by itself", lambda _: blemish.audit(normalising, digits()))
     yield Setup("a function of 8-bit levels", lambda _: blemish.audit(_function, digits()))
     yield Setup("the results of a run", lambda _: _finished())
-    yield Setup("half of the classes, by choice", lambda _: _fewer())
+    yield Setup("images of a fifth of the classes", lambda _: _fewer())
     yield Setup("photographs of a thousand classes", lambda folder: _photographs(folder), needs="photographs")
-    yield Setup(
-        "the same, pooled into sixteen classes", lambda folder: _photographs(folder, "human-16"), needs="photographs"
-    )
 
 
 def _function(levels: Tensor) -> Tensor:
@@ -363,14 +370,15 @@ def _photographs(folder: Path | None, benchmark: str | None = None) -> Audit:
 
 
 def main() -> None:
-    """Audit all set-ups; the folder with CIFAR-10 and the photographs is the argument, if there is one."""
+    """Audit all set-ups: ``python audit_setups.py [FOLDER [FIRST]]``; in the folder are CIFAR-10 and photographs."""
+    global first
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    only = sys.argv[2] if len(sys.argv) > 2 else ""
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     for kind, setups in (("broken", broken()), ("good", good())):
         print(f"| {kind} | needs | named | verdict |")
         print("|---|---|---|---|")
         for setup in setups:
-            if (setup.needs and folder is None) or only not in setup.name:
+            if (setup.needs and folder is None) or (setup.needs == "photographs" and first):
                 continue
             begun = time.process_time()
             found = setup.audit(folder)

@@ -20,6 +20,10 @@ PAIRS = {
 }
 FORBIDDEN = {"--output", "--to", "--json-file", "--batch", "--workers", "--corruptions", "--severities"}
 NO_CORRUPTIONS = {"demo", "score", "compare", "gate", "fetch-frost", "separation", "mscr"}
+RESULTS_ONLY = {
+    *(f"leaderboard {name}" for name in ("add", "import", "show", "site", "card", "tables")),
+    *(f"arena {name}" for name in ("report", "settings", "methods")),
+}
 TABLES_ONLY = {"gather", "table", "overlap-scores", "compare", "sweep", "balance", "categories", "stability"}
 
 
@@ -60,7 +64,7 @@ def test_the_same_options_for_every_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_plugins_wherever_corruptions_are(name: str) -> None:
-    without = name in NO_CORRUPTIONS or name.removeprefix("build ") in TABLES_ONLY
+    without = name in NO_CORRUPTIONS | RESULTS_ONLY or name.removeprefix("build ") in TABLES_ONLY
     assert ("--plugin" in options(LEAVES[name])) != without
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,20 @@ def test_labels_that_do_not_move_with_the_pixels_are_told_of(tmp_path: Path) -> 
     assert note.startswith("pixels are moved, by a map, by noc:shear, noc:rotation: labels beside the copies are those")
     info = read_manifest(tmp_path / "out" / "blemish.json").protocol
     assert info.corruptions["noc:shear"].moves == "by a map"
+
+
+def test_links_to_another_disk_are_refused_before_any_work(tmp_path: Path) -> None:
+    elsewhere = Path("/dev/shm")
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second disk")
+    root = voc(tmp_path / "voc")
+    with tempfile.TemporaryDirectory(dir=elsewhere) as folder:
+        out, recipe, layout = Path(folder) / "out", make_recipe(["fog"], [1]), find_layout(root)
+        with pytest.raises(InputError, match=r"is on another disk than .*; expected --annotations copy"):
+            corrupt_tree(root, out, recipe, layout=layout)
+        assert not out.exists()
+        assert corrupt_tree(root, out, recipe, layout=layout, labels="copy").written == 1
+        assert (out / "fog" / "1" / "VOC2012" / "Annotations" / "2007_1.xml").read_text() == "label"
 
 
 def test_refusals(tmp_path: Path) -> None:

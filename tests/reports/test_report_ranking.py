@@ -95,6 +95,16 @@ class TestFirstWords:
         assert line.startswith("y is the only model with a rank: ")
         assert first_words(ranked_sets([readings[3]], replicates=20)) == []
 
+    def test_what_a_model_was_trained_on_is_said(self, tmp_path: Path) -> None:
+        model = {"training": {"corruptions": ["fog"], "augmentations": []}}
+        run = write_run(tmp_path, "m", {"clean": right(20), "fog@3": right(10)}, images=20, model=model)
+        other = write_run(tmp_path, "n", {"clean": right(20), "fog@3": right(5)}, images=20)
+        (line,) = first_words(ranked_sets(read_all([run, other], replicates=50), replicates=50))
+        assert re.search(r"m, mean error 50\.0† % \([\d.]+ to [\d.]+; lower is better; † trained on fog\)", line)
+        page = report_page([run, other], replicates=20)
+        section = page[page.index('<section id="ranking"') : page.index('<section id="overview"')]
+        assert "† The model was trained on a corruption in this number" in section
+
 
 class TestRanking:
     def test_groups_and_what_has_no_rank(self, four: list[Run]) -> None:

@@ -211,6 +211,8 @@ def test_the_command_measures_shapes(tmp_path: Path) -> None:
     assert "mean AP over 1 of 75 conditions" in printed
     for extra, message in (
         (("--mean", "0.5"), "--mean is for classifiers"),
+        (("--until", "1"), "--until is for classifiers"),
+        (("--class-names", "imagenet"), "--class-names is for classifiers"),
         (("--task", "poetry"), "unknown task 'poetry'"),
         (("-d", str(tmp_path)), "without --annotations"),
         (("-m", "resnet50"), "unknown detector 'resnet50'"),

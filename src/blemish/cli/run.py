@@ -135,6 +135,10 @@ def run_command(
         units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
         check_files(unit for unit in units.values() if isinstance(unit, Corruption))
     if task != _CLASSES:
+        own = {"classes": classes, "natural": natural, "zipf": zipf, "stored": stored, "until": until}
+        for option, given in {**own, **{name: getattr(images, name) for name in _OF_CLASSES}}.items():
+            if given:
+                raise InputError(f"--{option.replace('_', '-')} is for classifiers; expected none with --task")
         opened = open_task(task, images.data, annotations)
         asked = opened.model(model.model, **_settings_of(model, speed, outputs))
 
@@ -204,6 +208,7 @@ def _tell(run: Run, out: Path, until: float | None = None) -> None:
     say(f"next: blemish score {out}; blemish report {out} -o report.html", style="dim")
 
 
+_OF_CLASSES = ("labels", "mapping", "columns", "class_names")
 _OF_TASKS = ("model", "name", "weights", "device", "allow_code")
 
 

@@ -14,7 +14,7 @@ from blemish.corruptions.base import Corruption
 from blemish.data.formats import picture_format, stored_name
 from blemish.export.layouts.base import Layout
 
-__all__ = ["LABEL_WAYS", "check_layout", "moving_notes", "place_labels"]
+__all__ = ["LABEL_WAYS", "check_layout", "check_linkable", "moving_notes", "place_labels"]
 
 LABEL_WAYS = ("link", "copy", "none")
 
@@ -30,7 +30,7 @@ def place_labels(
 ) -> list[str]:
     """Put the files of labels into the folder of every condition; what is there already stays. Returns notes.
 
-    A link is a second name of the same file (a hard link), which takes no room; on another disk files are copied.
+    A link is a second name of the same file (a hard link), which takes no room.
     """
     names = [] if way == "none" else layout.label_files(root)
     renamed = any(stored_name(name, file_format) != name for name in pictures)
@@ -50,7 +50,7 @@ def place_labels(
                 _copy(source, target)
     notes = []
     if copied:
-        notes.append("labels are copied, not linked: the destination is on another disk")
+        notes.append("labels are copied, not linked: the file system knows no links of that kind")
     if rewritten:
         notes.append(f"{rewritten} files of labels name the copies, whose suffix is another than the pictures'")
     return notes
@@ -90,6 +90,16 @@ def check_layout(layout: Layout, file_format: str, labels: str) -> None:
         raise InputError(
             f"format {file_format} for a {layout.title}, whose readers open {layout.formats[0]} files by their names; "
             f"expected {layout.formats[0]}"
+        )
+
+
+def check_linkable(root: Path, target: Path, labels: str) -> None:
+    """Refuse links from one disk to another before any work: copies for every condition may need much room."""
+    there = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if labels == "link" and root.stat().st_dev != there.stat().st_dev:
+        raise InputError(
+            f"{target} is on another disk than {root}, where files of labels cannot be linked; expected --annotations "
+            "copy, which takes room for every condition, or none"
         )
 
 

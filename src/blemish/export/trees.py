@@ -24,7 +24,7 @@ from blemish.data.manifest import SetInfo
 from blemish.data.pictures import PICTURE_SUFFIXES, encode_picture, list_pictures, picture_id
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
-from blemish.export.labels import check_layout, moving_notes, place_labels
+from blemish.export.labels import check_layout, check_linkable, moving_notes, place_labels
 from blemish.export.layouts import TREE, Layout
 from blemish.export.manifest import folder_mark, set_info
 from blemish.export.outcome import Outcome
@@ -69,6 +69,8 @@ def corrupt_tree(
         raise InputError(f"{root}: no pictures {what}")
     check_layout(layout, recipe.file_format, labels)
     check_apart(root, target)
+    if layout.labels:
+        check_linkable(root, target, labels)
     check_distinct(names, lambda name: stored_name(name, recipe.file_format), "both be stored as")
     total = len(names) * recipe.copies
 

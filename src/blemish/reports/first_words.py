@@ -10,6 +10,7 @@ from blemish.metrics.titles import TITLES
 from blemish.reports.ranks import RankedSet
 from blemish.reports.reading import Reading, benchmark_title
 from blemish.reports.score_tables import value_text
+from blemish.reports.tables import DAGGER
 from blemish.reports.wording import Wording, direction
 
 __all__ = ["first_words", "worst_words"]
@@ -39,7 +40,9 @@ def _number(reading: Reading) -> str:
     title = Wording(reading.scores.baseline)(name, benchmark_title(name, reading.part, unit=False))
     low, high = (value_text(name, end) for end in (score.estimate.low, score.estimate.high))
     unit = f" {score.unit}" if score.unit else ""
-    return f"{title} {value_text(name, score.estimate.value)}{unit} ({low} to {high}; {direction(name)})"
+    mark, why = (DAGGER, f"; {DAGGER} trained on {', '.join(reading.seen)}") if score.trained_on else ("", "")
+    value = value_text(name, score.estimate.value)
+    return f"{title} {value}{mark}{unit} ({low} to {high}; {direction(name)}{why})"
 
 
 def _alone(reading: Reading) -> str:

@@ -10,6 +10,7 @@ from blemish.reports.page import Section
 from blemish.reports.ranks import RankedSet, Row
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import with_interval
+from blemish.reports.tables import FOOTNOTE
 from blemish.reports.wording import direction, page_wording
 
 __all__ = ["ranking_section"]
@@ -41,13 +42,15 @@ def _shown(own: RankedSet) -> dict[str, Any]:
     )
     fallback = " (the benchmark's own number could not be computed)" if name != own.readings[0].metric else ""
     words = f"By {benchmark_title(name, own.readings[0].part, unit=False)}{fallback}; {direction(name)}."
+    rows = [_row(row, name) for row in own.rows]
     return {
         "title": title,
         "why": "",
         "words": f"{words} {_summary(own)}" if len(own.ranking.places) > 1 else words,
         "heads": heads,
-        "rows": [_row(row, name) for row in own.rows],
+        "rows": rows,
         "note": note,
+        "footnote": FOOTNOTE if any(cell.marked for row in rows for cell in row["cells"]) else "",
     }
 
 

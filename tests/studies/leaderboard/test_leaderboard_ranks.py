@@ -129,6 +129,12 @@ def test_effective_robustness_of_published_models() -> None:
     assert np.mean([line.effective for line in ranking.lines if line.effective is not None]) == pytest.approx(0, abs=2)
 
 
+def test_effective_robustness_on_other_images_says_so() -> None:
+    stored, fewer = (rankings([], imports=[name])[0] for name in ("testbed/stored", "robustbench/imagenet-c"))
+    assert stored.notes == ()
+    assert "these are 5,000" in fewer.notes[0]
+
+
 def test_every_import_makes_a_ranking() -> None:
     """Those of timm are many; one of them is enough."""
     names = [name for name in import_names() if not name.startswith("timm/") or name == "timm/imagenet-a"]

@@ -134,7 +134,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert len(out.splitlines()) == 3
     code, out, _ = invoke("leaderboard", "show", board, "--benchmark", "imagenet-c", "--replicates", 20, "--top", 3)
     assert (code, "ours" in out, "resnext101_32x8d_deepaugment_augmix" in out) == (0, True, True)
-    code, _, complaint = invoke("leaderboard", "show", board, "--model", "nobody")
+    code, _, complaint = invoke("leaderboard", "show", board, "--name", "nobody")
     assert (code, "no model fits" in complaint) == (2, True)
     site = tmp_path / "site"
     assert invoke("leaderboard", "site", board, "--published", "none", "--replicates", 20, "-o", site)[0] == 0

@@ -130,17 +130,20 @@ def slow_text(arena: Arena, planned: Planned, workers: int) -> list[str]:
     if not left:
         return ["everything is finished"]
     stages = {stage: len(arena.course(stage)) for stage in dict.fromkeys(unit.stage for unit in left)}
-    each = _seconds_of_a_pass(adaptable(arena.model), arena, left[0].batch)
+    network = adaptable(arena.model)
+    each = {size: _seconds_of_a_pass(network, arena, size) for size in dict.fromkeys(unit.batch for unit in left)}
     seconds: dict[str, float] = {}
     passes: dict[str, float] = {}
     for unit in left:
         known = passes_of(entry_of(unit.method), arena.question.methods)
         passes[unit.method] = 3.0 if known is None else known
-        seconds[unit.method] = seconds.get(unit.method, 0.0) + passes[unit.method] * each * stages[unit.stage]
+        seconds[unit.method] = (
+            seconds.get(unit.method, 0.0) + passes[unit.method] * each[unit.batch] * stages[unit.stage]
+        )
     done = len(planned.units) - len(left)
     there = f", {done} are there" if done else ""
     many = sum(stages[unit.stage] for unit in left)
-    pace = f"{1000 * each:.2g} ms a plain pass: {_long(sum(seconds.values()) / workers)} or more"
+    pace = f"{1000 * each[left[0].batch]:.2g} ms a plain pass: {_long(sum(seconds.values()) / workers)} or more"
     texts = [f"{len(planned.units)} results to make{there}; {many:,} images to adapt to, at about {pace}"]
     slow = sorted((name for name in seconds if passes[name] >= _SLOW), key=lambda name: -seconds[name])
     texts += [f"{name} takes {passes[name]:g} passes an image: about {_long(seconds[name] / workers)}" for name in slow]

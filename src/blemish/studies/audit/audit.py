@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +153,7 @@ class _Auditing:
         checks = [order]
         if mapping is not None:
             subject = subject.relabelled(mapping)
-            records = replace(records, labels=mapping[records.labels].astype(records.labels.dtype))
+            records = subject.answers(subject.images)  # confidences in the label are those of other labels now
         if not steady:
             unsteady = [Check(name, skipped="answers change by themselves") for name in INPUT_CHECKS]
             return [*checks, *unsteady, *check_chance(records, subject.outputs)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.corruptions.catalog import hint
@@ -15,7 +16,6 @@ from blemish.studies.leaderboard.ranked import (
     ranking_of_adaptation,
     ranking_of_table,
     rankings_of_entries,
-    title_of,
 )
 
 ADAPTATION = "adaptation"
@@ -123,9 +123,22 @@ def _by_benchmark(rankings: Sequence[Ranking], filters: Filters) -> list[Board]:
     boards: dict[str, list[Ranking]] = {}
     for ranking in rankings:
         lines = tuple(line for line in ranking.lines if filters.line(line))
-        if lines or ranking.notes:
+        if lines or (not ranking.lines and ranking.notes):
             boards.setdefault(ranking.benchmark, []).append(replace(ranking, lines=lines))
     return [
         Board(name, title_of(name), sorted(members, key=lambda ranking: order.index(ranking.tier)))
         for name, members in boards.items()
     ]
+
+
+def title_of(benchmark: str) -> str:
+    """What a benchmark is called, where it is one of ours; else its name."""
+    others = {
+        "imagenet-3dcc": "ImageNet-3DCC: common corruptions in three dimensions",
+        "imagenet-a": "ImageNet-A: photographs that a ResNet-50 got wrong",
+        "imagenet-r": "ImageNet-R: renditions",
+        "imagenet-sketch": "ImageNet-Sketch: drawings",
+        "imagenet-v2": "ImageNet-V2: new photographs",
+        "adaptation": "Test-time adaptation",
+    }
+    return load_benchmark(benchmark).title if benchmark in built_in() else others.get(benchmark, benchmark)

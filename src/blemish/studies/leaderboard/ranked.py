@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from blemish.benchmarks.condition import CLEAN
-from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import Estimate
@@ -34,6 +33,10 @@ _PAIRED = (
 _UNPAIRED = (
     "Ranks are ranges: two models are told apart where their intervals are too far from each other, as if they had "
     "answered different images, corrected for all pairs (Holm). Paired tests might tell more apart; nobody can do them."
+)
+_LINE_IMAGES = 50_000
+_OTHER_IMAGES = (
+    "Effective robustness is measured from a line on all 50,000 images; these are {:,}, whose choice shifts it."
 )
 _ORDER_ONLY = "In the order of what is claimed. No intervals are known, so that nobody is told apart."
 
@@ -178,6 +181,7 @@ def ranking_of_table(table: PublishedTable, *, level: float = 0.95) -> Ranking:
         lines=_finished(lines, higher_is_better=False),
         can=info.can,
         cannot=info.cannot,
+        notes=(_OTHER_IMAGES.format(info.images),) if whole and info.images != _LINE_IMAGES else (),
         cells=tuple(table.weights),
     )
 
@@ -281,16 +285,3 @@ def slug(name: str) -> str:
     """A name as files and addresses can have it: small letters, digits and hyphens."""
     text = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in name.lower())
     return "-".join(part for part in text.split("-") if part) or "model"
-
-
-def title_of(benchmark: str) -> str:
-    """What a benchmark is called, where it is one of ours; else its name."""
-    others = {
-        "imagenet-3dcc": "ImageNet-3DCC: common corruptions in three dimensions",
-        "imagenet-a": "ImageNet-A: photographs that a ResNet-50 got wrong",
-        "imagenet-r": "ImageNet-R: renditions",
-        "imagenet-sketch": "ImageNet-Sketch: drawings",
-        "imagenet-v2": "ImageNet-V2: new photographs",
-        "adaptation": "Test-time adaptation",
-    }
-    return load_benchmark(benchmark).title if benchmark in built_in() else others.get(benchmark, benchmark)

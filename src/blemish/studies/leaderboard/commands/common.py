@@ -62,9 +62,10 @@ class BoardOptions:
             rich_help_panel=_FILTERS, help="Only rankings whose protocol, title or source says this: stored, 5,000 …"
         ),
     ] = None
-    model: Annotated[str | None, typer.Option(rich_help_panel=_FILTERS, help="Only models with this in the name.")] = (
-        None
-    )
+    model: Annotated[
+        str | None,
+        typer.Option("--name", metavar="TEXT", rich_help_panel=_FILTERS, help="Only models with this in the name."),
+    ] = None
     max_parameters: Annotated[
         float | None,
         typer.Option(
