@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from blemish.core.errors import InputError
+from blemish.evaluation.runs import Run
 from blemish.metrics.compare import compare
 from blemish.metrics.rank_groups import rank_groups
 from blemish.metrics.ranking import comparable, rank_runs
+from blemish.metrics.table import Table
 from synthetic_runs import severities, write_run
 
 NAMES = ("fog", "snow", "gaussian_noise")
@@ -81,3 +83,58 @@ def test_runs_that_were_not_measured_alike(tmp_path: Path) -> None:
     assert comparable(runs) == [[0, 2], [1]]
     with pytest.raises(InputError, match=r"a and b were not measured in the same way: protocol\.seed is 0 and 7"):
         rank_runs(runs)
+
+
+def test_runs_that_are_headed_by_other_numbers(tmp_path: Path) -> None:
+    """An mCE and a mean error are no neighbours in a ranking, whichever run comes first."""
+    conditions = {"clean": 0.9, "fog@3": 0.5}
+    plain = write_run(tmp_path, "plain", conditions)
+    divided = write_run(tmp_path, "divided", conditions, benchmark={"metric": "mce", "baseline": "alexnet"})
+    assert comparable([plain, divided]) == [[0], [1]]
+    with pytest.raises(InputError, match=r"benchmark\.metric is .error. and .mce."):
+        rank_runs([plain, divided], replicates=50)
+
+
+class Squares:
+    """A column whose number is no mean over images: the square of one, which weights of both signs make nonsense of."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: np.ndarray) -> Squares:
+        return Squares(self.values[rows])
+
+    def joined(self, other: Squares) -> Squares:
+        return Squares(np.concatenate([self.values, other.values]))
+
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
+        return ((weights @ self.values) / weights.sum(axis=1))[:, None] ** 2
+
+
+def test_numbers_that_are_no_means_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As AP of detections is: the p-value is that of changing answers between two models, done by hand."""
+    rng = np.random.default_rng(3)
+    names = np.array([f"{number:03}" for number in range(40)])
+    first = rng.random(40)
+    columns = {"a": first, "b": first + rng.normal(0.05, 0.2, 40)}
+    runs = [write_run(tmp_path, name, {"clean": 0.9, "fog@3": 0.5}, images=40) for name in columns]
+
+    def tables(run: Run, *_: object, **__: object) -> list[Table]:
+        return [Table("", names, {("boxes", text): Squares(columns[run.name]) for text in ("clean", "fog@3")})]
+
+    monkeypatch.setattr("blemish.metrics.ranking.read_tables", tables)
+    monkeypatch.setattr("blemish.metrics.ranking.headline_name", lambda _: "ap")
+    seen: list[float] = []
+    monkeypatch.setattr(
+        "blemish.metrics.ranking.rank_groups", lambda values, p, **_: seen.append(p[0, 1]) or rank_groups(values, p)
+    )
+    assert rank_runs(runs, replicates=2000).metric == "ap"
+    swaps = rng.random((20000, 40)) < 0.5
+    sides = [np.where(swaps, columns[x], columns[y]).mean(axis=1) ** 2 for x, y in ("ab", "ba")]
+    observed = abs(np.mean(columns["a"]) ** 2 - np.mean(columns["b"]) ** 2)
+    expected = float(np.mean(abs(sides[0] - sides[1]) >= observed))
+    assert 0.01 < expected < 0.9
+    assert seen[0] == pytest.approx(expected, abs=0.04)

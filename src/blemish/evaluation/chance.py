@@ -41,10 +41,11 @@ class Chance:
 
     def __str__(self) -> str:
         accuracy, low, high, chance = map(_percent, (self.accuracy, self.low, self.high, self.chance))
-        less = "not" if self.low <= self.chance else "hardly"
-        return (
-            f"clean accuracy {accuracy} % ({low} to {high}, {self.images:,} images), {less} above chance ({chance} %)"
-        )
+        if self.near:
+            less = "not " if self.low <= self.chance else "hardly "
+        else:
+            less = "perhaps " if self.low <= self.chance else ""
+        return f"clean accuracy {accuracy} % ({low} to {high}, {self.images:,} images), {less}above chance ({chance} %)"
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
 from blemish.core.progress import ProgressReport, tell_nobody
-from blemish.core.resampling import Swaps, stream_of
+from blemish.core.resampling import Swaps, Weighted, stream_of
+from blemish.core.settings import differing
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.caveats import clean_chance, headline_name, part_of
@@ -19,7 +20,7 @@ from blemish.metrics.compare import protocol_differences
 from blemish.metrics.formulas import Array
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.maker import Metric
-from blemish.metrics.paired import swap_p_value
+from blemish.metrics.paired import swap_p_value, swapped_means
 from blemish.metrics.plan import make_plan
 from blemish.metrics.quantities import main_quantity
 from blemish.metrics.rank_groups import Place, rank_groups
@@ -50,12 +51,21 @@ def comparable(runs: Sequence[Run]) -> list[list[int]]:
     sets: list[list[int]] = []
     for place, run in enumerate(runs):
         for members in sets:
-            if not protocol_differences(runs[members[0]], run):
+            if not _unlike(runs[members[0]], run):
                 members.append(place)
                 break
         else:
             sets.append([place])
     return sets
+
+
+def _unlike(first: Run, second: Run) -> list[str]:
+    """In what two runs differ that changes their headline: how they were measured, and what they are headed by."""
+    lines = protocol_differences(first, second)
+    for field in ("name", "metric", "baseline", "part_of"):
+        before, after = (getattr(run.info.benchmark, field) for run in (first, second))
+        lines += [f"{name} is {a} and {b}" for name, a, b in differing(before, after, f"benchmark.{field}")]
+    return lines
 
 
 def rank_runs(
@@ -75,7 +85,7 @@ def rank_runs(
     stands in.
     """
     for run in runs[1:]:
-        if unlike := protocol_differences(runs[0], run):
+        if unlike := _unlike(runs[0], run):
             raise InputError(f"{runs[0].name} and {run.name} were not measured in the same way: {unlike[0]}")
     unranked: dict[int, str] = {}
     known: dict[int, list[Table]] = {}
@@ -97,7 +107,9 @@ def rank_runs(
     for one in range(len(chosen)):
         for other in range(one):
             both = points[chosen[one]], points[chosen[other]]
-            swapped = _swapped_difference(metric, both, (signed[one], signed[other]))
+            pair = known[chosen[one]], known[chosen[other]]
+            counted = _counted_anew(*pair, metric, swaps=swaps, seed=seed, report=report)
+            swapped = _swapped_difference(metric, both, (signed[one], signed[other]), counted)
             p_values[one, other] = p_values[other, one] = swap_p_value(values[other] - values[one], swapped)
     title = TITLES[metric.name]
     places = rank_groups(
@@ -152,22 +164,44 @@ def _signed(
 
     The signed mean of a difference is the difference of these: each model is read through once, not once for each pair.
     """
-    wanted = {str(condition) for condition in (*metric.conditions, CLEAN)}
     signed: list[dict[Key, Array]] = []
     for tables in models:
         own: dict[Key, Array] = {}
         for table in tables:
-            needed = {k: table[k] for k in table if k[1] in wanted and k[0] not in ("gaps", "confidence")}
+            needed = {k: table[k] for k in _needed(table, metric) if not isinstance(table[k], Weighted)}
+            if not needed:
+                continue
             whole, rows = drawn_with(tables, table)
             own |= Swaps(len(whole.images), swaps, seed, stream_of(whole.name)).means(needed, rows, report=report)
         signed.append(own)
     return signed
 
 
-def _swapped_difference(metric: Metric, points: tuple[Means, Means], signed: tuple[Means, Means]) -> Array:
+def _needed(table: Table, metric: Metric) -> list[Key]:
+    wanted = {str(condition) for condition in (*metric.conditions, CLEAN)}
+    return [key for key in table if key[1] in wanted and key[0] not in ("gaps", "confidence")]
+
+
+def _counted_anew(
+    first: Sequence[Table], second: Sequence[Table], metric: Metric, *, swaps: int, seed: int, report: ProgressReport
+) -> tuple[Means, Means]:
+    """Columns that are no means over images, such as average precision: they are counted again for each swap."""
+    sides: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
+    for table, partner in zip(first, second, strict=True):
+        if keys := [key for key in _needed(table, metric) if isinstance(table[key], Weighted)]:
+            one, other = table.only_keys(keys), partner.only_keys(keys)
+            swapped = swapped_means(one, other, replicates=swaps, seed=seed, tables=first, report=report)
+            for side, means in zip(sides, swapped, strict=True):
+                side.update(means)
+    return sides
+
+
+def _swapped_difference(
+    metric: Metric, points: tuple[Means, Means], signed: tuple[Means, Means], counted: tuple[Means, Means]
+) -> Array:
     """The second minus the first, for all swaps."""
     one, other = points
-    sides: tuple[dict[Key, Array], dict[Key, Array]] = ({}, {})
+    sides: tuple[dict[Key, Array], dict[Key, Array]] = (dict(counted[0]), dict(counted[1]))
     for key in signed[0]:
         middle, half = (one[key] + other[key]) / 2, (signed[0][key] - signed[1][key]) / 2
         sides[0][key], sides[1][key] = middle + half, middle - half

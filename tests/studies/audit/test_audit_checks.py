@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,16 +18,19 @@ from blemish.benchmarks.condition import parse_condition
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.evaluation.info import RecordsHeader
-from blemish.evaluation.records import Records
+from blemish.evaluation.records import Records, records_bytes
+from blemish.evaluation.runs import record_path
 from blemish.models.card import Claim, ModelCard
 from blemish.studies.audit.assignment import best_assignment
 from blemish.studies.audit.curves import check_curves, check_table
 from blemish.studies.audit.jpeg_traces import check_jpeg
 from blemish.studies.audit.known import Expected, check_accuracy, expected_accuracy, published_accuracy
 from blemish.studies.audit.labels import check_chance, check_missing, check_order
+from blemish.studies.audit.of_runs import audit_run
 from blemish.studies.audit.pictures import check_levels, check_twice
 from blemish.studies.audit.precision import check_precision, images_for, smallest_difference
 from blemish.studies.audit.significance import holm, sign_test
+from synthetic_runs import write_run
 
 
 def records(labels: NDArray[np.int64], answers: NDArray[np.int64], *, confidence: float = 0.9) -> Records:
@@ -250,3 +254,22 @@ class TestNumbers:
         expected, why_not = expected_accuracy(None, other, names)
         assert expected is None
         assert "--accuracy 98" in why_not
+
+
+def test_what_does_not_vary_has_no_precision() -> None:
+    """Four hundred right answers do not tell apart models that differ by 0.0 points."""
+    for scores in (np.ones(400), np.zeros(400)):
+        check = check_precision(scores, 1.0, 400, of="accuracy")
+        assert (check.findings, "not known" in check.skipped) == ((), True)
+
+
+def test_records_in_another_order_are_paired_by_name(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    easy = rng.random(200)
+    conditions = {"clean": easy < 0.9, "fog@1": easy < 0.8, "fog@5": easy < 0.5}
+    run = write_run(tmp_path, "net", conditions, images=200)
+    before = [(check.name, check.said) for check in audit_run(run).checks]
+    strong = run.conditions[-1]
+    mixed = run.records(strong).take(rng.permutation(200))
+    record_path(run.folder, strong).write_bytes(records_bytes(mixed))
+    assert [(check.name, check.said) for check in audit_run(run.folder).checks] == before

@@ -105,3 +105,14 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     text = out.read_text()
     assert "Among published models" in text
     assert "net (this run)" in text
+
+
+def test_a_part_of_a_benchmark_is_not_put_among_claims_about_the_whole(tmp_path: Path) -> None:
+    """Of a claimed mCE no cells are known: those of the whole benchmark have to be measured all the same."""
+    part = {"name": "imagenet-c", "metric": "mce", "baseline": "alexnet"}
+    part["part_of"] = {"name": "imagenet-c", "conditions": 75}  # type: ignore[assignment]
+    some = write_run(tmp_path, "some", {"clean": 0.76, "brightness@1": 0.7}, images=300, benchmark=part)
+    places, reasons = placed(some, replicates=20)
+    assert places == []
+    assert len(reasons) == 4
+    assert all("was not measured" in why for why in reasons)

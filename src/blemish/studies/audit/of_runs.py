@@ -17,6 +17,7 @@ from blemish.data.superclasses import superclasses_named
 from blemish.evaluation.info import ProtocolInfo
 from blemish.evaluation.records import Records
 from blemish.evaluation.runs import Run, RunLike, as_run
+from blemish.metrics.table import read_tables
 from blemish.reports.answers import read_pictures
 from blemish.studies.audit.curves import check_curves, check_table
 from blemish.studies.audit.findings import CHECKS, Audit, Check, Finding, in_order
@@ -60,8 +61,10 @@ def audit_run(
     info = found.info
     report(0, None, "reading records")
     finished = [condition for condition in found.conditions if condition.other is None and found.finished(condition)]
-    clean = found.records(CLEAN)
-    outcomes = {condition: found.correct(condition) for condition in finished if not condition.is_sequence}
+    clean = _by_name(found.records(CLEAN))
+    still = [condition for condition in finished if not condition.is_sequence]
+    table = read_tables(found, still, report=report)[0]
+    outcomes = {condition: table["correct", str(condition)] for condition in still}
     known, why_not = expected_accuracy(said, info.model.card, clean.images.tolist())
     labels = clean.labels.astype(np.int64)
     classes = _classes(found, clean)
@@ -82,6 +85,11 @@ def audit_run(
     assert {check.name for check in checks} == set(CHECKS)
     interval = wilson_interval(int(clean.correct.sum()), len(clean))
     return Audit(found.name, info.data.name, len(clean), interval, in_order(checks))
+
+
+def _by_name(records: Records) -> Records:
+    """Records in the order of their images' names, for no order is promised: that of conditions may differ."""
+    return records.take(np.argsort(records.images, kind="stable"))
 
 
 def _classes(run: Run, clean: Records) -> int:
@@ -155,7 +163,7 @@ def _twice(run: Run, clean: Records, finished: list[Condition]) -> Check:
     ]
     if not same:
         return Check("duplicates", skipped="no corruption that leaves equal images equal")
-    columns = [clean.confidence, *(run.records(condition).confidence for condition in same)]
+    columns = [clean.confidence, *(_by_name(run.records(condition)).confidence for condition in same)]
     told = np.stack(columns, axis=1)
     groups: dict[bytes, list[int]] = defaultdict(list)
     for row in np.flatnonzero((told < _SATURATED).sum(1) > len(columns) / 2).tolist():

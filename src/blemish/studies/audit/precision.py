@@ -47,12 +47,15 @@ def _needed_errors() -> float:
 
 def check_precision(scores: NDArray[np.float64], difference: float | None, images: int, *, of: str) -> Check:
     """Are there enough images for a difference in points? ``of`` says what is averaged over them."""
+    if difference is not None and not 0 < difference < 100:
+        raise InputError(f"difference {difference:g}; expected points between 0 and 100, such as 1.5")
+    if not scores.std():
+        what = "right" if scores.all() else "wrong" if not scores.any() else "equally often right"
+        return Check("precision", skipped=f"all {len(scores):,} images are {what}: how much they vary is not known")
     least = 100 * smallest_difference(scores, images=images)
     said = f"{images:,} images tell apart two models that differ by {least:.1f} points in {of}"
     if difference is None:
         return Check("precision", said)
-    if not 0 < difference < 100:
-        raise InputError(f"difference {difference:g}; expected points between 0 and 100, such as 1.5")
     if least <= difference:
         return Check("precision", said)
     needed = images_for(scores, difference / 100)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blemish.benchmarks.condition import CLEAN
+from blemish.benchmarks.files import built_in, load_benchmark
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import Estimate, percentile_interval, wilson_interval
 from blemish.evaluation.runs import Run
@@ -72,7 +72,10 @@ def placed(
         replicated = resampled(tables, replicates=count, seed=0, report=report)
         for name in names:
             table = imported_table(name, level=level)
-            weights = _weights(table, [str(c) for c in plain if c != CLEAN])
+            weights = _weights(table)
+            if not weights:
+                reasons.append(f"{table.info.title}: no place, for it is not known what its number is a mean of")
+                continue
             if lost := [text for text in weights if ("correct", text) not in point]:
                 reasons.append(f"{table.info.title}: no place, for {lost[0]} was not measured ({len(lost)} in all)")
                 continue
@@ -85,10 +88,11 @@ def placed(
     return found, reasons
 
 
-def _weights(table: PublishedTable, own: list[str]) -> Weights:
-    """Those of the table; of a claimed number, those that its metric has of the whole benchmark."""
-    if table.weights:
+def _weights(table: PublishedTable) -> Weights:
+    """Those of the table; of a claimed number, those that its metric has of the whole benchmark, if it is known."""
+    if table.weights or table.info.benchmark not in built_in():
         return table.weights
+    own = [str(condition) for condition in load_benchmark(table.info.benchmark).conditions if condition.steps]
     return mce_weights(own, published_baseline().errors) if table.info.metric == "mce" else equal_weights(own)
 
 
