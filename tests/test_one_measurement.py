@@ -55,6 +55,10 @@ def calibration(folder: Path) -> None:
     calibrate(Bench(blemish.open_model("demo:plain"), load(source), grid=(0.0, 2.5, 5.0)), ["fog", "contrast"])
 
 
+def audited(folder: Path) -> None:
+    blemish.audit("demo:plain", "demo:digits", ["fog"], images=20)
+
+
 def severities(folder: Path) -> None:
     data = ("-m", "demo:plain", "-d", "demo:digits", "-n", 20)
     command("build", "match-severities", "-c", "contrast", *data, "-o", folder / "ranges.csv")
@@ -81,7 +85,7 @@ def exploring(folder: Path) -> None:
     Witness(blemish.open_model("demo:plain")).told(picture, View.of("fog@2"))
 
 
-@pytest.mark.parametrize("study", [evaluation, calibration, severities, equivalence, separation, exploring])
+@pytest.mark.parametrize("study", [evaluation, calibration, audited, severities, equivalence, separation, exploring])
 def test_only_one_module_shows_pixels_to_models(
     study: Callable[[Path], Any], callers: set[str], tmp_path: Path
 ) -> None:
