@@ -14,7 +14,7 @@ from torch import Tensor
 import blemish
 from blemish.core.errors import InputError, Notice
 from blemish.data.shapes import class_map, shapes_source, shapes_truth
-from blemish.data.truth import coco_images
+from blemish.data.truth import coco_images, coco_truth
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.answering import AnsweringModel
@@ -285,3 +285,22 @@ def test_a_notice_says_where_boxes_should_have_moved(tmp_path: Path, recwarn: py
     recwarn.clear()
     run(tmp_path / "c", conditions=["elastic_transform@1"])
     assert not recwarn.list
+
+
+def test_pictures_of_another_size_than_was_annotated_are_refused(tmp_path: Path) -> None:
+    """Boxes would lie elsewhere in resized copies."""
+    drawn = shapes_source(COUNT)
+    stated: list[dict[str, Any]] = [
+        {"id": 10 - i, "file_name": name, "height": drawn.read(i).height, "width": drawn.read(i).width}
+        for i, name in enumerate(drawn.names)
+    ]
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    conditions = [blemish.parse_condition("fog@1")]
+    mine = blemish.Benchmark("mine", "", "ap", tuple(conditions))
+    evaluate(colour_detector(), source, mine, out=tmp_path / "right", task=Detection(truth))
+    stated[0]["height"] *= 2
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    with pytest.raises(InputError, match=r"annotations are for .*; expected the pictures that were annotated"):
+        evaluate(colour_detector(), source, mine, out=tmp_path / "wrong", task=Detection(truth))
+    with pytest.raises(InputError, match="several images with the same id"):
+        coco_truth(coco_folder(tmp_path, COUNT, images=[stated[0], *stated]))

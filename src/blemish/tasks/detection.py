@@ -72,6 +72,14 @@ class Detection:
 
     def answers(self, model: AnsweringModel, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask a detector; what it says of categories that are not in the truth is dropped."""
+        height, width = pixels.shape[-2:]
+        for name in names:
+            stated = self.truth.sizes.get(name, (height, width))
+            if stated != (height, width):
+                raise InputError(
+                    f"{name}: a picture of {height}×{width} pixels (height × width), whose annotations are for "
+                    f"{stated[0]}×{stated[1]}; expected the pictures that were annotated"
+                )
         output, numbers = model(pixels), self._numbers(model)
         if not isinstance(output, Sequence) or len(output) != len(names):
             shown = f"{len(output)} answers" if isinstance(output, Sequence) else f"a {type(output).__name__}"
