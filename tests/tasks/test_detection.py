@@ -14,7 +14,7 @@ from torch import Tensor
 import blemish
 from blemish.core.errors import InputError, Notice
 from blemish.data.shapes import class_map, shapes_source, shapes_truth
-from blemish.data.truth import coco_images
+from blemish.data.truth import coco_images, coco_truth
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.answering import AnsweringModel
@@ -175,6 +175,7 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
         ({**one, "labels": torch.tensor([9])}, "label 9; expected the number of a category, 1, 2, 3"),
         ({**one, "scores": torch.tensor([0.5, 0.5])}, r"of shape \(1, 4\), \(2,\), \(1,\)"),
         ({**one, "boxes": torch.tensor([[1.0, 1, float("nan"), 5]])}, "not finite"),
+        ({**one, "boxes": torch.tensor([[30.0, 1, 9, 5]])}, r"box \[30.0, 1.0, 9.0, 5.0\] ends before it begins"),
     ):
         with pytest.raises(InputError, match=message):
             run(tmp_path / "a", detector(entry), CONDITIONS[:1])
@@ -315,6 +316,8 @@ def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Pa
         ([line for line in lines if line["image"] != "shapes000.png"], "no predictions for 1 of 8 annotated images"),
         ([{**lines[0], "scores": []}, *lines[1:]], "expected as many of each"),
         ([{**lines[0], "labels": [7 for _ in lines[0]["labels"]]}, *lines[1:]], "row 1: label 7; expected the number"),
+        ([{**lines[0], "boxes": [[90, 9, 5, 20] for _ in lines[0]["boxes"]]}, *lines[1:]], "row 1: box .* have width"),
+        ([{"image": line["image"], "condition": line["condition"], "correct": 1} for line in lines], "no column boxes"),
         ([{**lines[0], "image": "x.png"}, *lines], r"no annotations of x\.png"),
     ):
         path.write_text("".join(json.dumps(line) + "\n" for line in change))
@@ -339,3 +342,22 @@ def test_a_notice_says_where_boxes_should_have_moved(tmp_path: Path, recwarn: py
     recwarn.clear()
     run(tmp_path / "c", conditions=["elastic_transform@1"])
     assert not recwarn.list
+
+
+def test_pictures_of_another_size_than_was_annotated_are_refused(tmp_path: Path) -> None:
+    """Boxes would lie elsewhere in resized copies."""
+    drawn = shapes_source(COUNT)
+    stated: list[dict[str, Any]] = [
+        {"id": 10 - i, "file_name": name, "height": drawn.read(i).height, "width": drawn.read(i).width}
+        for i, name in enumerate(drawn.names)
+    ]
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    conditions = [blemish.parse_condition("fog@1")]
+    mine = blemish.Benchmark("mine", "", "ap", tuple(conditions))
+    evaluate(colour_detector(), source, mine, out=tmp_path / "right", task=Detection(truth))
+    stated[0]["height"] *= 2
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    with pytest.raises(InputError, match=r"annotations are for .*; expected the pictures that were annotated"):
+        evaluate(colour_detector(), source, mine, out=tmp_path / "wrong", task=Detection(truth))
+    with pytest.raises(InputError, match="several images with the same id"):
+        coco_truth(coco_folder(tmp_path, COUNT, images=[stated[0], *stated]))

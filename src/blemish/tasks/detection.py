@@ -77,6 +77,14 @@ class Detection:
 
     def answers(self, model: AnsweringModel, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask a detector; what it says of categories that are not in the truth is dropped."""
+        height, width = pixels.shape[-2:]
+        for name in names:
+            stated = self.truth.sizes.get(name, (height, width))
+            if stated != (height, width):
+                raise InputError(
+                    f"{name}: a picture of {height}×{width} pixels (height × width), whose annotations are for "
+                    f"{stated[0]}×{stated[1]}; expected the pictures that were annotated"
+                )
         output, numbers = model(pixels), self._numbers(model)
         if not isinstance(output, Sequence) or len(output) != len(names):
             shown = f"{len(output)} answers" if isinstance(output, Sequence) else f"a {type(output).__name__}"
@@ -129,6 +137,11 @@ def _found(
     corners, sure = boxes.reshape(-1, 4).to(torch.float32), scores.reshape(-1).to(torch.float32)
     if not bool(corners.isfinite().all() and sure.isfinite().all()):
         raise InputError(f"model {model.name}: {image}: boxes or scores that are not finite")
+    if len(turned := corners[(corners[:, 2:] < corners[:, :2]).any(1)]):
+        raise InputError(
+            f"model {model.name}: {image}: box {turned[0].tolist()} ends before it begins; expected left, top, right "
+            "and bottom"
+        )
     kinds = labels.reshape(-1).to(torch.int64).tolist()
     if model.classes is None and (strange := [kind for kind in kinds if kind not in numbers]):
         raise InputError(
