@@ -97,6 +97,63 @@ def shifted(images: Tensor) -> list[dict[str, Tensor]]:
     return [{**entry, "boxes": entry["boxes"] + 2.0} for entry in found]
 
 
+def recoloured(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{**entry, "labels": entry["labels"] % 3 + 1} for entry in colour_detector()(images)]
+
+
+def without_the_last(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{name: values[:-1] for name, values in entry.items()} for entry in colour_detector()(images)]
+
+
+def twice(images: Tensor) -> list[dict[str, Tensor]]:
+    return [
+        {name: torch.cat([values, values]) for name, values in entry.items()} for entry in colour_detector()(images)
+    ]
+
+
+def surer(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{**entry, "scores": entry["scores"] * 1.1} for entry in colour_detector()(images)]
+
+
+def rounded(images: Tensor) -> list[dict[str, Tensor]]:
+    """Every number is a little off, boxes are in another order, and each image has one more of a negligible score."""
+    found = []
+    for entry in colour_detector()(images):
+        values = {name: each.flip(0) for name, each in entry.items()}
+        boxes, scores = values["boxes"] + 0.02, values["scores"] * 1.001
+        more = torch.tensor([[3.0, 3, 9, 9]]), torch.tensor([0.002]), torch.tensor([1])
+        pairs = zip((boxes, scores, values["labels"]), more, strict=True)
+        found.append(dict(zip(("boxes", "scores", "labels"), map(torch.cat, pairs), strict=True)))
+    return found
+
+
+def test_a_detector_that_changed_is_noticed_when_its_run_goes_on(tmp_path: Path) -> None:
+    def named(function: Any) -> AnsweringModel:
+        return from_detector(function, name="mine", device="cpu")
+
+    first = run(tmp_path, named(colour_detector()), CONDITIONS[:1])
+    records = {path: path.read_bytes() for path in first.folder.glob("records/*.parquet")}
+    others = (shifted, recoloured, without_the_last, twice, surer, lambda images: [nothing() for _ in images])
+    for conditions in (CONDITIONS[:1], CONDITIONS[:2]):  # with nothing left to measure, and with something
+        for other in others:
+            with pytest.raises(InputError, match=r"mine gives another answer to shapes00\d\.png than when the run"):
+                run(tmp_path, named(other), conditions)
+    assert {path: path.read_bytes() for path in first.folder.glob("records/*.parquet")} == records
+    grown = run(tmp_path, named(rounded), CONDITIONS[:2])
+    assert all(map(grown.finished, grown.conditions))
+
+
+def nothing() -> dict[str, Tensor]:
+    return {"boxes": torch.zeros(0, 4), "scores": torch.zeros(0), "labels": torch.zeros(0, dtype=torch.int64)}
+
+
+def test_a_detector_that_finds_nothing_goes_on(tmp_path: Path) -> None:
+    for conditions in (CONDITIONS[:1], CONDITIONS[:2]):
+        run(tmp_path, from_detector(lambda images: [nothing() for _ in images], name="none", device="cpu"), conditions)
+    with pytest.raises(InputError, match="none gives another answer"):
+        run(tmp_path, from_detector(colour_detector(), name="none", device="cpu"), CONDITIONS[:2])
+
+
 def test_two_detectors_are_compared_on_the_same_images(measured: Run, tmp_path: Path) -> None:
     other = run(tmp_path, from_detector(shifted, name="shifted", device="cpu"))
     comparison = blemish.compare(measured, other, replicates=60)
