@@ -118,6 +118,7 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
         ({**one, "labels": torch.tensor([9])}, "label 9; expected the number of a category, 1, 2, 3"),
         ({**one, "scores": torch.tensor([0.5, 0.5])}, r"of shape \(1, 4\), \(2,\), \(1,\)"),
         ({**one, "boxes": torch.tensor([[1.0, 1, float("nan"), 5]])}, "not finite"),
+        ({**one, "boxes": torch.tensor([[30.0, 1, 9, 5]])}, r"box \[30.0, 1.0, 9.0, 5.0\] ends before it begins"),
     ):
         with pytest.raises(InputError, match=message):
             run(tmp_path / "a", detector(entry), CONDITIONS[:1])
@@ -258,6 +259,8 @@ def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Pa
         ([line for line in lines if line["image"] != "shapes000.png"], "no predictions for 1 of 8 annotated images"),
         ([{**lines[0], "scores": []}, *lines[1:]], "expected as many of each"),
         ([{**lines[0], "labels": [7 for _ in lines[0]["labels"]]}, *lines[1:]], "row 1: label 7; expected the number"),
+        ([{**lines[0], "boxes": [[90, 9, 5, 20] for _ in lines[0]["boxes"]]}, *lines[1:]], "row 1: box .* have width"),
+        ([{"image": line["image"], "condition": line["condition"], "correct": 1} for line in lines], "no column boxes"),
         ([{**lines[0], "image": "x.png"}, *lines], r"no annotations of x\.png"),
     ):
         path.write_text("".join(json.dumps(line) + "\n" for line in change))

@@ -115,6 +115,11 @@ def _found(
     corners, sure = boxes.reshape(-1, 4).to(torch.float32), scores.reshape(-1).to(torch.float32)
     if not bool(corners.isfinite().all() and sure.isfinite().all()):
         raise InputError(f"model {model.name}: {image}: boxes or scores that are not finite")
+    if len(turned := corners[(corners[:, 2:] < corners[:, :2]).any(1)]):
+        raise InputError(
+            f"model {model.name}: {image}: box {turned[0].tolist()} ends before it begins; expected left, top, right "
+            "and bottom"
+        )
     kinds = labels.reshape(-1).to(torch.int64).tolist()
     if model.classes is None and (strange := [kind for kind in kinds if kind not in numbers]):
         raise InputError(
