@@ -242,12 +242,12 @@ class _Evaluation:
         waiting = tuple(condition for condition in conditions if condition not in finished)
         if waiting:
             self.check_conditions(waiting, grows=stage > 0)
-        if CLEAN in finished and self.task is None:
+        if CLEAN in finished:
             if waiting:
                 self._check_chance(run, stage)
-            protocol, crop = self.benchmark.protocol, self._late_crop
+            protocol, crop, size = self.benchmark.protocol, self._late_crop, self.batch_size
             check_outputs_unchanged(
-                self.model, images, run, stage, protocol=protocol, batch_size=self.batch_size, crop=crop
+                self.model, images, run, stage, protocol=protocol, batch_size=size, crop=crop, task=self.task
             )
         if not waiting:
             remove_parts(run.folder, stage)
