@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,18 @@ def test_a_run_goes_on_and_is_the_same_in_other_batches(measured: Run, tmp_path:
 def shifted(images: Tensor) -> list[dict[str, Tensor]]:
     found = colour_detector()(images)
     return [{**entry, "boxes": entry["boxes"] + 2.0} for entry in found]
+
+
+def test_without_numba_nothing_begins_and_the_extra_is_named(
+    measured: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    message = r"this needs numba; install it with: pip install 'blemish\[full\]'"
+    with pytest.raises(InputError, match=message):
+        run(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match=message):  # records from a machine that has it
+        blemish.score(measured, replicates=20)
 
 
 def recoloured(images: Tensor) -> list[dict[str, Tensor]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.errors import InputError, notify
+from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.data.truth import Boxes, BoxTruth
 from blemish.evaluation.answers import Answers, Column, Lists
@@ -55,6 +56,7 @@ class Detection:
         """Refuse a model that knows none of the categories, and images without a truth."""
         if not isinstance(model, AnsweringModel):
             raise InputError(f"a {type(model).__name__}; expected a detector (blemish.models.detectors)")
+        optional_import("numba")  # AP is counted with it: better missed now than after hours
         if missing := [name for name in names if name not in self.truth.images]:
             raise InputError(f"no annotations of {first_few(missing, _SHOWN)}; expected them for every image")
         known = set(self._numbers(model).values())
