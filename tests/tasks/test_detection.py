@@ -145,13 +145,13 @@ def test_a_detector_that_changed_is_noticed_when_its_run_goes_on(tmp_path: Path)
         return from_detector(function, name="mine", device="cpu")
 
     first = run(tmp_path, named(colour_detector()), CONDITIONS[:1])
-    records = {path: path.read_bytes() for path in first.folder.glob("records/*.parquet")}
+    files = {path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()}
     others = (shifted, recoloured, without_the_last, twice, surer, lambda images: [nothing() for _ in images])
     for conditions in (CONDITIONS[:1], CONDITIONS[:2]):  # with nothing left to measure, and with something
         for other in others:
             with pytest.raises(InputError, match=r"mine gives another answer to shapes00\d\.png than when the run"):
                 run(tmp_path, named(other), conditions)
-    assert {path: path.read_bytes() for path in first.folder.glob("records/*.parquet")} == records
+    assert {path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()} == files
     grown = run(tmp_path, named(rounded), CONDITIONS[:2])
     assert all(map(grown.finished, grown.conditions))
 
