@@ -57,6 +57,7 @@ class Detection:
         if not isinstance(model, AnsweringModel):
             raise InputError(f"a {type(model).__name__}; expected a detector (blemish.models.detectors)")
         optional_import("numba")  # AP is counted with it: better missed now than after hours
+        model.tell_assumed()
         if missing := [name for name in names if name not in self.truth.images]:
             raise InputError(f"no annotations of {first_few(missing, _SHOWN)}; expected them for every image")
         known = set(self._numbers(model).values())

@@ -44,6 +44,7 @@ class Segmentation:
         """Refuse a model that is none of pixels, and images without a map."""
         if not isinstance(model, AnsweringModel):
             raise InputError(f"a {type(model).__name__}; expected a model of pixels (blemish.models.segmenters)")
+        model.tell_assumed()
         if missing := [name for name in names if name not in self.truth.names]:
             raise InputError(f"no maps of {first_few(missing, _SHOWN)}; expected one for every image")
 
