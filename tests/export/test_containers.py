@@ -247,6 +247,16 @@ class TestTsv:
         rows = read_tsv(tmp_path / "whole" / "all_fog_3.tsv"), read_tsv(tmp_path / "part" / "some_fog_3.tsv")
         assert rows[0][3] == rows[1][1]
 
+    def test_a_lone_carriage_return_ends_no_row(self, tmp_path: Path) -> None:
+        row = ["1", text(0), "one\rtwo", "a"]
+        with (tmp_path / "Toy.tsv").open("w", newline="") as stream:
+            csv.writer(stream, delimiter="\t", quoting=csv.QUOTE_ALL).writerows(
+                [["index", "image", "question", "A"], row]
+            )
+        run(tmp_path / "Toy.tsv", tmp_path / "out")
+        _, made = read_tsv(tmp_path / "out" / "Toy_fog_3.tsv")
+        assert [made[0], *made[2:]] == ["1", "one\rtwo", "a"]
+
     def test_names_without_colons(self, tmp_path: Path) -> None:
         source = tsv(tmp_path / "Toy.tsv", [["1", text(0), "q", "a"]])
         container = find_container(source)

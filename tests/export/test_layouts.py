@@ -174,7 +174,20 @@ def test_refusals(tmp_path: Path) -> None:
         corrupt_tree(root, tmp_path / "out", make_recipe(["fog"], [1]), layout=find_layout(root), only=["train/*"])
     with pytest.raises(InputError, match="no COCO folder; expected a folder annotations"):
         find_layout(root, "coco")
-    with pytest.raises(InputError, match="unknown layout 'kitti'; expected coco, voc"):
+    with pytest.raises(InputError, match="unknown layout 'kitti'; expected cityscapes, voc, coco"):
         find_layout(root, "kitti")
     assert find_layout(root, "tree").name == "tree"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["voc", "cityscapes"])
+def test_maps_of_labels_stay_where_annotations_were_converted_to_cocos(name: str, tmp_path: Path) -> None:
+    """As mmdetection keeps Cityscapes: a folder annotations with JSON files beside leftImg8bit and gtFine."""
+    root = MADE[name](tmp_path / "data")
+    text(root / "annotations" / "instances.json", json.dumps({"images": [], "annotations": [], "categories": []}))
+    layout = find_layout(root)
+    assert layout.name == name
+    assert set(layout.pictures(sorted(files(root) - {"annotations/instances.json"}))) == PICTURES[name]
+    assert {path for path in layout.label_files(root) if path.endswith(".png")} == {
+        path for path in files(root) - PICTURES[name] if path.endswith(".png")
+    }

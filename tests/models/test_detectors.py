@@ -12,6 +12,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError
 from blemish.models.detectors import open_detector
+from blemish.models.segmenters import open_segmenter
 from foreign import foreign
 
 
@@ -106,3 +107,57 @@ def test_a_detector_of_onnx(tmp_path: Path, side: int | str, scale: tuple[float,
     assert answers[1]["labels"].tolist() == [1, 3]
     with pytest.raises(InputError, match="no output 'boxes' among dets, scores, labels"):
         open_detector(str(tmp_path / "net.onnx"))
+
+
+def onnx_segmenter(path: Path, side: int | str, *, last: bool = False) -> None:
+    """A graph whose class scores are the levels of the channels, and whose classes are the greatest of them."""
+    onnx = foreign("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto
+    nodes = [
+        helper.make_node("Identity", ["image"], ["scores"]),
+        helper.make_node("ArgMax", ["image"], ["classes"], axis=1, keepdims=1),
+    ]
+    taken = [helper.make_tensor_value_info("image", kind.FLOAT, [1, side, side, 3] if last else [1, 3, side, side])]
+    given = [helper.make_tensor_value_info("scores", kind.FLOAT, None)]
+    given.append(helper.make_tensor_value_info("classes", kind.INT64, None))
+    graph = helper.make_graph(nodes, "segmenter", taken, given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+
+
+def test_a_model_of_pixels_of_onnx(tmp_path: Path) -> None:
+    foreign("onnxruntime")
+    path = tmp_path / "net.onnx"
+    pixels = torch.zeros(2, 3, 32, 40, dtype=torch.uint8)
+    pixels[0, 1, :16], pixels[0, 2, 16:] = 200, 100
+    pixels[1, 0, :, :20], pixels[1, 2, :, 20:] = 50, 250
+    true = pixels.int().argmax(1)
+    onnx_segmenter(path, "n")
+    for given in ((), ("scores",)):
+        scores = open_segmenter(str(path), outputs=given, device="cpu")(pixels)
+        assert scores.numpy() == pytest.approx(pixels.numpy() / 255)
+    for side in ("n", 16):  # of the image's size, and of its own
+        onnx_segmenter(path, side)
+        assert torch.equal(open_segmenter(str(path), outputs=("classes",), device="cpu")(pixels), true)
+    assert open_segmenter(str(path), device="cpu")(pixels).shape == (2, 3, 16, 16)
+    for outputs, message in ((("x",), "no output 'x' among scores, classes"), (("a", "b"), "expected one, of class")):
+        with pytest.raises(InputError, match=message):
+            open_segmenter(str(path), outputs=outputs)
+    with pytest.raises(InputError, match="expected none, or an ONNX file"):
+        open_segmenter("demo:colours", outputs=("classes",))
+    onnx_segmenter(path, "n", last=True)
+    with pytest.raises(InputError, match="channels last"):
+        open_segmenter(str(path))
+
+
+def test_an_onnx_model_of_pixels_is_measured(tmp_path: Path) -> None:
+    from command_line import invoke
+
+    foreign("onnxruntime")
+    onnx_segmenter(tmp_path / "net.onnx", "n")
+    words = ("run", "cityscapes-c", "--task", "segmentation", "-m", str(tmp_path / "net.onnx"), "-d", "demo:shapes")
+    more = ("-n", "2", "--only", "contrast@5", "--outputs", "classes", "-o", str(tmp_path / "r"))
+    code, printed, error = invoke(*words, *more, columns=300)
+    assert code == 0, error
+    assert "mIoU" in printed
+    assert "net: nothing says what its input is like" in printed + error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 import blemish
 from blemish.core.errors import InputError, Notice
 from blemish.data.shapes import class_map, shapes_source, shapes_truth
-from blemish.data.truth import coco_images
+from blemish.data.truth import coco_images, coco_truth
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.answering import AnsweringModel
@@ -97,6 +98,75 @@ def shifted(images: Tensor) -> list[dict[str, Tensor]]:
     return [{**entry, "boxes": entry["boxes"] + 2.0} for entry in found]
 
 
+def test_without_numba_nothing_begins_and_the_extra_is_named(
+    measured: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    message = r"this needs numba; install it with: pip install 'blemish\[full\]'"
+    with pytest.raises(InputError, match=message):
+        run(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match=message):  # records from a machine that has it
+        blemish.score(measured, replicates=20)
+
+
+def recoloured(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{**entry, "labels": entry["labels"] % 3 + 1} for entry in colour_detector()(images)]
+
+
+def without_the_last(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{name: values[:-1] for name, values in entry.items()} for entry in colour_detector()(images)]
+
+
+def twice(images: Tensor) -> list[dict[str, Tensor]]:
+    return [
+        {name: torch.cat([values, values]) for name, values in entry.items()} for entry in colour_detector()(images)
+    ]
+
+
+def surer(images: Tensor) -> list[dict[str, Tensor]]:
+    return [{**entry, "scores": entry["scores"] * 1.1} for entry in colour_detector()(images)]
+
+
+def rounded(images: Tensor) -> list[dict[str, Tensor]]:
+    """Every number is a little off, boxes are in another order, and each image has one more of a negligible score."""
+    found = []
+    for entry in colour_detector()(images):
+        values = {name: each.flip(0) for name, each in entry.items()}
+        boxes, scores = values["boxes"] + 0.02, values["scores"] * 1.001
+        more = torch.tensor([[3.0, 3, 9, 9]]), torch.tensor([0.002]), torch.tensor([1])
+        pairs = zip((boxes, scores, values["labels"]), more, strict=True)
+        found.append(dict(zip(("boxes", "scores", "labels"), map(torch.cat, pairs), strict=True)))
+    return found
+
+
+def test_a_detector_that_changed_is_noticed_when_its_run_goes_on(tmp_path: Path) -> None:
+    def named(function: Any) -> AnsweringModel:
+        return from_detector(function, name="mine", device="cpu")
+
+    first = run(tmp_path, named(colour_detector()), CONDITIONS[:1])
+    files = {path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()}
+    others = (shifted, recoloured, without_the_last, twice, surer, lambda images: [nothing() for _ in images])
+    for conditions in (CONDITIONS[:1], CONDITIONS[:2]):  # with nothing left to measure, and with something
+        for other in others:
+            with pytest.raises(InputError, match=r"mine gives another answer to shapes00\d\.png than when the run"):
+                run(tmp_path, named(other), conditions)
+    assert {path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()} == files
+    grown = run(tmp_path, named(rounded), CONDITIONS[:2])
+    assert all(map(grown.finished, grown.conditions))
+
+
+def nothing() -> dict[str, Tensor]:
+    return {"boxes": torch.zeros(0, 4), "scores": torch.zeros(0), "labels": torch.zeros(0, dtype=torch.int64)}
+
+
+def test_a_detector_that_finds_nothing_goes_on(tmp_path: Path) -> None:
+    for conditions in (CONDITIONS[:1], CONDITIONS[:2]):
+        run(tmp_path, from_detector(lambda images: [nothing() for _ in images], name="none", device="cpu"), conditions)
+    with pytest.raises(InputError, match="none gives another answer"):
+        run(tmp_path, from_detector(colour_detector(), name="none", device="cpu"), CONDITIONS[:2])
+
+
 def test_two_detectors_are_compared_on_the_same_images(measured: Run, tmp_path: Path) -> None:
     other = run(tmp_path, from_detector(shifted, name="shifted", device="cpu"))
     comparison = blemish.compare(measured, other, replicates=60)
@@ -118,6 +188,7 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
         ({**one, "labels": torch.tensor([9])}, "label 9; expected the number of a category, 1, 2, 3"),
         ({**one, "scores": torch.tensor([0.5, 0.5])}, r"of shape \(1, 4\), \(2,\), \(1,\)"),
         ({**one, "boxes": torch.tensor([[1.0, 1, float("nan"), 5]])}, "not finite"),
+        ({**one, "boxes": torch.tensor([[30.0, 1, 9, 5]])}, r"box \[30.0, 1.0, 9.0, 5.0\] ends before it begins"),
     ):
         with pytest.raises(InputError, match=message):
             run(tmp_path / "a", detector(entry), CONDITIONS[:1])
@@ -258,6 +329,8 @@ def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Pa
         ([line for line in lines if line["image"] != "shapes000.png"], "no predictions for 1 of 8 annotated images"),
         ([{**lines[0], "scores": []}, *lines[1:]], "expected as many of each"),
         ([{**lines[0], "labels": [7 for _ in lines[0]["labels"]]}, *lines[1:]], "row 1: label 7; expected the number"),
+        ([{**lines[0], "boxes": [[90, 9, 5, 20] for _ in lines[0]["boxes"]]}, *lines[1:]], "row 1: box .* have width"),
+        ([{"image": line["image"], "condition": line["condition"], "correct": 1} for line in lines], "no column boxes"),
         ([{**lines[0], "image": "x.png"}, *lines], r"no annotations of x\.png"),
     ):
         path.write_text("".join(json.dumps(line) + "\n" for line in change))
@@ -282,3 +355,22 @@ def test_a_notice_says_where_boxes_should_have_moved(tmp_path: Path, recwarn: py
     recwarn.clear()
     run(tmp_path / "c", conditions=["elastic_transform@1"])
     assert not recwarn.list
+
+
+def test_pictures_of_another_size_than_was_annotated_are_refused(tmp_path: Path) -> None:
+    """Boxes would lie elsewhere in resized copies."""
+    drawn = shapes_source(COUNT)
+    stated: list[dict[str, Any]] = [
+        {"id": 10 - i, "file_name": name, "height": drawn.read(i).height, "width": drawn.read(i).width}
+        for i, name in enumerate(drawn.names)
+    ]
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    conditions = [blemish.parse_condition("fog@1")]
+    mine = blemish.Benchmark("mine", "", "ap", tuple(conditions))
+    evaluate(colour_detector(), source, mine, out=tmp_path / "right", task=Detection(truth))
+    stated[0]["height"] *= 2
+    source, truth = coco_images(tmp_path, coco_folder(tmp_path, COUNT, images=stated))
+    with pytest.raises(InputError, match=r"annotations are for .*; expected the pictures that were annotated"):
+        evaluate(colour_detector(), source, mine, out=tmp_path / "wrong", task=Detection(truth))
+    with pytest.raises(InputError, match="several images with the same id"):
+        coco_truth(coco_folder(tmp_path, COUNT, images=[stated[0], *stated]))

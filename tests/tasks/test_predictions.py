@@ -164,3 +164,43 @@ def test_a_run_of_predictions_holds_no_records_of_classes(tmp_path: Path) -> Non
     assert run.to_pandas().columns.tolist() == ["condition", "corruption", "severity", "images"]
     with pytest.raises(InputError, match="no records"):
         run.records(run.conditions[0])
+
+
+def held(path: Path, column: str = "correct") -> list[object]:
+    [run] = read_predictions(path)
+    return list(run.answers(blemish.parse_condition("clean")).numbers(column).tolist())
+
+
+def test_whole_numbers_with_a_point_are_the_same_labels(tmp_path: Path) -> None:
+    """A column of whole numbers with a gap in it is written with points by pandas."""
+    path = tmp_path / "answers.csv"
+    path.write_text("image,condition,prediction,label\na,clean,3.0,3\nb,clean,30,3\nc,clean,3.5,3\n")
+    assert held(path) == [True, False, False]
+
+
+def test_dates_in_json_are_texts(tmp_path: Path) -> None:
+    """One column has a text that is no date: the other is no column of times for that."""
+    lines: list[Row] = [
+        {"image": "a", "condition": "clean", "prediction": "2020-01-31", "label": "2020-01-31"},
+        {"image": "b", "condition": "clean", "prediction": "none", "label": "2020-01-31"},
+    ]
+    assert held(write(tmp_path / "answers.jsonl", lines)) == [True, False]
+
+
+def test_numbers_in_texts_may_have_spaces_but_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("image,condition,score\na,clean, 0.5\n")
+    assert held(path, "score") == [0.5]
+    path.write_text("image,condition,score\na,clean,1\nb,clean,1_0\n")
+    with pytest.raises(InputError, match="row 2: score is '1_0'; expected a number"):
+        read_predictions(path)
+
+
+def test_columns_of_one_name_and_severity_0_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("image,condition,score,score\na,clean,1,2\n")
+    with pytest.raises(InputError, match="several columns 'score'; expected one of each name"):
+        read_predictions(path)
+    path.write_text("image,condition,score\na,fog@0,1\n")
+    with pytest.raises(InputError, match="row 1: condition 'fog@0'; expected clean"):
+        read_predictions(path)

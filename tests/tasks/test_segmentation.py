@@ -86,6 +86,33 @@ def test_miou_is_that_of_one_confusion_matrix_also_of_resamples(runs: tuple[Run,
         assert value == pytest.approx(by_hand(repeated))
 
 
+def test_a_model_of_pixels_that_changed_is_noticed_when_its_run_goes_on(tmp_path: Path) -> None:
+    def named(function: Any) -> AnsweringModel:
+        return from_segmenter(function, name="mine", device="cpu")
+
+    def off(images: Tensor, rows: int) -> Tensor:
+        """All but a few rows of pixels as before."""
+        classes = colour_segmenter()(images).clone()
+        classes[:, :rows] = 3
+        return classes
+
+    height = class_map(0).shape[0]
+    run(tmp_path, named(colour_segmenter()), CONDITIONS[:1])
+    others = (blurry, lambda images: off(images, 1 + height // 20), lambda images: 0 * colour_segmenter()(images))
+    for conditions in (CONDITIONS[:1], CONDITIONS[:2]):
+        for other in others:
+            with pytest.raises(InputError, match=r"mine gives another answer to shapes00\d\.png"):
+                run(tmp_path, named(other), conditions)
+
+    def rounded(images: Tensor) -> Tensor:
+        classes = colour_segmenter()(images).clone()
+        classes[:, 0, :5] = 3
+        return classes
+
+    grown = run(tmp_path, named(rounded), CONDITIONS[:2])
+    assert all(map(grown.finished, grown.conditions))
+
+
 def test_colours_are_told_on_clean_images_and_lost_in_noise(runs: tuple[Run, Run]) -> None:
     scores = blemish.score(runs[0], replicates=50)
     values = [scores.find("miou", text).estimate.value for text in ("clean", *CONDITIONS[:2])]

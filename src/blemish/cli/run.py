@@ -98,7 +98,7 @@ def run_command(
     ] = None,
     outputs: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_TASK, help="Of an ONNX detector: the names of its boxes, scores and labels."),
+        typer.Option(rich_help_panel=_TASK, help="Of an ONNX model: its boxes, scores and labels, or class scores."),
     ] = None,
 ) -> None:
     """Measure how a classifier holds up, condition by condition, and keep what it said of every image.

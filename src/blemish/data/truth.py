@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,10 +35,14 @@ class Boxes:
 
 @dataclass(frozen=True)
 class BoxTruth:
-    """The objects of all images, by name, and the names of the categories by number."""
+    """The objects of all images, by name, and the names of the categories by number.
+
+    ``sizes`` are the heights and widths of the images for which the boxes hold, as far as they are stated.
+    """
 
     categories: Mapping[int, str]
     images: Mapping[str, Boxes]
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -72,10 +76,17 @@ def coco_truth(annotations: str | os.PathLike[str]) -> BoxTruth:
                     f"annotation {entry.get('id')} is of category {entry['category_id']}; expected a known one"
                 )
             lists[owner].append(entry)
+        if len(names) < len(entries["images"]):
+            raise InputError("several images with the same id; expected ids that differ")
         if len(set(names.values())) < len(names):
             raise InputError("several images with the same file_name; expected names that differ")
         truth = {names[number]: _boxes(lists[number]) for number in sorted(names)}
-    return BoxTruth(categories, truth)
+        sizes = {
+            _file_name(entry): (_whole(entry, "height"), _whole(entry, "width"))
+            for entry in entries["images"]
+            if entry.get("height") is not None and entry.get("width") is not None
+        }
+    return BoxTruth(categories, truth, sizes)
 
 
 def coco_images(folder: str | os.PathLike[str], annotations: str | os.PathLike[str]) -> tuple[Source, BoxTruth]:

@@ -48,6 +48,9 @@ class Task(Protocol):
     def answers(self, model: Any, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask the model about a batch of uint8 (B, C, H, W); the columns of the records, a row per image."""
 
+    def changed(self, before: Answers, now: Answers) -> str | None:
+        """An image to which the model now gives another answer; None where answers differ by rounding at most."""
+
 
 def fitting_benchmark(benchmark: Benchmark, task: Task) -> Benchmark:
     """A benchmark for a task: headed by the task's number. The truth would not fit images that are cut or resized."""

@@ -21,6 +21,8 @@ from blemish.data.model_classes import fit_class_names
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.data.superclasses import in_superclasses, superclasses_named
+from blemish.evaluation.answers import Answers
+from blemish.evaluation.asking import Task
 from blemish.evaluation.executors.base import Failed
 from blemish.evaluation.executors.failures import raise_failures
 from blemish.evaluation.measure import count_outputs, measure
@@ -111,10 +113,20 @@ def check_outputs_unchanged(
     protocol: Protocol,
     batch_size: int | None,
     crop: int | Square | None,
+    task: Task | None = None,
 ) -> None:
     """Raise if the model's outputs changed since the run began: weights are not all that can change."""
     again = images.take(range(min(_AGAIN, len(images))))
-    ((_, now),) = measure(plan_for(model, again, protocol=protocol, batch_size=batch_size, crop=crop))
+    ((_, now),) = measure(plan_for(model, again, protocol=protocol, batch_size=batch_size, crop=crop, task=task))
+    if task is not None:
+        assert isinstance(now, Answers)
+        changed = task.changed(run.answers_part(CLEAN, stage).take(np.arange(len(again))), now)
+        if changed is not None:
+            raise InputError(
+                f"{run.folder}: model {model.name} gives another answer to {changed} than when the run began; choose "
+                "another --out or --name"
+            )
+        return
     difference = np.abs(now.label_confidence - run.part(CLEAN, stage).label_confidence[: len(again)])
     if (difference > _CONFIDENCE).any():
         raise InputError(

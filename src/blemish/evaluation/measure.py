@@ -114,7 +114,8 @@ class Measurer:
         self._prefixes = Prefixes(conditions)
         for condition in conditions:
             part = Part(str(condition), fingerprint=self.plan.images_of(condition).fingerprint)
-            records = self.queue(condition, self.images_of(condition, part), RecordsHeader(str(condition)))
+            header = RecordsHeader(str(condition), task=None if self.plan.task is None else self.plan.task.info)
+            records = self.queue(condition, self.images_of(condition, part), header)
             if before is not None:
                 yield before[0], before[1]()
             before = condition, records

@@ -153,6 +153,7 @@ def plan_for(
     protocol: Protocol | None = None,
     batch_size: int | None = None,
     crop: int | Square | None = None,
+    task: Task | None = None,
 ) -> Plan:
     """The plan of a study: some images under some conditions, in this process."""
     return Plan(
@@ -162,6 +163,7 @@ def plan_for(
         protocol or Protocol(),
         batch_size or fitting_batch_size(images, model.device),
         crop,
+        task=task,
     )
 
 

@@ -191,11 +191,9 @@ class _Evaluation:
             entry, whole = data_entries(self.source, stages, rows_of[: number + 1], others)
             entries.append(entry)
             info = self._info(present, stages[0], entries, whole, doubling=doubling)
-            # A run that has gone further is not cut short by a wider interval.
-            if number + 1 >= reached:
-                save_info(self.folder, info)
             run = Run(self.folder, info)
-            self._measure_stage(run, number, source, stages[-1], others)
+            # A run that has gone further is not cut short by a wider interval.
+            self._measure_stage(run, number, source, stages[-1], others, save=number + 1 >= reached)
             if number + 1 >= reached and stop_when is not None and stop_when(run, number + 1):
                 break
         if self.task is None:
@@ -234,21 +232,23 @@ class _Evaluation:
         return merged(self.folder, present, read_typed(RunInfo, json.loads(json.dumps(as_json(info)))))
 
     def _measure_stage(
-        self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images]
+        self, run: Run, stage: int, source: Source, images: Images, others: Mapping[str, Images], *, save: bool
     ) -> None:
-        """Measure what is not there yet; what is there has to be this run's."""
+        """Measure what is not there yet; what is there has to be this run's, before its file is touched."""
         conditions = self.benchmark.conditions
         finished = [condition for condition in conditions if self._is_finished(run, condition, stage)]
         waiting = tuple(condition for condition in conditions if condition not in finished)
         if waiting:
             self.check_conditions(waiting, grows=stage > 0)
-        if CLEAN in finished and self.task is None:
+        if CLEAN in finished:
             if waiting:
                 self._check_chance(run, stage)
-            protocol, crop = self.benchmark.protocol, self._late_crop
+            protocol, crop, size = self.benchmark.protocol, self._late_crop, self.batch_size
             check_outputs_unchanged(
-                self.model, images, run, stage, protocol=protocol, batch_size=self.batch_size, crop=crop
+                self.model, images, run, stage, protocol=protocol, batch_size=size, crop=crop, task=self.task
             )
+        if save:
+            save_info(run.folder, run.info)
         if not waiting:
             remove_parts(run.folder, stage)
             return

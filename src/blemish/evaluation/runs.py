@@ -106,12 +106,14 @@ class Run(Plotted):
 
     def answers(self, condition: Condition) -> Answers:
         """The records of a condition of a run of another task than classification."""
-        parts = []
-        for stage in range(self.stages):
-            path = self._path(condition, stage)
-            parts.append(read_answers(path))
-            self._check(path, parts[-1].header, condition, stage)
-        return join_answers(parts)
+        return join_answers([self.answers_part(condition, stage) for stage in range(self.stages)])
+
+    def answers_part(self, condition: Condition, stage: int) -> Answers:
+        """The records of a condition of another task, in one stage."""
+        path = self._path(condition, stage)
+        answers = read_answers(path)
+        self._check(path, answers.header, condition, stage)
+        return answers
 
     def correct(self, condition: Condition) -> NDArray[np.bool_]:
         """Whether the first class is the label, row by row: `records` without the rest of them."""

@@ -7,6 +7,7 @@ of recall, crowds and boxes out of a range of areas left out, and the mean over 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
+from blemish.core.optional import optional_import
 from blemish.evaluation.answers import Answers
 
 __all__ = ["AREAS", "OVERLAPS", "Matches", "Side", "match"]
@@ -104,16 +106,16 @@ class _Range:
 
     def precision(self, weights: Array) -> Array:
         """AP at each overlap, for each row of weights."""
-        from blemish.ops.compiled.detections import weighted_precision
         from blemish.ops.compiled.threads import shares, together
 
+        kernels = _kernels()
         classes = np.unique(np.concatenate([self.labels, self.truth_labels]))
         bounds = [np.append(np.searchsorted(own, classes), len(own)) for own in (self.labels, self.truth_labels)]
         rows = np.ascontiguousarray(weights, dtype=np.float64)
         out = np.empty((len(rows), len(OVERLAPS)))
 
         def work(part: slice) -> None:
-            out[part] = weighted_precision(
+            out[part] = kernels.weighted_precision(
                 rows[part],
                 self.owners,
                 self.hits,
@@ -164,8 +166,6 @@ def _best(found: Side, scores: Array) -> Array:
 
 
 def _matched(found: Side, scores: Array, truth: Side, areas: Array, crowd: Array, area: tuple[float, float]) -> _Range:
-    from blemish.ops.compiled.detections import matched
-
     ignored = crowd | (areas < area[0]) | (areas > area[1])
     by_group = np.lexsort((ignored, truth.labels, truth.owners))
     truth, crowd, ignored = _some(truth, by_group), crowd[by_group], ignored[by_group]
@@ -175,7 +175,7 @@ def _matched(found: Side, scores: Array, truth: Side, areas: Array, crowd: Array
     groups = np.unique(np.concatenate(keys))
     bounds = [np.append(np.searchsorted(own, groups), len(own)) for own in keys]
     boxes = [np.ascontiguousarray(side.boxes, dtype=np.float64) for side in (found, truth)]
-    hits, left_out = matched(bounds[0], boxes[0], bounds[1], boxes[1], crowd, ignored, outside, OVERLAPS)
+    hits, left_out = _kernels().matched(bounds[0], boxes[0], bounds[1], boxes[1], crowd, ignored, outside, OVERLAPS)
     kept = np.flatnonzero(left_out != 2 ** len(OVERLAPS) - 1)
     # All of a class, best first; equal ones in the order of their images, as a stable sort leaves them.
     order = kept[np.lexsort((-scores[kept], found.labels[kept]))]
@@ -190,6 +190,12 @@ def _matched(found: Side, scores: Array, truth: Side, areas: Array, crowd: Array
         truth.labels[counted],
         truth.owners[counted],
     )
+
+
+def _kernels() -> Any:
+    """The compiled kernels that count. There are no plain ones: they would take hours for a benchmark."""
+    optional_import("numba")
+    return importlib.import_module("blemish.ops.compiled.detections")
 
 
 def _keys(side: Side) -> Array:

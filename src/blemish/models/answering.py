@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from blemish.core.errors import InputError, first_line
+from blemish.core.errors import InputError, first_line, notify
 from blemish.core.printable import as_text
 from blemish.core.types import check_dense
 from blemish.models.base import ModelInfo, Training
@@ -24,7 +24,8 @@ class AnsweringModel:
 
     ``forward`` takes images as uint8 (B, C, H, W) on the ``device``. ``weights`` is a hash of everything that was
     learnt, ``classes`` are the names of its labels, where it says them; None stands for a label that means nothing.
-    ``reopen`` makes it anew on a device, in another process as well.
+    ``assumed`` is what was assumed of its input where nothing says it. ``reopen`` makes it anew on a device, in another
+    process as well.
     """
 
     name: str
@@ -35,6 +36,7 @@ class AnsweringModel:
     training: Training = field(default_factory=Training)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     module: nn.Module | None = field(default=None, repr=False, compare=False)
+    assumed: str | None = None
     reopen: Callable[[torch.device], AnsweringModel] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +59,11 @@ class AnsweringModel:
             raise
         except Exception as error:  # a model may raise anything
             raise InputError(f"model {self.name} fails ({type(error).__name__}: {first_line(error)})") from error
+
+    def tell_assumed(self) -> None:
+        """Say what had to be assumed of its input."""
+        if self.assumed is not None:
+            notify(f"model {self.name}: {self.assumed}")
 
     def describe(self, outputs: int | None = None) -> ModelInfo:
         """What files say of the model."""

@@ -16,14 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.core.optional import optional_import
 from blemish.models.answering import AnsweringModel
-from blemish.models.base import Preprocessing
 from blemish.models.by_name import fetched, import_library
-from blemish.models.hashing import hash_files, hash_state
+from blemish.models.hashing import hash_state
 from blemish.models.hf_files import read_config, read_network, read_processor
 from blemish.models.hub import snapshot
-from blemish.models.onnx_file import preprocessing_for
+from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
 from blemish.models.torch_module import device_named, load_weights
 
@@ -149,29 +147,22 @@ def _hugging_face(name: str, weights: Path | None, device: torch.device, *, allo
 
 def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> AnsweringModel:
     """One image at a time, brought to the model's size where it has one; boxes are brought back."""
-    runtime = optional_import("onnxruntime")
-    try:
-        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors share no base of their own
-        raise InputError(f"{path}: not a readable ONNX model ({str(error).split(' : ')[-1].strip()})") from error
-    taken, given = session.get_inputs()[0], [item.name for item in session.get_outputs()]
-    if missing := [item for item in outputs if item not in given]:
-        raise InputError(
-            f"{path}: no output {missing[0]!r} among {', '.join(given)}; name those of boxes, scores and labels"
-        )
-    levels = taken.type == "tensor(uint8)"
-    shape = preprocessing_for(str(path), list(taken.shape), levels=levels)
+    model = load_one_picture(path, device=device)
+    wanted, size = model.named(path, outputs, "name those of boxes, scores and labels"), model.preprocessing.size
 
     def one(image: Tensor) -> dict[str, Tensor]:
-        values = shape(image[None]).cpu().numpy()
-        boxes, scores, labels = (np.asarray(value) for value in session.run(list(outputs), {taken.name: values}))
+        boxes, scores, labels = model.ask(image, wanted)
         height, width = image.shape[-2:]
-        scale = [1.0, 1.0] if shape.size is None else [width / shape.size[1], height / shape.size[0]]
+        scale = [1.0, 1.0] if size is None else [width / size[1], height / size[0]]
         corners = torch.from_numpy(boxes.reshape(-1, 4).astype(np.float32)) * torch.tensor([*scale, *scale])
         flat = [torch.from_numpy(np.ascontiguousarray(value.reshape(-1))) for value in (scores, labels)]
         return {"boxes": corners, "scores": flat[0], "labels": flat[1]}
 
-    assert isinstance(shape, Preprocessing)
     return AnsweringModel(
-        path.stem, "onnx", lambda images: [one(image) for image in images], hash_files([path]), device=device
+        path.stem,
+        "onnx",
+        lambda images: [one(image) for image in images],
+        model.weights,
+        device=device,
+        assumed=model.assumed,
     )

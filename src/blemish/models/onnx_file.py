@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,11 @@ _TYPES = {
     "tensor(double)": np.float64,
     "tensor(uint8)": np.uint8,
 }
+
+_PLAIN = (
+    "nothing says what its input is like; assumed values in 0 … 1, red first, without mean and standard deviation; "
+    "expected an export that normalises by itself"
+)
 
 Shape = list[int | str | None]
 Run = Callable[[NDArray[Any]], NDArray[Any]]
@@ -62,6 +67,44 @@ def load_onnx(path: Path, *, device: torch.device) -> Classifier:
         preprocessing=preprocessing_for(str(path), list(taken.shape), levels=dtype == np.uint8),
         assumed=None if dtype == np.uint8 else NOTHING_SAID,
     )
+
+
+class OnePicture(NamedTuple):
+    """An ONNX model that is asked about one picture at a time, for whichever of its outputs."""
+
+    given: list[str]
+    preprocessing: Preprocessing
+    weights: str
+    ask: Callable[[Tensor, Sequence[str]], list[NDArray[Any]]]
+
+    def named(self, path: Path, outputs: Sequence[str], expected: str) -> Sequence[str]:
+        """The outputs, if the model has all of them."""
+        if missing := [item for item in outputs if item not in self.given]:
+            raise InputError(f"{path}: no output {missing[0]!r} among {', '.join(self.given)}; {expected}")
+        return outputs
+
+    @property
+    def assumed(self) -> str | None:
+        """What had to be assumed of its input."""
+        return None if self.preprocessing.levels else _PLAIN
+
+
+def load_one_picture(path: Path, *, device: torch.device) -> OnePicture:
+    """The model in an ``.onnx`` file, whose input is one picture (1, C, H, W) or (1, H, W, C)."""
+    files = [path, *external_files(path)]
+    session = _session(path, device)
+    required = session.get_inputs()
+    if len(required) != 1 or required[0].type not in _TYPES or len(required[0].shape) != 4:
+        shown = ", ".join(f"{item.name} of {item.type} {_shown(item.shape)}" for item in required)
+        raise InputError(f"{path}: takes {shown}; expected one input, pictures (1, C, H, W) of {', '.join(_TYPES)}")
+    name, dtype = required[0].name, _TYPES[required[0].type]
+    preprocessing = preprocessing_for(str(path), list(required[0].shape), levels=dtype == np.uint8)
+
+    def ask(picture: Tensor, outputs: Sequence[str]) -> list[NDArray[Any]]:
+        values = preprocessing(picture[None]).cpu().numpy().astype(dtype, copy=False)
+        return [np.asarray(value) for value in session.run(list(outputs), {name: values})]
+
+    return OnePicture([item.name for item in session.get_outputs()], preprocessing, hash_files(files), ask)
 
 
 def in_batches_of(name: str, batch: int | None, run: Run) -> Callable[[Tensor], Tensor]:

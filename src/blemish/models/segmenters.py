@@ -6,13 +6,15 @@ numbers of classes themselves, (B, H, W).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from blemish.core.errors import InputError
 from blemish.models.answering import AnsweringModel
@@ -22,12 +24,13 @@ from blemish.models.colour_detector import colour_segmenter
 from blemish.models.hashing import hash_state
 from blemish.models.hf_files import read_config, read_network, read_processor
 from blemish.models.hub import snapshot
+from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
 from blemish.models.torch_module import device_named, load_weights
 
 __all__ = ["SEGMENTERS", "from_segmenter", "open_segmenter"]
 
-SEGMENTERS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, or demo:colours"
+SEGMENTERS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx), or demo:colours"
 
 
 def open_segmenter(
@@ -37,8 +40,9 @@ def open_segmenter(
     weights: Path | None = None,
     device: str | torch.device | None = None,
     allow_code: bool = False,
+    outputs: Sequence[str] = (),
 ) -> AnsweringModel:
-    """A model of pixels that is named by a text."""
+    """A model of pixels that is named by a text; ``outputs`` names an ONNX output, by default the first."""
     target = device_named(device)
     kind, _, rest = text.partition(":")
     if kind == "torchvision":
@@ -50,11 +54,15 @@ def open_segmenter(
         model = from_segmenter(function, name=rest.rpartition(":")[2], weights=digest, device=target)
     elif text == "demo:colours":
         model = colour_segmenter()
+    elif text.lower().endswith(".onnx"):
+        model = _onnx(Path(text), outputs, target)
     else:
         raise InputError(f"unknown model of pixels {text!r}; expected {SEGMENTERS}")
     if weights is not None and kind not in ("torchvision", "hf"):
         raise InputError(f"weights {weights} for {text}; expected a torchvision: or hf: model that takes them")
-    again = partial(_reopened, text, {"name": name, "weights": weights, "allow_code": allow_code})
+    if outputs and model.kind != "onnx":
+        raise InputError(f"outputs {', '.join(outputs)} for {text}; expected none, or an ONNX file")
+    again = partial(_reopened, text, {"name": name, "weights": weights, "allow_code": allow_code, "outputs": outputs})
     settings = {"name": name or model.name, "reopen": None if kind == "python" else again}
     return AnsweringModel(**{f: getattr(model, f) for f in model.__dataclass_fields__} | settings)
 
@@ -122,3 +130,33 @@ def _hugging_face(name: str, weights: Path | None, device: torch.device, *, allo
         return network(**inputs).logits
 
     return AnsweringModel(saved.name, "transformers", forward, hash_state(network.state_dict()), device=device)
+
+
+def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> AnsweringModel:
+    """One image at a time; classes of another size are brought to that of the image, as the task does with scores."""
+    model = load_one_picture(path, device=device)
+    if len(outputs) > 1:
+        raise InputError(f"outputs {', '.join(outputs)}; expected one, of class scores or classes")
+    if model.preprocessing.layout != "nchw":
+        raise InputError(f"{path}: channels last; expected a model of (1, C, H, W) that gives (1, classes, h, w)")
+    wanted = model.named(path, outputs or model.given[:1], "name that of class scores or classes")
+
+    def one(image: Tensor) -> Tensor:
+        (value,) = model.ask(image, wanted)
+        answer = torch.from_numpy(np.ascontiguousarray(value))
+        if answer.is_floating_point():
+            return answer.to(torch.float32)
+        classes = answer[:, 0] if answer.ndim == 4 and answer.shape[1] == 1 else answer
+        if classes.ndim != 3 or classes.shape[1:] == image.shape[-2:]:
+            return classes.to(torch.int64)
+        # Numbers of classes are no levels: each pixel takes the nearest one.
+        return functional.interpolate(classes[None].double(), size=image.shape[-2:], mode="nearest-exact")[0].long()
+
+    return AnsweringModel(
+        path.stem,
+        "onnx",
+        lambda images: torch.cat([one(image) for image in images]),
+        model.weights,
+        device=device,
+        assumed=model.assumed,
+    )

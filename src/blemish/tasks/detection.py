@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.errors import InputError, notify
+from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.data.truth import Boxes, BoxTruth
-from blemish.evaluation.answers import Column, Lists
+from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
@@ -32,6 +33,11 @@ _COLUMNS = {
 }
 _TRUE = ("boxes", "labels", "areas", "crowd")
 _SHOWN = 5
+# Answers are alike whose unlike boxes have less than this share of all scores. Boxes are alike whose scores differ by
+# less than this part of the best one, and whose sides by less than this many pixels and this part of the longer one.
+_OTHER = 0.05
+_SCORE = 0.02
+_PIXELS, _SIDE = 0.1, 0.005
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Detection:
         """Refuse a model that knows none of the categories, and images without a truth."""
         if not isinstance(model, AnsweringModel):
             raise InputError(f"a {type(model).__name__}; expected a detector (blemish.models.detectors)")
+        optional_import("numba")  # AP is counted with it: better missed now than after hours
+        model.tell_assumed()
         if missing := [name for name in names if name not in self.truth.images]:
             raise InputError(f"no annotations of {first_few(missing, _SHOWN)}; expected them for every image")
         known = set(self._numbers(model).values())
@@ -72,6 +80,14 @@ class Detection:
 
     def answers(self, model: AnsweringModel, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask a detector; what it says of categories that are not in the truth is dropped."""
+        height, width = pixels.shape[-2:]
+        for name in names:
+            stated = self.truth.sizes.get(name, (height, width))
+            if stated != (height, width):
+                raise InputError(
+                    f"{name}: a picture of {height}×{width} pixels (height × width), whose annotations are for "
+                    f"{stated[0]}×{stated[1]}; expected the pictures that were annotated"
+                )
         output, numbers = model(pixels), self._numbers(model)
         if not isinstance(output, Sequence) or len(output) != len(names):
             shown = f"{len(output)} answers" if isinstance(output, Sequence) else f"a {type(output).__name__}"
@@ -81,6 +97,15 @@ class Detection:
             name: _lists([each[place] for each in found]) for place, name in enumerate(("boxes", "scores", "labels"))
         }
         return {**columns, **true_columns(self.truth, names)}
+
+    def changed(self, before: Answers, now: Answers) -> str | None:
+        """The image with most other boxes than before, where they make more than a twentieth of all, by their scores.
+
+        Other batches and devices round otherwise, so that a doubtful box may come or go.
+        """
+        pairs = zip(_boxes_of(before), _boxes_of(now), strict=True)
+        other, whole = np.array([_other_boxes(*pair) for pair in pairs]).T
+        return str(now.images[other.argmax()]) if other.sum() > _OTHER * whole.sum() else None
 
 
 def true_columns(truth: BoxTruth, names: Sequence[str]) -> dict[str, Column]:
@@ -115,6 +140,11 @@ def _found(
     corners, sure = boxes.reshape(-1, 4).to(torch.float32), scores.reshape(-1).to(torch.float32)
     if not bool(corners.isfinite().all() and sure.isfinite().all()):
         raise InputError(f"model {model.name}: {image}: boxes or scores that are not finite")
+    if len(turned := corners[(corners[:, 2:] < corners[:, :2]).any(1)]):
+        raise InputError(
+            f"model {model.name}: {image}: box {turned[0].tolist()} ends before it begins; expected left, top, right "
+            "and bottom"
+        )
     kinds = labels.reshape(-1).to(torch.int64).tolist()
     if model.classes is None and (strange := [kind for kind in kinds if kind not in numbers]):
         raise InputError(
@@ -125,3 +155,39 @@ def _found(
     sides = torch.cat([corners[:, :2], corners[:, 2:] - corners[:, :2]], dim=1)[kept]
     categories = np.array([numbers[kinds[row]] for row in kept], dtype=np.int32)
     return sides.reshape(-1).numpy(), sure[kept].numpy(), categories
+
+
+class _Boxes(NamedTuple):
+    """What was found in one image."""
+
+    boxes: NDArray[Any]
+    scores: NDArray[Any]
+    labels: NDArray[Any]
+
+
+def _boxes_of(answers: Answers) -> list[_Boxes]:
+    scores = answers.lists("scores")
+    ends = np.cumsum(scores.counts)[:-1]
+    columns = (answers.lists("boxes").values.reshape(-1, 4), scores.values, answers.lists("labels").values)
+    return [_Boxes(*each) for each in zip(*(np.split(column, ends) for column in columns), strict=True)]
+
+
+def _other_boxes(before: _Boxes, now: _Boxes) -> tuple[float, float]:
+    """The scores of boxes in either answer that have none like them in the other, and of all, added up."""
+    own, new = (np.abs(each.scores).astype(np.float64) for each in (before, now))
+    whole = own.sum() + new.sum()
+    if all(np.array_equal(*pair) for pair in zip(before, now, strict=True)):
+        return 0.0, float(whole)
+    if whole == 0:  # scores that say nothing: boxes are counted
+        own, new = np.ones(len(own)), np.ones(len(new))
+        whole = own.sum() + new.sum()
+    near = np.abs(before.scores[:, None] - now.scores) <= _SCORE * max(own.max(initial=0), new.max(initial=0))
+    moved = np.abs(before.boxes[:, None] - now.boxes).max(axis=2)
+    close = moved <= _PIXELS + _SIDE * before.boxes[:, None, 2:].max(axis=2)
+    alike = near & close & (before.labels[:, None] == now.labels)
+    free, common = np.ones(len(new), dtype=np.bool_), 0.0
+    for row in np.argsort(-own, kind="stable"):
+        if len(places := np.flatnonzero(alike[row] & free)):
+            free[places[0]] = False
+            common += own[row] + new[places[0]]
+    return float(whole - common), float(whole)

@@ -37,11 +37,19 @@ def box_columns(sheet: Sheet, truth: BoxTruth, images: Sequence[str]) -> tuple[T
             f"{sheet.name}: no predictions for {len(left)} of {len(truth.images)} annotated images: "
             f"{first_few(left, _SHOWN)}; an image in which nothing was found has empty lists"
         )
+    if lacking := [name for name in ("boxes", "scores", "labels") if name not in sheet]:
+        raise InputError(f"{sheet.name}: annotations, but no column {lacking[0]}; expected boxes, scores and labels")
     lists = {name: sheet.values(name) for name in ("boxes", "scores", "labels")}
     counts = np.array([_count(sheet, row, lists) for row in range(len(sheet))], dtype=np.int64)
     corners = _flat(sheet, "boxes", lists["boxes"], lambda value: [edge for box in value for edge in box]).reshape(
         -1, 4
     )
+    if len(turned := np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))):
+        row = int(np.repeat(np.arange(len(sheet)), counts)[turned[0]])
+        raise InputError(
+            f"{sheet.row(row)}: box {corners[turned[0]].tolist()} ends before it begins; expected left, top, right, "
+            "bottom (COCO's results have width and height instead)"
+        )
     labels = _flat(sheet, "labels", lists["labels"], list)
     known = np.isin(labels, list(truth.categories))
     if not known.all():

@@ -46,6 +46,9 @@ def read_sheet(path: str | os.PathLike[str]) -> Sheet:
         table = readers[suffix](file)
     if not len(table):
         raise InputError(f"{name}: no predictions in it; expected a row for each image and condition")
+    held = table.column_names
+    if twice := [column for column in held if held.count(column) > 1]:
+        raise InputError(f"{name}: several columns {twice[0]!r}; expected one of each name")
     return Sheet(name, table)
 
 
@@ -65,9 +68,17 @@ def _csv(file: Any, separator: str) -> Any:
 
 
 def _json_lines(file: Any) -> Any:
+    import pyarrow as pa
     from pyarrow import json
 
-    return json.read_json(file, read_options=json.ReadOptions(use_threads=False))
+    options = json.ReadOptions(use_threads=False)
+    table = json.read_json(file, read_options=options)
+    dates = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
+    if not dates:
+        return table
+    file.seek(0)  # texts like 2020-01-31 are taken for times, unless they are said to be texts
+    texts = pa.schema([(name, pa.string()) for name in dates])
+    return json.read_json(file, read_options=options, parse_options=json.ParseOptions(explicit_schema=texts))
 
 
 @dataclass(frozen=True)
@@ -116,13 +127,16 @@ class Sheet:
     def numbers(self, column: str) -> NDArray[np.float64]:
         """A column of finite numbers."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         values = self._full(column)
+        if pa.types.is_string(values.type):
+            values = pc.utf8_trim_whitespace(values)
         try:
             numbers = np.asarray(values.cast(pa.float64()))
         except (pa.ArrowException, ValueError):
             texts = values.to_pylist()
-            bad = next(i for i, text in enumerate(texts) if not _is_number(text))
+            bad = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
             raise InputError(f"{self.row(bad)}: {column} is {brief(texts[bad])}; expected a number") from None
         if len(strange := np.flatnonzero(~np.isfinite(numbers))):
             raise InputError(
@@ -158,4 +172,4 @@ def _is_number(value: Any) -> bool:
         float(value)
     except (TypeError, ValueError):
         return False
-    return True
+    return "_" not in str(value)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,7 @@ SCORES = TaskInfo("scores", {"score": "double"})
 """Any number of an image, the larger the better: an IoU, a reward, the share of words that were read."""
 
 _OWN_FAMILY = "other"
+_POINT = re.compile(r"^([+-]?[0-9]+)\.0+$")
 _SHOWN = 3
 
 
@@ -155,13 +157,16 @@ def _answers(
 
 
 def _matches(sheet: Sheet) -> NDArray[np.bool_]:
-    """Whether predictions are the labels: as texts, without regard to capitals and to spaces around them."""
+    """Whether predictions are the labels: as texts, without regard to capitals and to spaces around them.
+
+    Whole numbers may be written with a point, as tables do that had a gap in the column: 3.0 is 3.
+    """
     said, true = (_plain_texts(*_named(sheet, column)) for column in ("prediction", "label"))
     return np.asarray(said == true)
 
 
 def _plain_texts(texts: Sequence[str], codes: NDArray[np.int64]) -> NDArray[np.str_]:
-    return np.asarray([text.strip().casefold() for text in texts], dtype=np.str_)[codes]
+    return np.asarray([_POINT.sub(r"\1", text.strip().casefold()) for text in texts], dtype=np.str_)[codes]
 
 
 def _conditions(sheet: Sheet) -> tuple[list[Condition], NDArray[np.int64]]:
@@ -196,6 +201,8 @@ def _condition(text: str) -> Condition:
     condition = read_condition(text)
     if condition.is_sequence:
         raise InputError(f"condition {text!r}; flips along sequences need the answers to all frames: use blemish run")
+    if condition.severity == 0:
+        raise InputError(f"condition {text!r}; expected clean for images without a corruption")
     return condition
 
 

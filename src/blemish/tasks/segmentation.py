@@ -16,7 +16,7 @@ from torch.nn import functional
 from blemish.core.errors import InputError
 from blemish.core.printable import first_few
 from blemish.data.maps import VOID, MapTruth
-from blemish.evaluation.answers import Column, Lists
+from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
@@ -25,6 +25,7 @@ __all__ = ["Segmentation"]
 _COLUMNS = {"truth": "list<int32>", "prediction": "list<int32>", "pixels": "list<int32>"}
 _SHOWN = 3
 _MOST = 2**16
+_OTHER = 0.01
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Segmentation:
         """Refuse a model that is none of pixels, and images without a map."""
         if not isinstance(model, AnsweringModel):
             raise InputError(f"a {type(model).__name__}; expected a model of pixels (blemish.models.segmenters)")
+        model.tell_assumed()
         if missing := [name for name in names if name not in self.truth.names]:
             raise InputError(f"no maps of {first_few(missing, _SHOWN)}; expected one for every image")
 
@@ -63,6 +65,15 @@ class Segmentation:
                 columns[column].append(values.astype(np.int32))
         lengths = np.array([len(part) for part in columns["pixels"]], dtype=np.int64)
         return {name: Lists(np.concatenate(parts), lengths) for name, parts in columns.items()}
+
+    def changed(self, before: Answers, now: Answers) -> str | None:
+        """The image with most pixels of another class than before, where they are more than 1 % of its pixels.
+
+        What is kept are numbers of pixels, so that they are at least as many. Other batches and devices round
+        otherwise, and a pixel between two classes may change sides.
+        """
+        shares = [_other_pixels(*pair) for pair in zip(_pixels_of(before), _pixels_of(now), strict=True)]
+        return str(now.images[int(np.argmax(shares))]) if max(shares) > _OTHER else None
 
 
 def _classes(model: AnsweringModel, output: Any, pixels: Tensor) -> Tensor:
@@ -90,3 +101,20 @@ def _classes(model: AnsweringModel, output: Any, pixels: Tensor) -> Tensor:
         raise InputError(f"model {model.name}: a class below 0 or above {_MOST - 1}")
     classes: Tensor = output
     return classes
+
+
+def _pixels_of(answers: Answers) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """For each image, the pairs of classes as numbers, and how many pixels are of each."""
+    truth, prediction, pixels = (answers.lists(name) for name in _COLUMNS)
+    ends = np.cumsum(pixels.counts)[:-1]
+    pairs = truth.values.astype(np.int64) * _MOST + prediction.values
+    return list(zip(np.split(pairs, ends), np.split(pixels.values.astype(np.int64), ends), strict=True))
+
+
+def _other_pixels(
+    before: tuple[NDArray[np.int64], NDArray[np.int64]], now: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> float:
+    """The least share of an image's pixels that are of another class now."""
+    _, place = np.unique(np.concatenate([before[0], now[0]]), return_inverse=True)
+    differences = np.bincount(place, weights=np.concatenate([before[1], -now[1]]))
+    return float(np.abs(differences).sum() / max(1, before[1].sum() + now[1].sum()))

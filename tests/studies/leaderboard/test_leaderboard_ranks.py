@@ -225,3 +225,14 @@ def test_tables_of_users_stand_beside_those_that_come_along(tmp_path: Path) -> N
 
 def test_infos_have_names_of_their_own() -> None:
     assert len(import_infos()) == len({info.title for info in import_infos().values()})
+
+
+def test_fractions_are_not_taken_for_percent(tmp_path: Path) -> None:
+    file, board = tmp_path / "cells.csv", tmp_path / "board"
+    file.write_text("model,fog@1,fog@2\nA,0.8,0.7\nB,0.7,0.6\n")
+    info = TableInfo("t", "t", "mine", "per-cell", "error", "a page", images=1000, cells="accuracy")
+    with pytest.raises(InputError, match=r"no number above 1; expected percent, such as 76\.1"):
+        import_table(file, board, info)
+    assert not board.exists()
+    with pytest.warns(UserWarning, match="no error above 1; taken as percent"):
+        import_table(file, board, replace(info, cells="error"))

@@ -65,6 +65,7 @@ class TsvFile(Container):
         """Row by row."""
         text = io.TextIOWrapper(sink, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+        quoting = csv.writer(text, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_ALL)
         with _rows(shard.path) as rows:
             header = next(rows)
             column, index = _column(shard.path, header), header.index("index") if "index" in header else None
@@ -74,7 +75,8 @@ class TsvFile(Container):
                     raise InputError(f"{shard.path}: row {number} has {len(row)} cells; expected {len(header)}")
                 name = str(number) if index is None else row[index]
                 row[column] = _changed(row[column], name, f"row {number} of {shard.path}", change)
-                writer.writerow(row)
+                # Before 3.13 a lone carriage return is not quoted, and readers would end the row there.
+                (quoting if any("\r" in cell for cell in row) else writer).writerow(row)
         text.detach()
 
 

@@ -14,8 +14,11 @@ from blemish.export.layouts.voc import VOC
 
 __all__ = ["LAYOUTS", "TREE", "Layout", "find_layout"]
 
-LAYOUTS = {layout.name: layout for layout in (COCO, VOC, CITYSCAPES, IMAGES, TREE)}
-"""In the order in which folders are looked at; every folder is a tree."""
+LAYOUTS = {layout.name: layout for layout in (CITYSCAPES, VOC, COCO, IMAGES, TREE)}
+"""In the order in which folders are looked at; every folder is a tree.
+
+Cityscapes and VOC come before COCO: converted to COCO's annotations, they keep their maps of labels beside them.
+"""
 
 
 def find_layout(root: Path, name: str | None = None) -> Layout:

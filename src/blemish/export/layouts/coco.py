@@ -11,7 +11,7 @@ from blemish.export.layouts.base import Layout
 
 __all__ = ["COCO"]
 
-_LABELS = ("annotations", "stuffthingmaps", "panoptic", "semantic", "masks", "labels")
+_LABELS = ("annotations", "stuff", "panoptic", "semantic", "masks", "labels")
 
 
 def _fits(root: Path) -> bool:

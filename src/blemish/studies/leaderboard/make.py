@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -196,6 +196,7 @@ def import_table(file: Path, board: Path, info: TableInfo, *, overwrite: bool = 
     if lost := [number for number, row in enumerate(rows, start=2) if len(row) != len(header)]:
         raise InputError(f"{file}, line {lost[0]}: {len(rows[lost[0] - 2])} cells; expected {len(header)}")
     _check_columns(file, info, header)
+    _check_unit(file, info, [dict(zip(header, row, strict=True)) for row in rows])
     target = board / f"{_slug(info.name)}{TABLE_SUFFIX}"
     if is_there(target) and not overwrite:
         raise InputError(f"{target} is there already; choose another --name, or replace it with --overwrite")
@@ -205,6 +206,25 @@ def import_table(file: Path, board: Path, info: TableInfo, *, overwrite: bool = 
 def _check_columns(file: Path, info: TableInfo, header: Sequence[str]) -> None:
     if info.cells is None and info.column not in header:
         raise InputError(f"{file}: no column {info.column!r}, and none such as fog@1; expected the number to rank by")
+
+
+def _check_unit(file: Path, info: TableInfo, rows: Sequence[Mapping[str, str]]) -> None:
+    """Refuse fractions in place of percent. Of errors nobody knows: all of them may be below 1 %, so that is said."""
+    texts = [text for row in rows for key, text in row.items() if ("@" in key if info.cells else key == info.column)]
+    numbers = [_float(text) for text in texts if text.strip()]
+    if not numbers or not max(numbers) <= 1:
+        return
+    if (info.cells or info.holds) != "error":
+        raise InputError(f"{file}: no number above 1; expected percent, such as 76.1 in place of 0.761")
+    notify(f"{file}: no error above 1; taken as percent. If they are fractions, multiply them by 100")
+
+
+def _float(text: str) -> float:
+    """A number, or infinity in place of what is none, which is refused elsewhere with its place."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.inf
 
 
 def _slug(name: str) -> str:
