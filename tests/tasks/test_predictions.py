@@ -161,7 +161,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_of_predictions_holds_no_records_of_classes(tmp_path: Path) -> None:
     run: Run = read_predictions(write(tmp_path / "a.csv", rows(outcome, "correct")))[0]
-    assert run.to_pandas().columns.tolist() == ["condition", "corruption", "severity", "images"]
+    assert list(run.table()) == ["condition", "corruption", "severity", "images"]
     with pytest.raises(InputError, match="no records"):
         run.records(run.conditions[0])
 
