@@ -119,8 +119,9 @@ def test_the_same_records_with_a_worker_killed(executor: RayExecutor, tmp_path: 
 
 def test_workers_that_are_kept(executor: RayExecutor, tmp_path: Path) -> None:
     with executor:
-        pids = [{outcome.result[1] for outcome in executor.run(Squares(tmp_path), range(6))} for _ in range(2)]  # type: ignore[union-attr]
-    assert pids[0] & pids[1]
+        pids = [{outcome.result[1] for outcome in executor.run(Squares(tmp_path), range(6))} for _ in range(3)]  # type: ignore[union-attr]
+    # Either of the two may do all units of a job; new ones for each job would be three at least.
+    assert len(set().union(*pids)) <= 2
 
 
 def test_a_kept_worker_tells_of_its_own_units_only(executor: RayExecutor, tmp_path: Path) -> None:
