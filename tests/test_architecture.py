@@ -145,3 +145,18 @@ def test_nothing_heavy_is_imported_with_the_library() -> None:
 
 def test_the_sources_know_nothing_of_the_folder_beside_the_checkout() -> None:
     assert not [path for path in FILES if "shared/" in path.read_text(encoding="utf-8")]
+
+
+def test_lists_of_names_stand_only_where_names_are_passed_on() -> None:
+    needless = []
+    for path in FILES:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        listed = [
+            node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ]
+        imported = {
+            alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names
+        }
+        if listed and path.name != "__init__.py" and not imported & {*ast.literal_eval(listed[0])}:
+            needless.append(str(path.relative_to(ROOT)))
+    assert not needless

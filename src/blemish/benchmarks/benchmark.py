@@ -15,8 +15,6 @@ from blemish.corruptions.catalog import hint
 from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.severity import DATA_SETS, PRESETS
 
-__all__ = ["BALANCED", "METRICS", "POOLS", "STORAGES", "Benchmark", "Protocol", "only", "only_conditions"]
-
 STORAGES = ("raw", "jpeg85")
 """How corrupted images reach the model: as they are, or through JPEG of quality 85, as ImageNet-C was published."""
 

@@ -20,8 +20,6 @@ from blemish.corruptions.compose import chain, random_severity
 from blemish.corruptions.imagenet_p import PerturbationSequence, sequences
 from blemish.corruptions.severity import MAX_SEVERITY, check_severity, severity_text
 
-__all__ = ["CLEAN", "SEQUENCES", "Condition", "Step", "parse_condition", "read_condition", "step_of"]
-
 # File systems end names at 255 bytes, and more than the name of the condition is in that of a file.
 _LONGEST_SLUG = 180
 _NUMBER = r"\d+(?:\.\d+)?"

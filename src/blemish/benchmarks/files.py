@@ -16,8 +16,6 @@ from blemish.core.reading import is_folder, is_there, parse_toml, read_text
 from blemish.corruptions.catalog import Catalog, catalog, hint
 from blemish.corruptions.severity import check_severity, severity_text
 
-__all__ = ["benchmark_toml", "built_in", "load_benchmark", "parse_benchmark"]
-
 _SUFFIX = ".toml"
 _KEYS = ("name", "title", "stored_title", "paper", "metric", "baseline", "reference", "protocol", "conditions")
 _PROTOCOL_KEYS: Mapping[str, type] = {

@@ -20,8 +20,6 @@ from blemish.ops.compiled import compiled
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
-__all__ = ["FEW", "expanded", "on_device", "stream_keys"]
-
 FEW = 2**12
 """So few values are not worth importing a compiler for."""
 

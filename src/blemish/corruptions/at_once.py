@@ -18,8 +18,6 @@ from blemish.ops.compiled.threads import together
 from blemish.ops.levels import as_levels, unit_range
 from blemish.ops.transfer import to_device
 
-__all__ = ["AtOnce", "Numbers", "alike", "as_planes", "make_parts"]
-
 
 def as_planes(levels: Any) -> Any:
     """Images (B, C, H, W), an array or a tensor, as (B, C, pixels), the same memory."""

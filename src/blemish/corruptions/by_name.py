@@ -9,8 +9,6 @@ from typing import Any, Self, TypeVar
 
 from blemish.core.errors import InputError, UnknownNameError
 
-__all__ = ["ByName", "hint"]
-
 Unit = TypeVar("Unit", bound=Any)
 
 

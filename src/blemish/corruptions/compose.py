@@ -20,8 +20,6 @@ from blemish.corruptions.precision import full_precision
 from blemish.corruptions.severity import MAX_SEVERITY, Params, SeverityTable, check_severity, severity_text
 from blemish.ops.positions import Positions
 
-__all__ = ["chain", "random_severity"]
-
 
 @dataclass(frozen=True)
 class _Link:

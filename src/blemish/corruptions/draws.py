@@ -15,19 +15,6 @@ from blemish.corruptions.base import AtOnce, Numbers, no_draw, per_image, quanti
 from blemish.corruptions.severity import Params
 from blemish.ops.levels import unit_range
 
-__all__ = [
-    "Field",
-    "add_noise",
-    "by_level",
-    "draw_normals",
-    "draw_pixel_normals",
-    "draw_pixel_uniforms",
-    "draw_uniforms",
-    "make_noise",
-    "signs",
-]
-
-
 _LEVELS = 256
 
 

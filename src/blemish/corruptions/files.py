@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Files"]
-
 
 class Files(Protocol):
     """Files, or a program, that pixels are made of. ``kind`` is what protocols call them, and is known without them."""

@@ -12,8 +12,6 @@ from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
 from blemish.corruptions.severity import MAX_SEVERITY, is_truth, severity_text
 
-__all__ = ["MIN_SIDE", "as_severities", "check_images", "plain_severity"]
-
 MIN_SIDE = 8
 
 # Severities below this count as 0: parameters such as photons per image would leave the range of floats.

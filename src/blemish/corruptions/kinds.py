@@ -17,8 +17,6 @@ from blemish.corruptions.inputs import MIN_SIDE
 from blemish.corruptions.samples import is_video, plain_tensor, wrapped_like
 from blemish.ops.layout import channels_first, channels_last
 
-__all__ = ["Part", "Unpacked", "unpack"]
-
 _TORCH_TYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _NUMPY_TYPES = ("uint8", "float16", "float32", "float64")
 

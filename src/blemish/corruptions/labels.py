@@ -16,17 +16,6 @@ from blemish.corruptions.moves import NOT_STATED, Moves
 from blemish.ops.forward import Forward
 from blemish.ops.positions import Positions, moved_masks
 
-__all__ = [
-    "Corrupted",
-    "LabelSet",
-    "Place",
-    "checked_boxes",
-    "how_it_moves",
-    "moved_boxes",
-    "moved_image_masks",
-    "moved_points",
-]
-
 
 @dataclass(frozen=True)
 class Corrupted:

@@ -14,8 +14,6 @@ from blemish.ops.positions import Positions
 if TYPE_CHECKING:
     from blemish.corruptions.base import Corruption
 
-__all__ = ["A_LITTLE", "NOT_STATED", "STILL", "Maps", "Moves", "by_map", "joint_moves", "unmoved"]
-
 Maps = Callable[[Tensor, Params, Any], Sequence[Positions]]
 """From what ``apply`` gets to where pixels come from: one map, or several that follow one another.
 

@@ -19,8 +19,6 @@ from blemish.core.typed import optional_field
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 
-__all__ = ["GROUP", "OwnVersion", "code_digest", "load_catalog", "own_code", "own_code_digest", "stated_version"]
-
 GROUP = "blemish.corruptions"
 """The entry point group in which packages name their corruptions: a corruption, a list of them, or a module."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["cpu_by_default", "full_precision"]
-
 
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:

@@ -22,8 +22,6 @@ from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.labels import Place
 from blemish.ops.levels import as_levels
 
-__all__ = ["Ids", "as_numbers", "content_id", "numbers_of", "places_of", "run"]
-
 Ids = int | Iterable[int] | Tensor
 
 

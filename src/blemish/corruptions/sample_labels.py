@@ -17,8 +17,6 @@ from blemish.core.errors import InputError
 from blemish.corruptions.labels import Place, checked_boxes, moved_boxes, moved_image_masks, moved_points
 from blemish.corruptions.samples import tv_kind, wrapped_like
 
-__all__ = ["with_moved_labels"]
-
 
 def with_moved_labels(sample: Any, places: Sequence[Place]) -> Any:
     """A sample whose image is at a place, with its labels moved there; everything else is as it was.

@@ -16,18 +16,6 @@ from torch.utils._pytree import TreeSpec, keystr, tree_flatten_with_path, tree_u
 from blemish.core.errors import InputError
 from blemish.core.rng import hash_id
 
-__all__ = [
-    "IdFrom",
-    "Sample",
-    "is_sample",
-    "is_video",
-    "open_sample",
-    "plain_tensor",
-    "sample_id",
-    "tv_kind",
-    "wrapped_like",
-]
-
 IdFrom = str | int | Callable[[Any], Any]
 """Where a sample has its id: a key of a dictionary, a position in a tuple, or a function of the sample."""
 

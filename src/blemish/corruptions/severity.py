@@ -12,20 +12,6 @@ from torch import Tensor
 
 from blemish.core.errors import InputError, brief
 
-__all__ = [
-    "DATA_SETS",
-    "MAX_SEVERITY",
-    "PRESETS",
-    "PUBLISHED_SIDE",
-    "Params",
-    "SeverityTable",
-    "check_severity",
-    "is_truth",
-    "nearest_preset",
-    "nearest_size",
-    "severity_text",
-]
-
 MAX_SEVERITY = 5
 
 PUBLISHED_SIDE = 224

@@ -11,8 +11,6 @@ from PIL import Image
 
 from blemish.core.errors import InputError
 
-__all__ = ["SUFFIXES", "PictureFormat", "check_size", "encoded", "format_of", "picture_format", "stored_name"]
-
 SUFFIXES = {"jpeg": (".jpg", ".jpeg"), "png": (".png",), "webp": (".webp",)}
 """The formats, and the file suffixes that say so; the first is given to files that need a new one."""
 

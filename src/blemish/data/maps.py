@@ -19,8 +19,6 @@ from blemish.data.folders import picture_source
 from blemish.data.pictures import list_pictures
 from blemish.data.source import Source
 
-__all__ = ["VOID", "MapTruth", "map_images", "truth_of"]
-
 VOID = 255
 """Pixels of this class are left out."""
 

@@ -13,8 +13,6 @@ from blemish.data.maps import MapTruth, truth_of
 from blemish.data.source import Source
 from blemish.data.truth import Boxes, BoxTruth
 
-__all__ = ["COLOURS", "SHAPES", "class_map", "shapes_maps", "shapes_source", "shapes_truth"]
-
 SHAPES = "demo:shapes"
 """What the set is called where images are named."""
 

@@ -19,8 +19,6 @@ from blemish.data.classes import imagenet_wnids
 from blemish.data.labels import fit_labels
 from blemish.data.source import Source
 
-__all__ = ["Superclasses", "in_superclasses", "superclass_names", "superclasses_named"]
-
 
 @dataclass(frozen=True)
 class Superclasses:

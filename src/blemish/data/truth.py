@@ -18,8 +18,6 @@ from blemish.core.reading import is_file, read_json
 from blemish.data.folders import picture_source
 from blemish.data.source import Source
 
-__all__ = ["BoxTruth", "Boxes", "coco_images", "coco_truth"]
-
 _SHOWN = 3
 
 

@@ -27,18 +27,6 @@ from blemish.evaluation.records import (
     records_bytes,
 )
 
-__all__ = [
-    "Answers",
-    "Column",
-    "Lists",
-    "answers_bytes",
-    "content_of",
-    "join_answers",
-    "join_any",
-    "read_answers",
-    "read_any",
-]
-
 _TYPES: dict[str, Any] = {"bool": np.bool_, "int32": np.int32, "float": np.float32, "double": np.float64}
 """What columns hold, by the names that headers use; ``list<…>`` of these holds a list for every image."""
 

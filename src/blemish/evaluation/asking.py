@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _ELASTIC = "elastic_transform"
 _SHOWN = 3
 
-__all__ = ["Task", "ask", "fitting_benchmark", "named_model"]
-
 
 class Task(Protocol):
     """What is asked of a model, and what is kept of its answers; it travels to workers."""

@@ -14,8 +14,6 @@ from blemish.corruptions.base import Corruption
 from blemish.data.formats import picture_format, stored_name
 from blemish.export.layouts.base import Layout
 
-__all__ = ["LABEL_WAYS", "check_layout", "check_linkable", "moving_notes", "place_labels"]
-
 LABEL_WAYS = ("link", "copy", "none")
 
 

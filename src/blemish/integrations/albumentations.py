@@ -12,8 +12,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.samples import sample_id
 from blemish.corruptions.transform import Corrupt as _Corrupt
 
-__all__ = ["Corrupt"]
-
 _ImageOnlyTransform: Any = optional_import("albumentations").ImageOnlyTransform
 
 

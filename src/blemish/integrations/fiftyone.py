@@ -17,8 +17,6 @@ from blemish.corruptions.transform import Corrupt
 from blemish.data.pictures import encode_picture, picture_id, read_picture
 from blemish.evaluation.runs import Run
 
-__all__ = ["add_answers", "corrupted_samples"]
-
 
 def corrupted_samples(
     samples: Iterable[Any],

@@ -28,8 +28,6 @@ from blemish.models.base import Classifier
 from blemish.models.own_preprocessing import Preprocessed
 from blemish.models.torch_module import from_module
 
-__all__ = ["RobustnessCallback"]
-
 _package = "lightning.pytorch"
 if importlib.util.find_spec("lightning") is None and importlib.util.find_spec("pytorch_lightning") is not None:
     _package = "pytorch_lightning"

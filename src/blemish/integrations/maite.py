@@ -18,8 +18,6 @@ from blemish.corruptions.samples import sample_id
 from blemish.corruptions.severity import severity_text
 from blemish.corruptions.transform import Corrupt
 
-__all__ = ["CorruptAugmentation", "CorruptedDataset"]
-
 _DONE = "corruption"
 Datum = tuple[Any, Any, Mapping[str, Any]]
 Batch = tuple[Sequence[Any], Sequence[Any], Sequence[Mapping[str, Any]]]

@@ -13,8 +13,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.samples import sample_id
 from blemish.corruptions.transform import Corrupt as _Corrupt
 
-__all__ = ["REGISTERED_AS", "BlemishCorrupt", "register"]
-
 REGISTERED_AS = "BlemishCorrupt"
 """What configuration files of mmengine call it: ``dict(type="BlemishCorrupt", name="fog", severity=3)``."""
 

@@ -21,8 +21,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.corruptions.transform import Corrupt
 
-__all__ = ["perturbers"]
-
 _SEVERITY = 3.0  # where none is given
 
 

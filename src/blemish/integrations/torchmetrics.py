@@ -24,8 +24,6 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline, unfit_for
 from blemish.metrics.formulas import Array, corruption_error, mean_corruption_error
 
-__all__ = ["CorruptionError", "MeanCorruptionError"]
-
 _Metric: Any = optional_import("torchmetrics").Metric
 _SHOWN = 5
 

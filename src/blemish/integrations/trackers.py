@@ -8,8 +8,6 @@ from typing import Any
 from blemish.core.optional import optional_import
 from blemish.metrics.scored import Scores
 
-__all__ = ["log_to_mlflow", "log_to_tensorboard", "log_to_wandb", "tracked"]
-
 
 def tracked(scores: Scores, *, intervals: bool = True) -> dict[str, float]:
     """All scores by a name that every tracker takes, in the units they are shown in.

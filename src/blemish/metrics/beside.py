@@ -16,8 +16,6 @@ from blemish.metrics.formulas import Array
 from blemish.metrics.references import Level, Reference, reference_named, references
 from blemish.metrics.table import Key
 
-__all__ = ["Beside", "Fall", "LevelBeside", "StimulusBeside", "beside", "falls_below"]
-
 # Which random stream people's answers are drawn from; images are resampled from streams 0 and 1.
 _PURPOSE = 2
 

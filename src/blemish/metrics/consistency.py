@@ -19,8 +19,6 @@ from blemish.core.resampling import Bootstrap, stream_of
 from blemish.core.statistics import Estimate, percentile_interval
 from blemish.metrics.table import Table
 
-__all__ = ["Agreement", "Consistency", "cohen_kappa", "error_consistency"]
-
 
 def cohen_kappa(agreement: ArrayLike, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """κ = (c_obs − c_exp) / (1 − c_exp), with c_exp = p₁p₂ + (1 − p₁)(1 − p₂).

@@ -20,8 +20,6 @@ from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.evaluation.answers import Answers
 
-__all__ = ["AREAS", "OVERLAPS", "Matches", "Side", "match"]
-
 Array = NDArray[Any]
 
 OVERLAPS = np.linspace(0.5, 0.95, 10)

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from blemish.evaluation.answers import Answers
 
-__all__ = ["areas_of", "mean_iou", "pixel_accuracy"]
-
 Array = NDArray[Any]
 
 

@@ -22,8 +22,6 @@ from blemish.metrics.maker import Function, Maker, mean_of
 from blemish.metrics.quantities import Quantity
 from blemish.metrics.table import Means
 
-__all__ = ["add_quantities"]
-
 
 def add_quantities(
     maker: Maker,

@@ -11,8 +11,6 @@ from blemish.metrics.formulas import Array
 from blemish.metrics.overlaps import mean_iou, pixel_accuracy
 from blemish.metrics.table import Kind
 
-__all__ = ["QUANTITIES", "Quantity", "main_quantity", "quantities_of"]
-
 
 @dataclass(frozen=True)
 class Quantity:

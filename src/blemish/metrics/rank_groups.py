@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from blemish.core.errors import InputError
 from blemish.core.statistics import check_level
 
-__all__ = ["Place", "holm", "rank_groups", "rank_ranges"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -28,8 +28,6 @@ from blemish.metrics.scores import as_baseline, finished, sample_means
 from blemish.metrics.table import Key, Means, Table, drawn_with, read_tables
 from blemish.metrics.titles import TITLES
 
-__all__ = ["Ranking", "comparable", "rank_runs"]
-
 _IN_TAIL = 2
 """As many swaps as leave room for two in the tail that the strictest of all corrected tests has."""
 

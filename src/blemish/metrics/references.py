@@ -16,8 +16,6 @@ from blemish.core.errors import InputError
 from blemish.core.statistics import Estimate, wilson_interval
 from blemish.corruptions.catalog import hint
 
-__all__ = ["Level", "PublishedAccuracy", "Reference", "reference_named", "references"]
-
 
 @dataclass(frozen=True)
 class PublishedAccuracy:

@@ -15,8 +15,6 @@ from blemish.core.types import check_dense
 from blemish.models.base import ModelInfo, Training
 from blemish.models.code import ending_refused
 
-__all__ = ["AnsweringModel"]
-
 
 @dataclass(frozen=True)
 class AnsweringModel:

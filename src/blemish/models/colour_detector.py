@@ -10,8 +10,6 @@ from torch.nn import functional
 
 from blemish.models.answering import AnsweringModel
 
-__all__ = ["colour_detector", "colour_segmenter"]
-
 _NAMES = (None, "red", "green", "blue")
 _DOMINANCE = 45
 _LEAST_AREA = 20

@@ -25,8 +25,6 @@ from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
 from blemish.models.torch_module import device_named, load_weights
 
-__all__ = ["DETECTORS", "from_detector", "open_detector"]
-
 DETECTORS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx), or demo:colours"
 _NAMES = ("boxes", "scores", "labels")
 

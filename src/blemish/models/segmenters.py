@@ -28,8 +28,6 @@ from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
 from blemish.models.torch_module import device_named, load_weights
 
-__all__ = ["SEGMENTERS", "from_segmenter", "open_segmenter"]
-
 SEGMENTERS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx), or demo:colours"
 
 

@@ -13,8 +13,6 @@ from blemish.core.rng import CounterRng
 from blemish.ops.compiled import compiled
 from blemish.ops.fused import fused
 
-__all__ = ["Norm", "exact_k_mask", "in_ball"]
-
 Norm = Literal["l1", "l2", "linf"]
 
 

@@ -11,8 +11,6 @@ from blemish.core.rng import CounterRng, as_ids
 from blemish.ops.cache import cached
 from blemish.ops.raster import PixelTable, pixel_table
 
-__all__ = ["BLOTS", "blot_masks", "blot_pixels"]
-
 BLOTS = 10
 """How many there are of each size."""
 

@@ -12,8 +12,6 @@ from blemish.ops.filters import pad
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
-__all__ = ["box_blur"]
-
 # The number by which kernels know the border.
 _REFLECT101 = 2
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["LinePixels", "line_pixels"]
-
 
 class LinePixels(NamedTuple):
     """Pixels of a line in each image: places in the flat image, int64, and opacities, float64; both (B, n).

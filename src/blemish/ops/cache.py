@@ -11,8 +11,6 @@ from typing import Generic, ParamSpec, TypeVar
 
 from torch import Tensor
 
-__all__ = ["Cached", "cached"]
-
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 

@@ -20,8 +20,6 @@ from PIL import Image, features
 
 from blemish.core.errors import InputError
 
-__all__ = ["FFMPEG", "PILLOW", "Codec", "MissingCodecError", "damaged_h265", "damaged_jpeg", "h265_clip", "jpeg_rows"]
-
 PLACE_BITS = 31
 """A place in a stream is a whole number of so many bits: that share of the way from its first bit to its last."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["LUMINANCE", "as_colour", "back_to", "luma", "luminance", "scale_saturation"]
-
 LUMINANCE = (0.299, 0.587, 0.114)
 """What red, green and blue contribute to luminance (ITU-R BT.601)."""
 

@@ -19,8 +19,6 @@ from torch import Tensor
 from blemish.ops.filters import border_index, convolve, pad
 from blemish.ops.transfer import to_device
 
-__all__ = ["disk_blur", "disk_levels"]
-
 # The largest reach in any table of severities, for all of them.
 _REACH = 12
 

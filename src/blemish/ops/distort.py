@@ -9,8 +9,6 @@ from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import snapped
 
-__all__ = ["area_enlarged", "grid_positions", "lens_positions", "quadrilateral_map", "shifted"]
-
 
 def shifted(images: Tensor, shift: Tensor) -> Tensor:
     """Images moved right and down by shift[b], (B, 2) float64 on the CPU, with the mirror image beyond the border.

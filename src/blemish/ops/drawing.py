@@ -13,8 +13,6 @@ from torch.nn import functional as F
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
-__all__ = ["disc_counts", "distances", "paint_discs", "polygon_union", "stroke_mask"]
-
 
 def disc_counts(centres: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
     """How many discs cover each pixel, uint8 (B, 1, H, W).

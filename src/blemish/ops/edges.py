@@ -13,8 +13,6 @@ from torch import Tensor
 from blemish.ops.fused import fused, kernels_for
 from blemish.ops.grid import Flat, Grid, in_numpy
 
-__all__ = ["canny", "chamfer_distance", "depth", "drop_light", "equalise", "relief"]
-
 # Chamfer weights 1, 1.4 and 2.1969 in units of 1/320 pixel. The last lacks 0.008 units, and that cannot show: lengths
 # up to 20 pixels keep their order, and a sum of nine lacks less than one unit, so its whole pixels are the true sum's.
 _UNIT, _DIAGONAL, _KNIGHT = 320, 448, 703

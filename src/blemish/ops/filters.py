@@ -20,18 +20,6 @@ from blemish.ops.linear import LinearMap
 from blemish.ops.threads import one_thread
 from blemish.ops.transfer import to_device
 
-__all__ = [
-    "Border",
-    "border_index",
-    "convolve",
-    "gaussian_arrays",
-    "gaussian_blur",
-    "gaussian_taps",
-    "line_blur",
-    "near_enough",
-    "pad",
-]
-
 Border = Literal["replicate", "reflect", "reflect101"]
 """Outside values: the edge's; the mirror image, edge included (d c b a | a b c d); the mirror image without it."""
 

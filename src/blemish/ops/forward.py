@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from blemish.ops.positions import Positions
 
-__all__ = ["Forward"]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from blemish.ops.groups import in_groups
 from blemish.ops.threads import one_thread
 
-__all__ = ["fast_size", "transformed"]
-
 # Planes that a GPU transforms at once; of large ones fewer, so that one image does not need the memory of many.
 _PLANES = 48
 _PLANE_VALUES = 2**24

@@ -12,8 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Flat", "Grid", "in_numpy"]
-
 Flat = Any
 """A flat array: NumPy's on the CPU, a tensor elsewhere."""
 

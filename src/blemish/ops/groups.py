@@ -7,8 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["in_groups"]
-
 
 def in_groups(rows: Tensor, size: int, function: Callable[[Tensor], Tensor]) -> Tensor:
     """A function of rows, from groups of exactly ``size`` of them; zeros make up the last group."""

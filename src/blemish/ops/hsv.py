@@ -11,8 +11,6 @@ from torch import Tensor
 
 from blemish.ops.fused import fused
 
-__all__ = ["hue", "hue_ramps", "lightness", "lightness_room", "relit", "shift_hsv", "with_lightness"]
-
 _SEXTANTS = 6
 
 

@@ -8,8 +8,6 @@ from torch import Tensor
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
-__all__ = ["turn_hue"]
-
 
 def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     """Add to HSV's H, in turns of the colour circle, cyclically. One channel has no hue and stays as it is.

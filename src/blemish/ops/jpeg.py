@@ -26,8 +26,6 @@ from blemish.ops.compiled.threads import shares, together
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
-__all__ = ["jpeg_levels", "jpeg_pillow", "jpeg_round_trip", "jpeg_torch", "quantisation_tables"]
-
 # The example tables of ITU-T T.81, annex K.1 and K.2, which the IJG quality scale multiplies.
 _LUMA = (
     (16, 11, 10, 16, 24, 40, 51, 61),

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from blemish.ops.compiled import compiled
 
-__all__ = ["channels_first", "channels_last"]
-
 
 def _kernels(images: NDArray[Any], channels: int) -> Any | None:
     if images.dtype != np.uint8 or channels != 3 or not images.flags.c_contiguous:

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from blemish.ops.cache import cached
 
-__all__ = ["ADVANCES", "PHASES", "LetterTable", "letter_table"]
-
 # Strokes of each letter in units of 1/22 of the height of capitals: x to the right, y up from the baseline.
 _STROKES = {
     "a": "2,13 7,14 14,13 14,0/14,8 6,8 2,5 2,2 6,0 14,3",

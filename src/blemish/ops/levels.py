@@ -7,8 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Levels", "as_levels", "truncated", "unit_range"]
-
 Levels = NDArray[np.uint8]
 """Images (B, C, H, W) as compiled kernels take them."""
 

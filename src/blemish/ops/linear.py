@@ -10,8 +10,6 @@ from torch import Tensor
 
 from blemish.ops.groups import in_groups
 
-__all__ = ["LinearMap"]
-
 # On a CPU a map is applied to this many outputs at a time, each block from the inputs it needs; on a GPU all at once.
 _BLOCK = 32
 # How many images a GPU takes at a time, and how many of their values at most.

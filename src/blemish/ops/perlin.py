@@ -11,8 +11,6 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
-__all__ = ["TABLE", "turbulence"]
-
 TABLE = 256
 """The number of gradients; the pattern repeats after so many cells."""
 

@@ -26,8 +26,6 @@ from blemish.core.reading import read_bytes
 from blemish.core.user_folders import data_folder
 from blemish.ops.cache import cached
 
-__all__ = ["FILES", "REFERENCE", "REFERENCE_DIGEST", "MissingFrostError", "Photographs", "digest_of", "fetched_folder"]
-
 FILES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 REFERENCE = "reference"
 REFERENCE_DIGEST = "1ccf9cdf7955d7fa"

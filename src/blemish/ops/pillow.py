@@ -13,8 +13,6 @@ from torch import Tensor
 from blemish.core.types import Square
 from blemish.ops.cache import cached
 
-__all__ = ["Filter", "resized", "squared"]
-
 Filter = Literal["bilinear", "bicubic"]
 
 # Weights have so many bits after the point. Sums of 255 times the weights of either filter stay below 2³¹.

@@ -14,8 +14,6 @@ from torch.nn import functional as F
 from blemish.ops.groups import in_groups
 from blemish.ops.transfer import to_device
 
-__all__ = ["plasma", "plasma_noise", "plasma_sizes"]
-
 # Half the range of the first level's noise is the square of this, in the reference's units.
 _WIDTH = 100.0
 _COARSE = 5

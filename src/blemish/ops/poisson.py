@@ -13,8 +13,6 @@ from torch import Tensor
 from blemish.core.rng import normal_table
 from blemish.ops.fused import kernels_for
 
-__all__ = ["POISSON_SWITCH", "normal_tails", "poisson_quantile"]
-
 # Below this mean the quantile is found by summing probabilities, above it by an expansion that is wrong by one count on
 # at most 0.25 % of ranks. With 16-bit ranks no count above _LAST can occur at a smaller mean.
 POISSON_SWITCH = 2.5

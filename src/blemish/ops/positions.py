@@ -10,8 +10,6 @@ from torch import Tensor
 
 from blemish.ops.warp import Outside
 
-__all__ = ["Positions", "folded", "from_map", "in_place", "joined", "moved_masks", "pixel_places"]
-
 
 class Positions(NamedTuple):
     """For every pixel of the results the place in the original that it shows, (B, H, W) float64 on the CPU.

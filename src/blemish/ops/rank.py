@@ -17,8 +17,6 @@ from torch import Tensor
 from blemish.ops.filters import pad
 from blemish.ops.fused import kernels_for
 
-__all__ = ["median_filter"]
-
 # Flat values worked on at a time. Some eighty copies of a part should fit in a CPU's cache, or in a GPU's memory.
 _CPU_PART = 2**17
 _GPU_PART = 2**22

@@ -14,8 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["PixelTable", "disc_mask", "pixel_table", "polygon_masks", "star_masks"]
-
 Mask = NDArray[np.bool_]
 
 # Farther than any image reaches.

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["shuffle_sources"]
-
 # A chain of copies goes on with probability below one half, so that 2⁶ links are never exceeded: the chance is 2⁻⁶⁴ per
 # pixel. Each doubling squares the links already resolved.
 _DOUBLINGS = 6

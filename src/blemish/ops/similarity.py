@@ -14,8 +14,6 @@ from torch.nn import functional as F
 
 from blemish.core.errors import InputError
 
-__all__ = ["SCALE_WEIGHTS", "WINDOW", "ms_ssim", "scales_of", "ssim"]
-
 WINDOW = 11
 """The side of the Gaussian window, in pixels; its standard deviation is 1.5."""
 

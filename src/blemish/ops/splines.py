@@ -9,8 +9,6 @@ from blemish.ops.cache import cached
 from blemish.ops.filters import border_index
 from blemish.ops.linear import LinearMap
 
-__all__ = ["interpolating_map", "interpolating_matrix", "spline_weights"]
-
 # The filter's weights fall by a factor of 3.7 with every pixel: further out they are below 1e-20.
 _REACH = 36
 

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["Inside", "covered", "covered_index", "pixels_between", "placed_index", "times_covered", "topmost"]
-
 Inside = Callable[[Tensor, Tensor], Tensor]
 """Whether a pixel that lies (down, right) of a shape's centre, in pixels, belongs to the shape."""
 

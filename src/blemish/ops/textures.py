@@ -18,8 +18,6 @@ from blemish.ops.plasma import plasma, plasma_sizes
 from blemish.ops.resample import rescaled
 from blemish.ops.transfer import to_device
 
-__all__ = ["Textures", "cut", "frost_textures"]
-
 _COUNT, _SIDE = 5, 512
 
 

@@ -23,8 +23,6 @@ from blemish.ops.cache import cached
 from blemish.ops.pillow import resized
 from blemish.ops.resample import enlarged
 
-__all__ = ["DRAWN_DIGEST", "TileBank"]
-
 DRAWN_DIGEST = "2a88ae7d82ab50d1"
 
 _SIDE = 32

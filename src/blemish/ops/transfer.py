@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["to_device"]
-
 # Larger copies from ordinary memory wait until the device has done everything queued before.
 _AT_ONCE = 2**14
 

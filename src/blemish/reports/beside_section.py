@@ -10,8 +10,6 @@ from blemish.reports.charts import curve
 from blemish.reports.page import Chart, Section
 from blemish.reports.reading import Reading
 
-__all__ = ["beside_sections"]
-
 _PEOPLE = "people"
 
 

@@ -10,8 +10,6 @@ from blemish.metrics.beside import Beside, Fall
 from blemish.reports.reading import Reading
 from blemish.reports.tables import Cell, Table, number, signed
 
-__all__ = ["beside_tables", "fall_table", "level_table", "mean_table", "published_table"]
-
 _EMPTY = Cell("–")
 
 

@@ -14,8 +14,6 @@ from blemish.reports.reading import Reading
 from blemish.reports.score_tables import calibration_table
 from blemish.reports.tables import Cell, Table, number
 
-__all__ = ["calibration_section"]
-
 
 def calibration_section(material: Material) -> Section | None:
     """None where no model has confidences."""

@@ -11,8 +11,6 @@ from blemish.reports.material import Material, section
 from blemish.reports.page import Section
 from blemish.reports.reading import Reading
 
-__all__ = ["differences_section"]
-
 
 def differences_section(material: Material) -> Section | None:
     """Each model beside its partner; None where no model has one."""

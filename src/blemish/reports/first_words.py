@@ -13,8 +13,6 @@ from blemish.reports.score_tables import value_text
 from blemish.reports.tables import DAGGER
 from blemish.reports.wording import Wording, direction
 
-__all__ = ["first_words", "worst_words"]
-
 _ALIKE = 1.2
 _MANY = 10
 

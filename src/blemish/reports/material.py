@@ -19,8 +19,6 @@ from blemish.reports.ranks import RankedSet, ranked_sets
 from blemish.reports.reading import Reading
 from blemish.reports.wording import Wording, page_wording
 
-__all__ = ["Material", "chosen_reading", "section"]
-
 
 @dataclass(frozen=True)
 class Material:

@@ -10,8 +10,6 @@ from blemish.reports.reading import Reading
 from blemish.reports.score_cards import HeatCell, heat_cell
 from blemish.reports.tables import FOOTNOTE
 
-__all__ = ["Overview", "overview", "overview_section"]
-
 
 @dataclass(frozen=True)
 class Overview:

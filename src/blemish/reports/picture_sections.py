@@ -9,8 +9,6 @@ from blemish.reports.examples import Subject, examples, unmakeable, worst_images
 from blemish.reports.material import Material, section
 from blemish.reports.page import Section
 
-__all__ = ["picture_sections"]
-
 _TAKEN = "The data has numbers for classes; they are called by the names of ImageNet's classes in their usual order."
 
 

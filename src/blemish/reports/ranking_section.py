@@ -13,8 +13,6 @@ from blemish.reports.score_tables import with_interval
 from blemish.reports.tables import FOOTNOTE
 from blemish.reports.wording import direction, page_wording
 
-__all__ = ["ranking_section"]
-
 
 def ranking_section(sets: Sequence[RankedSet]) -> Section | None:
     """Rankings of the sets of runs that hold several models; None where there is no such set."""

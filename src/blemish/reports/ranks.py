@@ -12,8 +12,6 @@ from blemish.metrics.baselines import Baseline
 from blemish.metrics.ranking import Ranking, comparable, rank_runs
 from blemish.reports.reading import Reading
 
-__all__ = ["RankedSet", "Row", "ranked_sets"]
-
 
 @dataclass(frozen=True)
 class Row:

@@ -24,8 +24,6 @@ from blemish.reports.score_cards import card, curve_points, heatmap
 from blemish.reports.standing_charts import standing_section
 from blemish.reports.tables import Table
 
-__all__ = ["SCORE_SECTIONS", "SETTING_SECTIONS", "made"]
-
 _TERMS = (
     *("score", "miou", "ap", "rpc", "mcd", "mrcd"),
     *("error", "mce", "relative_mce", "balanced_error", "mbe", "relative_mbe", "robustness", "residual", "ece"),

@@ -11,11 +11,6 @@ from markupsafe import Markup, escape
 from blemish.core.statistics import Estimate
 from blemish.reports.visible import visible
 
-__all__ = [
-    *("Axis", "Frame", "dashes", "element", "mark", "model_mark"),
-    *("nice_axis", "polyline", "series_class", "swatch", "whiskers"),
-]
-
 _DASHES = ("", "7 3", "2 3", "7 3 2 3", "11 3", "11 3 2 3", "1 2", "5 5")
 # Marks around the origin, one unit high to each side.
 _SHAPES = (

@@ -6,8 +6,6 @@ import re
 
 from markupsafe import Markup, escape
 
-__all__ = ["soft", "visible"]
-
 # Direction marks in a file's name could make a page read differently from what it says.
 _SHOWN = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
 _SHOWN |= dict.fromkeys((*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F), "\ufffd")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from blemish.metrics.titles import MEANS, TITLES, both_names
 from blemish.reports.reading import Reading
 
-__all__ = ["PLAIN", "Wording", "direction", "page_wording"]
-
 _RELATIVE = frozenset((*MEANS, *both_names(MEANS.values())))
 
 

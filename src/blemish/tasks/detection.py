@@ -20,8 +20,6 @@ from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
-__all__ = ["Detection", "true_columns"]
-
 _COLUMNS = {
     "boxes": "list<float>",
     "scores": "list<float>",

@@ -18,8 +18,6 @@ from blemish.models.segmenters import open_segmenter
 from blemish.tasks.detection import Detection
 from blemish.tasks.segmentation import Segmentation
 
-__all__ = ["TASKS", "Opened", "open_task"]
-
 
 class Opened(NamedTuple):
     """A task with its images, and how its models are opened: a text, and what `open_detector` takes besides."""

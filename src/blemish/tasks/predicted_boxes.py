@@ -23,8 +23,6 @@ from blemish.evaluation.info import TaskInfo
 from blemish.tasks.detection import Detection, true_columns
 from blemish.tasks.prediction_files import Sheet
 
-__all__ = ["box_columns"]
-
 _SHOWN = 3
 
 

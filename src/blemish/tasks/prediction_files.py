@@ -15,8 +15,6 @@ from blemish.core.csv_files import plain_cell
 from blemish.core.errors import InputError, brief, refused
 from blemish.core.reading import open_regular
 
-__all__ = ["SUFFIXES", "Sheet", "read_sheet"]
-
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 """How the names of files of predictions end."""
 

@@ -36,8 +36,6 @@ from blemish.models.base import ModelInfo
 from blemish.tasks.predicted_boxes import box_columns
 from blemish.tasks.prediction_files import Sheet, read_sheet
 
-__all__ = ["OUTCOMES", "SCORES", "PredictedRun", "read_predictions"]
-
 OUTCOMES = TaskInfo("outcomes", {"correct": "bool"})
 """Right or wrong: all that classification needs but what rests on confidences."""
 

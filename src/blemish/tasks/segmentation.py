@@ -20,8 +20,6 @@ from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
-__all__ = ["Segmentation"]
-
 _COLUMNS = {"truth": "list<int32>", "prediction": "list<int32>", "pixels": "list<int32>"}
 _SHOWN = 3
 _MOST = 2**16

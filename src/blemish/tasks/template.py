@@ -12,8 +12,6 @@ from blemish.core.csv_files import csv_text
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 
-__all__ = ["Answer", "check_template", "write_template"]
-
 Answer = Literal["correct", "score", "prediction"]
 """What is to be filled in: right or wrong, a number, or the answer itself beside the label."""
 

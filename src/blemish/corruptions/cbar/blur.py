@@ -23,8 +23,6 @@ from blemish.ops.filters import border_index, pad
 from blemish.ops.splines import interpolating_map, spline_weights
 from blemish.ops.transfer import to_device
 
-__all__ = ["circular_motion_blur", "faded", "spline_levels", "transverse_chromatic_abberation"]
-
 
 class Order(NamedTuple):
     """Which of the three enlargements each channel gets, a permutation of 0, 1, 2; int64 (B, 3) on the CPU."""

@@ -20,8 +20,6 @@ from blemish.ops.filters import gaussian_blur
 from blemish.ops.positions import Positions
 from blemish.ops.warp import bilinear
 
-__all__ = ["Water", "caustic_refraction", "caustics", "draw_water", "pinch_and_twirl", "ripple"]
-
 
 class Water(NamedTuple):
     """When one looks, and the size of the pattern in pixels; float64 (B, 1, 1)."""

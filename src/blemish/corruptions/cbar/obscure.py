@@ -18,8 +18,6 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
-__all__ = ["checkerboard_cutout", "lines"]
-
 _GRAY = 128
 
 # Cells of the board on a side. An image less than three times as long as wide never has as many in a row.

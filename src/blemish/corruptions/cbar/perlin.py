@@ -14,8 +14,6 @@ from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, f
 from blemish.corruptions.severity import Params
 from blemish.ops.perlin import TABLE, turbulence
 
-__all__ = ["perlin_noise"]
-
 _CELL = 32.0  # pixels of an image of the published side
 _OCTAVES = 5
 _STEPS = 512  # a gradient points from the middle of a square of so many steps to one of its points

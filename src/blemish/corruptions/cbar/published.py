@@ -19,16 +19,6 @@ from blemish.ops.colour import luminance
 from blemish.ops.levels import truncated
 from blemish.ops.transfer import to_device
 
-__all__ = [
-    "SOURCE",
-    "as_bytes",
-    "by_magnitude",
-    "float64_per_image",
-    "in_colour",
-    "pixel_axes",
-    "uniform",
-]
-
 SOURCE = "Mintun, Kirillov and Xie, NeurIPS 2021: the published generator of ImageNet-C̄ and CIFAR-10-C̄"
 
 Formula = tuple[float, Callable[[float], float]]

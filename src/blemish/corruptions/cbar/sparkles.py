@@ -17,8 +17,6 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
-__all__ = ["inverse_sparkles", "sparkles"]
-
 _SPARKLES = 5
 _FEWEST_RAYS, _MOST_RAYS = 50, 199
 _SPREAD = 0.25  # of the lengths of rays, as a part of their mean

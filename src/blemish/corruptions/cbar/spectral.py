@@ -15,8 +15,6 @@ from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, f
 from blemish.corruptions.severity import Params
 from blemish.ops.fourier import transformed
 
-__all__ = ["Phases", "blue_noise_sample", "brownish_noise", "draw_three", "shaped_noise", "square_frequencies"]
-
 # No pixel of blue noise with standard deviation 1 lies as low as that: its law is close to the normal one.
 _NOWHERE = -6.0
 

@@ -22,8 +22,6 @@ from blemish.corruptions.cbar.published import (
 )
 from blemish.corruptions.severity import Params
 
-__all__ = ["cocentric_sine_waves", "plasma_noise", "single_frequency_greyscale"]
-
 
 class Wave(NamedTuple):
     """A plane wave: radians per pixel to the right and down, and its phase; float64 (B, 1, 1, 1)."""

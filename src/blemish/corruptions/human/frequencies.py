@@ -29,8 +29,6 @@ from blemish.ops.filters import gaussian_blur
 from blemish.ops.fourier import transformed
 from blemish.ops.transfer import to_device
 
-__all__ = ["high_pass", "low_pass", "phase_noise", "power_equalisation"]
-
 
 def _blurred(plain: Tensor, sigma: Tensor) -> Tensor:
     """A Gaussian blur of an image that lies on the screen's gray."""

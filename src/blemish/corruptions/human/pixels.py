@@ -24,8 +24,6 @@ from blemish.ops.compiled.threads import shared_out
 from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 
-__all__ = ["colour", "contrast", "false_colour", "rotation", "uniform_noise"]
-
 
 def _colour(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return on_gray(images, params, lambda plain: plain)

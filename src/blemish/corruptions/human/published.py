@@ -19,8 +19,6 @@ from blemish.corruptions.base import per_image
 from blemish.corruptions.severity import Params
 from blemish.ops.colour import luminance
 
-__all__ = ["BACKGROUND", "FADING", "SEVERITIES", "SOURCE", "arrays", "at_halves", "on_gray"]
-
 SOURCE = "Geirhos et al., NeurIPS 2018 and 2021 (model-vs-human): the published stimuli"
 
 BACKGROUND = 0.4423

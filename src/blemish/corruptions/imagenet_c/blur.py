@@ -25,9 +25,6 @@ from blemish.ops.resample import mean_zoom, zoom_places
 from blemish.ops.shuffle import shuffle_sources
 from blemish.ops.transfer import to_device
 
-__all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "motion_taps", "zoom_blur"]
-
-
 # The largest reach in any table. One transform size for all severities: another image's may not change the rounding.
 _MOTION_REACH = 44
 

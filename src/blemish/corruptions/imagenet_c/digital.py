@@ -23,8 +23,6 @@ from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import affine_from_points, affine_positions, displace, warp_affine
 
-__all__ = ["contrast", "elastic_transform", "jpeg_compression", "pixelate", "saturate"]
-
 
 def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     factor = per_image(params["factor"], images)

@@ -18,9 +18,6 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.levels import Levels, unit_range
 from blemish.ops.poisson import POISSON_SWITCH, normal_tails, poisson_quantile
 
-__all__ = ["gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise"]
-
-
 # A power of two, so that scaling by it is exact.
 _STEEP = 2.0**60
 

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["SOURCE"]
-
 SOURCE = "Hendrycks and Dietterich, ICLR 2019: the published generators"

@@ -16,8 +16,6 @@ from blemish.ops.edges import drop_light
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.transfer import to_device
 
-__all__ = ["add_water", "spatter"]
-
 _WATER = (175, 238, 238)
 _MUD = (63, 42, 20)
 

@@ -25,8 +25,6 @@ from blemish.ops.plasma import plasma, plasma_noise, plasma_sizes
 from blemish.ops.resample import centre_zoom, zoom_places
 from blemish.ops.textures import Textures, cut, frost_textures
 
-__all__ = ["brightness", "fog", "frost", "frost_drawn", "frost_from", "snow"]
-
 
 class Flakes(NamedTuple):
     """A standard normal field (B, 1, H, W), and the direction of the fall in degrees, (B,) on the CPU."""

@@ -24,18 +24,6 @@ from blemish.ops.filters import line_blur
 from blemish.ops.levels import unit_range
 from blemish.ops.resample import centre_zoom
 
-__all__ = [
-    "brightness",
-    "gaussian_blur",
-    "gaussian_noise",
-    "motion_blur",
-    "saturate",
-    "shot_noise",
-    "snow",
-    "spatter",
-    "speckle_noise",
-]
-
 
 def _corrupted(corruption: Corruption, scene: Scene, values: Settings, draw: Any = ()) -> Tensor:
     result: Tensor = corruption.apply(scene.unit(), scene.params(values), draw)

@@ -22,8 +22,6 @@ from blemish.corruptions.severity import Params, nearest_size
 from blemish.ops.levels import as_levels, unit_range
 from blemish.ops.pillow import resized, squared
 
-__all__ = ["DIFFICULTIES", "PerturbationSequence", "Scene", "Window", "strides"]
-
 DIFFICULTIES = (1, 2, 3)
 
 Crop = int | tuple[int, int] | Square

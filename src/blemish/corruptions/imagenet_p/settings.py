@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from blemish.corruptions.severity import PRESETS
 
-__all__ = ["Preset", "Settings", "amount", "presets"]
-
 Settings = Mapping[str, float]
 """What a sequence is rendered with, by physical name; all images of a batch share it."""
 

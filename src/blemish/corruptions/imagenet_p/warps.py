@@ -21,8 +21,6 @@ from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample
 
-__all__ = ["rotate", "scale", "shear", "tilt", "translate", "zoom_blur"]
-
 Matrix = NDArray[np.float64]
 
 

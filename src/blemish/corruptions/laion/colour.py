@@ -6,8 +6,6 @@ from torch import Tensor
 
 from blemish.corruptions.base import side_scale
 
-__all__ = ["SOURCE", "pixels"]
-
 SOURCE = "LAION-C (Li et al., ICML 2025)"
 
 

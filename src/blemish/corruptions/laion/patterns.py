@@ -20,8 +20,6 @@ from blemish.ops.cache import cached
 from blemish.ops.colour import as_colour, back_to, luma
 from blemish.ops.transfer import to_device
 
-__all__ = ["glitched", "luminance_checkerboard", "vertical_lines"]
-
 
 class Band(NamedTuple):
     """Rows ``top`` … ``bottom`` − 1, moved to the right around the edge."""

@@ -29,8 +29,6 @@ from blemish.ops.stamps import placed_index, topmost
 from blemish.ops.tiles import TileBank
 from blemish.ops.transfer import to_device
 
-__all__ = ["geometric_shapes", "mosaic", "nearest_tiles", "stickers", "tiled_with"]
-
 _SMALLEST, _LARGEST = 6, 15
 _MOST_SHAPES, _MOST_STICKERS = 1000, 1200
 _TRIANGLE, _SQUARE, _STAR, _CIRCLE = range(4)

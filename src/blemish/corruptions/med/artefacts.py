@@ -21,8 +21,6 @@ from blemish.ops.raster import PixelTable, disc_mask, pixel_table
 from blemish.ops.stamps import covered, placed_index, topmost
 from blemish.ops.transfer import to_device
 
-__all__ = ["ARTEFACTS"]
-
 _MOST_MARKS, _MOST_BUBBLES = 5, 25
 _LEAST_BUBBLES, _LEAST_RADIUS = 7, 3
 # No stain begins nearer to the border, in pixels of 224.

@@ -17,8 +17,6 @@ from blemish.ops.letters import ADVANCES, PHASES, letter_table
 from blemish.ops.stamps import placed_index
 from blemish.ops.transfer import to_device
 
-__all__ = ["characters"]
-
 _MOST_WORDS, _MOST_LETTERS, _LEAST_LETTERS = 6, 10, 3
 _LEAST_SIZE, _MOST_SIZE = 14, 18
 # Words begin this far from the border, and each letter is given so much room, in pixels of 224.

@@ -14,8 +14,6 @@ from blemish.ops.filters import gaussian_blur as blurred
 from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import to_device
 
-__all__ = ["LIGHT"]
-
 
 def _brightness(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return truncated(levels.to(torch.float32).mul_(per_image(params["factor"], levels)).clamp_(max=255))

@@ -10,8 +10,6 @@ from typing import Any
 
 from blemish.corruptions.severity import DATA_SETS, PUBLISHED_SIDE, SeverityTable
 
-__all__ = ["SOURCE", "data_sets", "settings_of"]
-
 SOURCE = "Di Salvo, Doerrich and Ledig, MedMNIST-C, 2024: the published generators"
 
 

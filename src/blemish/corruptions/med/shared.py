@@ -25,8 +25,6 @@ from blemish.ops.colour import as_colour, back_to
 from blemish.ops.levels import truncated, unit_range
 from blemish.ops.transfer import to_device
 
-__all__ = ["SHARED"]
-
 Draw = Callable[[Shape, Params, CounterRng], Any]
 Apply = Callable[[Tensor, Params, Any], Tensor]
 

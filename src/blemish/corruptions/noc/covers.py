@@ -19,8 +19,6 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.positions import Positions, in_place
 from blemish.ops.stamps import pixels_between
 
-__all__ = ["COVERS"]
-
 
 class Square(NamedTuple):
     """Where a square lies, (B, 2) on the CPU: down and right in the room it has; its gray, (B, 1, 1, 1)."""

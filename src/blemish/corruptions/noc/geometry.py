@@ -18,8 +18,6 @@ from blemish.ops.positions import Positions, from_map, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample_map
 
-__all__ = ["GEOMETRY"]
-
 
 class Signs(NamedTuple):
     """+1 or −1 for each direction that is chosen, float64 (B, n) on the CPU."""

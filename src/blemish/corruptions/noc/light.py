@@ -17,8 +17,6 @@ from blemish.ops.colour import LUMINANCE, luminance
 from blemish.ops.fused import fused
 from blemish.ops.hue import turn_hue
 
-__all__ = ["LIGHT"]
-
 # The part of the image, from the top or from the left, that may lie on one side of the backlight's line.
 _FIRST_SPLIT, _LAST_SPLIT = 0.3, 0.7
 

@@ -2,7 +2,5 @@
 
 from __future__ import annotations
 
-__all__ = ["FIGURE_5", "FIGURE_6"]
-
 FIGURE_5 = "Laugros, Caplier and Ospici, ImageNet-NOC, Figure 5"
 FIGURE_6 = "Laugros, Caplier and Ospici, ImageNet-NOC, Figure 6"

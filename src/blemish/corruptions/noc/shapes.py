@@ -15,8 +15,6 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
 from blemish.ops.transfer import to_device
 
-__all__ = ["SHAPES"]
-
 # The most shapes in any range: as many are always drawn, so that the first few do not depend on the severity.
 _MOST_SHAPES = 180
 

@@ -20,8 +20,6 @@ from blemish.ops.linear import LinearMap
 from blemish.ops.resample import enlarged
 from blemish.ops.transfer import to_device
 
-__all__ = ["TEXTURE"]
-
 _BLUR_PASSES = 5
 
 # The numbers of levels of the published range.

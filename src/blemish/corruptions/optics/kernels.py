@@ -16,8 +16,6 @@ from blemish.ops.cache import cached
 from blemish.ops.fourier import transformed
 from blemish.ops.splines import interpolating_matrix, spline_weights
 
-__all__ = ["FRINGE", "point_spread"]
-
 _PUPIL = 128  # samples across the pupil's square
 _PIXEL = 4.0  # µm
 _F_NUMBER = 5.0

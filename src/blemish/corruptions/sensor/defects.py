@@ -20,8 +20,6 @@ from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample
 
-__all__ = ["dead_pixels", "lens_dirt", "rolling_shutter"]
-
 
 def _dead_pixels(levels: Tensor, params: Params, draw: Field) -> Tensor:
     """Ranks below `share` are defects, the lower half stuck at white and the upper at black.

@@ -14,8 +14,6 @@ from blemish.corruptions.sensor.published import PUBLISHED
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.poisson import poisson_quantile
 
-__all__ = ["color_quant", "iso_noise", "low_light"]
-
 
 class Exposure(NamedTuple):
     """Two standard normal values per image value: the rank of a photon count, and the noise of reading it out."""

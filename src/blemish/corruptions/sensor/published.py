@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OURS", "PUBLISHED"]
-
 PUBLISHED = "Kar, Yeo, Atanov and Zamir, 3D Common Corruptions, CVPR 2022: the published formula and settings"
 
 OURS = "of this library, after no publication; severities as docs/sensors.md says"

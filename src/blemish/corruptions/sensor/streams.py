@@ -21,8 +21,6 @@ from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.codecs import FFMPEG, H265_FRAMES, PILLOW, PLACE_BITS, Planes, damaged_h265, damaged_jpeg, jpeg_rows
 from blemish.ops.compiled.threads import shares, together
 
-__all__ = ["h265_bit_error", "jpeg_bit_error"]
-
 
 class Errors(NamedTuple):
     """Where bits may be turned over, int64 (B, N), and three uniform values per image (B, 3); on the CPU."""

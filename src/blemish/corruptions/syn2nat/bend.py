@@ -19,8 +19,6 @@ from blemish.ops.positions import Positions, from_map
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import sample, sample_map, snapped
 
-__all__ = ["BENDS"]
-
 _GRID_CELLS = 5
 _ROUND_SIZE = 16
 

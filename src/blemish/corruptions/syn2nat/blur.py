@@ -26,8 +26,6 @@ from blemish.ops.jpeg import jpeg_round_trip
 from blemish.ops.rank import median_filter
 from blemish.ops.transfer import to_device
 
-__all__ = ["BLURS"]
-
 # Kernels at severity 5 on 224 pixels: sides of 5, 7 and 9; of 9 … 13, even ones rounded up, for which OpenCV's sigma is
 # 0.15 · side + 0.35; of 5 … 11; and of 11 … 17.
 _BOX_RADII = (2.0, 3.0, 4.0)

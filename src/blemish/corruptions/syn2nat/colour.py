@@ -27,8 +27,6 @@ from blemish.ops.hsv import shift_hsv
 from blemish.ops.hue import turn_hue
 from blemish.ops.transfer import to_device
 
-__all__ = ["COLOURS"]
-
 
 def _brightness(images: Tensor, params: Params, draw: Ranks) -> Tensor:
     return images.add_(draw.signed(0) * per_image(params["limit"], images))

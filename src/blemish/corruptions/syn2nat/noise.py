@@ -19,8 +19,6 @@ from blemish.ops.fused import fused
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room
 from blemish.ops.poisson import poisson_quantile
 
-__all__ = ["NOISES"]
-
 
 class Grain(NamedTuple):
     """Places in the ranges, and random values per pixel (B, n, H, W)."""

@@ -11,8 +11,6 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import per_image
 from blemish.corruptions.severity import Params
 
-__all__ = ["HALF_LEVEL", "SOURCE", "Ranks", "draw_ranks", "span"]
-
 SOURCE = "Laugros, Caplier and Ospici, Syn2Nat; made with albumentations 0.5.2"
 
 # The reference rounds where the base truncates.

@@ -9,8 +9,6 @@ from blemish.core.rng import CounterRng
 from blemish.corruptions.severity import Params
 from blemish.corruptions.syn2nat.published import HALF_LEVEL, span
 
-__all__ = ["between", "rounded", "symmetric"]
-
 
 def between(params: Params, rng: CounterRng, name: str) -> Tensor:
     """A value per image, uniform between the parameters `name_low` and `name_high`; (B,) float64 on the CPU."""

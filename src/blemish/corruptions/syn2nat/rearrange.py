@@ -16,8 +16,6 @@ from blemish.corruptions.syn2nat.published import SOURCE
 from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 
-__all__ = ["REARRANGEMENTS"]
-
 _TILES = 4
 
 

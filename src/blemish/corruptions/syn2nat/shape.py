@@ -25,8 +25,6 @@ from blemish.ops.positions import Positions, in_place
 from blemish.ops.stamps import pixels_between
 from blemish.ops.transfer import to_device
 
-__all__ = ["OCCLUSIONS"]
-
 _FEWEST_HOLES, _MOST_HOLES = 16, 48
 _HOLE_SIDE = 8
 _CUTOUT_SIDE = 150

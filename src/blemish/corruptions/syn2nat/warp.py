@@ -18,8 +18,6 @@ from blemish.ops.distort import shifted
 from blemish.ops.positions import Positions, from_map
 from blemish.ops.warp import affine_from_points, sample_map, warp_affine
 
-__all__ = ["WARPS"]
-
 
 def _about_centre(linear: Tensor, height: int, width: int) -> Tensor:
     """The affine map (B, 2, 3) with a linear part (B, 2, 2) that keeps the centre where the originals have it."""

@@ -24,8 +24,6 @@ from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_uni
 from blemish.ops.hsv import lightness, relit
 from blemish.ops.transfer import to_device
 
-__all__ = ["WEATHER"]
-
 
 def _scale(height: int, width: int) -> float:
     """How many pixels a pixel of the published settings is."""

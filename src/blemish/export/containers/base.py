@@ -11,8 +11,6 @@ from typing import IO, ClassVar, Protocol
 from blemish.corruptions.severity import severity_text
 from blemish.export.journal import SourceFile
 
-__all__ = ["Change", "Container", "Shard"]
-
 
 class Change(Protocol):
     """From the file of a picture to that of its copy."""

@@ -19,8 +19,6 @@ from blemish.export.containers.tables import changed_tables, write_tables
 from blemish.export.journal import SourceFile
 from blemish.export.manifest import folder_mark
 
-__all__ = ["HuggingFaceRows"]
-
 # Rows of a file, and of a row group.
 _ROWS, _GROUP = 2_000, 100
 

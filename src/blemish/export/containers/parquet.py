@@ -21,8 +21,6 @@ from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.containers.tables import changed_tables, write_tables
 from blemish.export.manifest import folder_mark
 
-__all__ = ["ParquetFiles"]
-
 
 @dataclass(frozen=True)
 class ParquetFiles(Container):

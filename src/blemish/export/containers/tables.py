@@ -14,8 +14,6 @@ from blemish.core.rng import hash_id
 from blemish.data.tables import encoded_picture
 from blemish.export.containers.base import Change
 
-__all__ = ["changed_tables", "write_tables"]
-
 
 def changed_tables(
     tables: Iterable[pa.Table], columns: Sequence[str], first: int, name: str, change: Change

@@ -26,8 +26,6 @@ from blemish.corruptions.severity import severity_text
 from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.manifest import folder_mark
 
-__all__ = ["TsvFile"]
-
 _REFERENCE = 64
 """Characters of a cell that names another row at most: no picture is that short."""
 

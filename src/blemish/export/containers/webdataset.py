@@ -19,8 +19,6 @@ from blemish.data.webdataset import IMAGE_FIELDS, sample_field
 from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.manifest import folder_mark
 
-__all__ = ["TarShards"]
-
 
 @dataclass(frozen=True)
 class TarShards(Container):

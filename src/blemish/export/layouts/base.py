@@ -10,8 +10,6 @@ from pathlib import Path
 from blemish.core.errors import InputError
 from blemish.data.pictures import PICTURE_SUFFIXES
 
-__all__ = ["Layout", "files_below", "nothing_renamed"]
-
 Renamed = Callable[[str, bytes, Callable[[str], str]], bytes | None]
 """From the name and the content of a file of labels, and what pictures are stored as, to its content beside them."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from blemish.export.layouts.base import Layout
 
-__all__ = ["CITYSCAPES"]
-
 _PICTURES = "leftImg8bit"
 
 CITYSCAPES = Layout(

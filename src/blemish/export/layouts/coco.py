@@ -9,8 +9,6 @@ from pathlib import Path
 from blemish.data.pictures import PICTURE_SUFFIXES
 from blemish.export.layouts.base import Layout
 
-__all__ = ["COCO"]
-
 _LABELS = ("annotations", "stuff", "panoptic", "semantic", "masks", "labels")
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from blemish.export.layouts.base import Layout
 
-__all__ = ["IMAGES"]
-
 _BESIDE = ("annotations", "labels", "masks")
 
 

@@ -12,8 +12,6 @@ from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import unit
 from blemish.ops.compiled.words import BLOCK, fill
 
-__all__ = ["filtered", "gaussian", "gaussian_levels", "glass", "weighted_classes"]
-
 _F = np.float32
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import fma, kernel, part
 
-__all__ = ["pixelate"]
-
 _F, _I = np.float32, np.int32
 
 # Halves go up, float noise or not.

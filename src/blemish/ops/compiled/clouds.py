@@ -7,8 +7,6 @@ import numpy as np
 from blemish.ops.compiled.jit import kernel, part
 from blemish.ops.compiled.levels import level, unit
 
-__all__ = ["fog", "plasma"]
-
 _F = np.float32
 _QUARTER = np.float32(0.25)
 

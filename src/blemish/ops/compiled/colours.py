@@ -7,8 +7,6 @@ import numpy as np
 from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 
-__all__ = ["blend", "brighten", "flatten", "luminance", "saturate"]
-
 _F = np.float32
 _ZERO, _ONE = np.float32(0), np.float32(1)
 

@@ -9,8 +9,6 @@ from blemish.ops.compiled.jit import kernel, part
 # What pycocotools adds to a count, so that nothing is divided by zero.
 _SPACING = np.spacing(1)
 
-__all__ = ["matched", "weighted_precision"]
-
 
 @part
 def _overlap(first, second, crowd):

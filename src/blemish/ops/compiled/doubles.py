@@ -9,8 +9,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel, part
 
-__all__ = ["bilinear_at", "cells", "lenses", "spline_levels"]
-
 
 @kernel
 def bilinear_at(images, rows, columns, out):

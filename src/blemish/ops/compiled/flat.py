@@ -7,8 +7,6 @@ import numpy as np
 from blemish.ops.compiled.jit import fma, part
 from blemish.ops.compiled.levels import level
 
-__all__ = ["add_products", "clear", "copy", "rows_at_once", "to_level_rows", "widen"]
-
 _F = np.float32
 
 # Values of a sum that are worked on at a time; they and what is added to them stay in the nearest cache.

@@ -15,8 +15,6 @@ from numba import types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
-__all__ = ["Kernel", "fma", "kernel", "part", "took"]
-
 _log = logging.getLogger(__name__)
 
 took: list[float] = []

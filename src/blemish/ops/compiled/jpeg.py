@@ -9,8 +9,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel, part
 
-__all__ = ["jpeg"]
-
 _I = np.int32
 _GROUP = 32
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from blemish.ops.compiled.jit import kernel
 
-__all__ = ["to_pixels", "to_planes"]
-
 
 @kernel
 def to_planes(pixels, planes):

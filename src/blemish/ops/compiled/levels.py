@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import fma, part
 
-__all__ = ["level", "unit"]
-
 _UNIT = np.float32(1 / 255)
 _WHOLE = np.float32(255)
 _ZERO = np.float32(0)

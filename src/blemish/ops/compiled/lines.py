@@ -9,8 +9,6 @@ from blemish.ops.compiled.flat import add_products, clear, copy, rows_at_once, t
 from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 
-__all__ = ["line_levels", "line_sums", "snow", "zoom_levels", "zoom_mean"]
-
 _F = np.float32
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel
 
-__all__ = ["nearest_levels", "nearest_tiles"]
-
 
 @kernel
 def nearest_tiles(wanted, out, sums, numbers, brightness):

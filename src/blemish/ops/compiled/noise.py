@@ -12,8 +12,6 @@ from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 from blemish.ops.compiled.words import BLOCK, fill
 
-__all__ = ["add_normal", "impulses", "multiply_uniform", "poisson", "salt_and_pepper"]
-
 _F = np.float32
 
 

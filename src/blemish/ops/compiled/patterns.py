@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel, part
 
-__all__ = ["gradient_noise", "gray_lines", "sparkle"]
-
 
 @kernel
 def sparkle(levels, angles, centres, counts, lengths, opacity):

@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel
 
-__all__ = ["smallest"]
-
 
 @kernel
 def smallest(words, count):

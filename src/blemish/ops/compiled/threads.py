@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["shared_out", "shares", "together"]
-
 
 def shares(count: int) -> Iterator[slice]:
     """``count`` images in as many parts of nearly equal size as there are threads to work on them."""

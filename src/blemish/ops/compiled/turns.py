@@ -9,8 +9,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel, part
 
-__all__ = ["turned_mean"]
-
 
 @part
 def _taps(y, width, height, cos, sin, share, first, row_weights, column_weights):

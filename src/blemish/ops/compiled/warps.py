@@ -11,8 +11,6 @@ from blemish.ops.compiled.blurs import filtered
 from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 
-__all__ = ["elastic"]
-
 _F = np.float32
 _ZERO, _HALF, _ONE, _TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from blemish.ops.compiled.jit import kernel, part
 
-__all__ = ["BLOCK", "coarse_uniforms", "expanded", "fill", "mixed_keys", "normals"]
-
 BLOCK = 512
 """Words of each quarter that are made at a time; they and what comes of them stay in the nearest cache."""
 

@@ -19,8 +19,6 @@ from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.fused.words import one_rank
 from blemish.ops.transfer import to_device
 
-__all__ = ["filtered", "gaussian", "gaussian_levels", "glass", "weighted_classes"]
-
 _LANES = 512
 
 

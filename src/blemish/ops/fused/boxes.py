@@ -12,8 +12,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here
 from blemish.ops.fused.place import kept, on_its_device
 
-__all__ = ["pixelate"]
-
 _LANES = 512
 
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here, level, unit
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["fog"]
-
 _LANES = 256
 
 

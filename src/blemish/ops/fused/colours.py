@@ -15,8 +15,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here, level, luminance, unit
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["blend", "brighten", "flatten", "saturate"]
-
 _LANES = 512
 
 

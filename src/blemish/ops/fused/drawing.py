@@ -10,8 +10,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import absolute, here
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["disc_counts", "odd_union"]
-
 _LANES = 512
 
 

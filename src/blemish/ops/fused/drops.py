@@ -14,8 +14,6 @@ from blemish.ops.fused.levels import EXACT, here
 from blemish.ops.fused.place import on_its_device
 from blemish.ops.fused.regions import connected
 
-__all__ = ["drop_light"]
-
 _LANES = 256
 _REACH = 20  # pixels; distances are cut there
 _BINS = 32  # a power of two above that

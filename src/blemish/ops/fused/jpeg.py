@@ -16,8 +16,6 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["jpeg"]
-
 _LANES = 256
 
 

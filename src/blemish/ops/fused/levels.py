@@ -11,8 +11,6 @@ from typing import Any
 import triton
 import triton.language as tl
 
-__all__ = ["EXACT", "absolute", "here", "level", "luminance", "unit"]
-
 EXACT: dict[str, Any] = {"enable_fp_fusion": False}
 
 

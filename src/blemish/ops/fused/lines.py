@@ -17,8 +17,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here, level, luminance, unit
 from blemish.ops.fused.place import kept, on_its_device, sent
 
-__all__ = ["line_levels", "snow", "zoom_levels"]
-
 _LANES = 256
 
 

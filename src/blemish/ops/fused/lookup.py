@@ -12,8 +12,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import here
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["looked_up", "rectangles"]
-
 _LANES = 2048
 
 

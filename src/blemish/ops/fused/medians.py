@@ -13,8 +13,6 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["LARGEST_MEDIAN", "medians"]
-
 _LANES = 128
 
 # Counters have 9 bits where half a window is below this, or 13 for larger ones.

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["line_sums"]
-
 _LANES = 512
 
 

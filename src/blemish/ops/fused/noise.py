@@ -18,8 +18,6 @@ from blemish.ops.fused.pixels import few_photons, many_photons
 from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.fused.words import four_words, half_words, normal
 
-__all__ = ["add_normal", "impulses", "multiply_uniform", "poisson", "salt_and_pepper"]
-
 _LANES = 256
 
 

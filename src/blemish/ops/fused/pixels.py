@@ -10,8 +10,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["few_photons", "many_photons", "normalised", "poisson_counts", "quantised"]
-
 _LANES = 1024
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from blemish.ops.transfer import to_device
 
-__all__ = ["kept", "on_its_device", "sent"]
-
 Rest = ParamSpec("Rest")
 Result = TypeVar("Result")
 

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["connected"]
-
 _LANES = 256
 
 

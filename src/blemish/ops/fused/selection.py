@@ -12,8 +12,6 @@ from torch import Tensor
 
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["smallest"]
-
 _LANES = 4096
 
 

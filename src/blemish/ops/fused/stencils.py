@@ -16,8 +16,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, here
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["embossed", "mixed_lines", "sharpened"]
-
 _LANES = 512
 
 

@@ -15,8 +15,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT, absolute, here, luminance
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["faded", "moved_from_gray", "relit", "shift_hsv", "toned", "turn_hue"]
-
 _LANES = 512
 
 

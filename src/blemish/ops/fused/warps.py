@@ -17,8 +17,6 @@ from blemish.ops.fused.blurs import filtered
 from blemish.ops.fused.levels import EXACT, absolute, here, level, unit
 from blemish.ops.fused.place import on_its_device, sent
 
-__all__ = ["affine", "displaced", "elastic", "mapped", "sampled"]
-
 _LANES = 256
 
 

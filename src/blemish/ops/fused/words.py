@@ -10,8 +10,6 @@ from torch import Tensor
 from blemish.ops.fused.levels import EXACT
 from blemish.ops.fused.place import on_its_device
 
-__all__ = ["coarse_uniforms", "expanded", "four_words", "half_words", "normal", "normals", "one_rank"]
-
 _LANES = 1024
 _VALUE_LANES = 256
 

@@ -15,8 +15,6 @@ from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 from blemish.studies.adaptation.eata import ETA
 from blemish.studies.adaptation.roid import ROID
 
-__all__ = ["ASR", "Base"]
-
 Base = Literal["eta", "roid"]
 
 _KEPT = 0.9

@@ -12,8 +12,6 @@ from blemish.core.rng import CounterRng
 from blemish.corruptions.base import per_image
 from blemish.ops.hue import turn_hue
 
-__all__ = ["random_views"]
-
 _LUMA = (0.299, 0.587, 0.114)
 
 

@@ -12,8 +12,6 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.corruptions.base import per_image
 
-__all__ = ["augmixed"]
-
 _CHAINS, _DEPTH = 3, 3
 _PADDING = 4
 _AREA, _ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)

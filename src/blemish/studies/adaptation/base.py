@@ -15,8 +15,6 @@ from blemish.models.base import Classifier, Preprocessing, class_scores
 from blemish.models.code import ending_refused
 from blemish.studies.adaptation.norm import norm_parameters, with_batch_statistics
 
-__all__ = ["Adapts", "Gradient", "Levels", "Method", "Optimiser", "adaptable", "entropy"]
-
 
 class Adapts(Protocol):
     """What a run asks of a method. Each batch is predicted once, and may change the model for the next one."""

@@ -12,8 +12,6 @@ from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import Optimiser
 from blemish.studies.adaptation.roid import ROID, Prior
 
-__all__ = ["CMF"]
-
 _VIT = 38_400
 _LEAST, _MOST = 0.89, 0.9999
 

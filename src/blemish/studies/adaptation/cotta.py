@@ -15,8 +15,6 @@ from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.base import Gradient, Optimiser
 from blemish.studies.adaptation.norm import UnsuitedError, grouped, with_batch_statistics
 
-__all__ = ["CoTTA"]
-
 _WHITE = 255.0
 
 

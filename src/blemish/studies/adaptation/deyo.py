@@ -15,8 +15,6 @@ from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 from blemish.studies.adaptation.sar import before_the_last_stage
 
-__all__ = ["DeYO", "shuffled"]
-
 
 class DeYO(Gradient):
     """Destroy your object, then trust what depended on it. Lee et al., ICLR 2024.

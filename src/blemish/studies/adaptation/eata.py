@@ -13,8 +13,6 @@ from torch.nn import functional as F
 from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 
-__all__ = ["EATA", "ETA", "MARGINS", "RDumb", "named_margin"]
-
 _KEPT = 0.9
 
 MARGINS = {"release": 0.4, "first-release": 0.5 - 1 / math.log(1000)}

@@ -23,8 +23,6 @@ from blemish.studies.adaptation.sar import SAR
 from blemish.studies.adaptation.selftraining import CPL, RPL, Tent
 from blemish.studies.adaptation.statistics import NormAlpha, NormEMA
 
-__all__ = ["ENTRIES"]
-
 _ADAM = Optimiser("adam", 0.001)
 _ETA_CIFAR = {"similarity": 0.4, "optimiser": Optimiser(rate=0.005)}
 _NORM = "scales and shifts of normalisation layers"

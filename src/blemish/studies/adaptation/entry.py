@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from blemish.studies.adaptation.base import Method
 
-__all__ = ["Cost", "MethodEntry", "Needs", "Single"]
-
 Needs = Literal["nothing", "parameters", "any norm", "batch norm", "linear head"]
 """What a network must have: weights of any kind, normalisation layers of any kind, batch norm, or a linear layer whose
 outputs are the scores."""

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from blemish.studies.adaptation.norm import UnsuitedError
 
-__all__ = ["is_end", "linear_end", "noted_features"]
-
 
 def is_end(output: Tensor, logits: Tensor) -> bool:
     """Whether these are the network's scores, of which classes in front may have been dropped."""

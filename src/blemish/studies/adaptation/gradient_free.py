@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.studies.adaptation.norm import BatchStatistics, with_batch_statistics
 
-__all__ = ["BatchNorm", "Unadapted"]
-
 
 class Unadapted:
     """The model as it is: what every method is compared with."""

@@ -15,8 +15,6 @@ from blemish.studies.adaptation.features import is_end
 from blemish.studies.adaptation.gradient_free import Unadapted
 from blemish.studies.adaptation.norm import UnsuitedError
 
-__all__ = ["LAME", "T3A", "Affinity", "Headed", "affinity"]
-
 Affinity = Literal["rbf", "knn", "linear"]
 
 

@@ -12,8 +12,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from blemish.studies.adaptation.norm import BatchStatistics, UnsuitedError, batch_norm_layers
 
-__all__ = ["InstanceAware", "with_instance_awareness"]
-
 
 class InstanceAware(BatchStatistics):
     """IABN (Gong et al., NeurIPS 2022), for feature maps of h × w places.

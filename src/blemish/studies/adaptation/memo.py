@@ -16,8 +16,6 @@ from blemish.studies.adaptation.augmix import augmixed
 from blemish.studies.adaptation.base import Optimiser
 from blemish.studies.adaptation.norm import UnsuitedError, with_batch_statistics
 
-__all__ = ["MEMO", "marginal_entropy"]
-
 
 class MEMO:
     """Marginal entropy minimisation with one test point. Zhang et al., NeurIPS 2022.

@@ -12,8 +12,6 @@ from blemish.studies.adaptation.base import Method
 from blemish.studies.adaptation.entries import ENTRIES
 from blemish.studies.adaptation.entry import Cost, MethodEntry
 
-__all__ = ["METHODS", "Settings", "cost_of", "make_from", "make_method", "method_entry", "options_of", "settings_for"]
-
 Settings = Literal["imagenet", "cifar"]
 
 METHODS: dict[str, MethodEntry] = {entry.name: entry for entry in ENTRIES}

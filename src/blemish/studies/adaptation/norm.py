@@ -13,15 +13,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from blemish.core.errors import InputError
 
-__all__ = [
-    "BatchStatistics",
-    "UnsuitedError",
-    "batch_norm_layers",
-    "grouped",
-    "norm_parameters",
-    "with_batch_statistics",
-]
-
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 
 

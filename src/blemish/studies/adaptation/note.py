@@ -15,8 +15,6 @@ from blemish.studies.adaptation.base import Optimiser
 from blemish.studies.adaptation.iabn import InstanceAware, with_instance_awareness
 from blemish.studies.adaptation.norm import norm_parameters
 
-__all__ = ["NOTE", "BalancedReservoir"]
-
 
 class BalancedReservoir:
     """Prediction-balanced reservoir sampling: ``room`` images, as even over classes as the stream allows.

@@ -19,8 +19,6 @@ from blemish.models.python_function import find_function
 from blemish.studies.adaptation.entry import Cost, MethodEntry
 from blemish.studies.adaptation.methods import METHODS, method_entry
 
-__all__ = ["PYTHON", "Own", "Shares", "entry_of"]
-
 PYTHON = "python:"
 
 _WHITE = 255.0

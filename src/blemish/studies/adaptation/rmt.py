@@ -18,8 +18,6 @@ from blemish.studies.adaptation.features import linear_end, noted_features
 from blemish.studies.adaptation.norm import with_batch_statistics
 from blemish.studies.adaptation.roid import symmetric_cross_entropy
 
-__all__ = ["RMT", "contrast"]
-
 _WHITE = 255.0
 _WIDTH = 128
 

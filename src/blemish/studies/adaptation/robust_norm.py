@@ -10,8 +10,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from blemish.studies.adaptation.norm import BatchStatistics, UnsuitedError, batch_norm_layers
 
-__all__ = ["RobustNorm", "with_robust_norm"]
-
 
 class RobustNorm(BatchStatistics):
     """A batch norm layer that normalises by its running statistics; those move while it is ``moving``.

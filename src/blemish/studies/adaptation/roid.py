@@ -14,8 +14,6 @@ from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 
-__all__ = ["ROID", "Prior", "corrected", "likelihood_ratio", "symmetric_cross_entropy"]
-
 Prior = Literal["logits", "probabilities", "none"]
 
 _KEPT = 0.9

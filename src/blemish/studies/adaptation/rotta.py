@@ -17,8 +17,6 @@ from blemish.studies.adaptation.base import Optimiser
 from blemish.studies.adaptation.norm import norm_parameters
 from blemish.studies.adaptation.robust_norm import RobustNorm, with_robust_norm
 
-__all__ = ["Item", "Memory", "RoTTA"]
-
 _WHITE = 255.0
 
 

@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 from blemish.studies.adaptation.norm import UnsuitedError, norm_parameters
 
-__all__ = ["SAR", "before_the_last_stage"]
-
 _LAST_STAGE = ("layer4", "blocks.9", "blocks.10", "blocks.11")
 _KEPT = 0.9
 

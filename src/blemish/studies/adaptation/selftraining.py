@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
 
-__all__ = ["CPL", "RPL", "Tent", "conjugate_labels"]
-
 
 class Tent(Gradient):
     """Minimise the entropy of the predictions, H = −Σ p log p. Wang et al., ICLR 2021.

@@ -13,8 +13,6 @@ from blemish.core.errors import InputError
 from blemish.studies.adaptation.gradient_free import Unadapted
 from blemish.studies.adaptation.norm import batch_norm_layers, with_batch_statistics
 
-__all__ = ["NormAlpha", "NormEMA"]
-
 
 class NormAlpha(Unadapted):
     """Statistics of training with a little of the batch's: μ = (1 − α) μ_training + α μ_batch, and so the variance.

@@ -25,8 +25,6 @@ from blemish.studies.arena.course import Course
 from blemish.studies.arena.images import MadeImages
 from blemish.studies.arena.signals import concentration, density
 
-__all__ = ["STATE_KEYS", "Adapted", "Pace", "adapt_over"]
-
 _COLUMNS = ("prediction", "entropy", "concentration", "density", "adapted")
 STATE_KEYS = ("done", "behind", "columns", "probes", "before", "seconds", "method")
 _PROBES = 32

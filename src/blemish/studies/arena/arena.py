@@ -46,8 +46,6 @@ from blemish.studies.arena.work import ArenaWork, Saved, result_header, walk_cou
 from blemish.studies.streams.walks import Walk
 from blemish.version import VERSION
 
-__all__ = ["Arena", "Question"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Question:

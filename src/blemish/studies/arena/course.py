@@ -20,8 +20,6 @@ from blemish.studies.arena.ordering import (
 )
 from blemish.studies.arena.setting import Domain, Setting
 
-__all__ = ["Course", "course_of"]
-
 _MIXING, _SHARED = 1_000_003, 2_000_003
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from blemish.core.errors import InputError
 from blemish.data.source import Source
 
-__all__ = ["LISTS", "listed_images"]
-
 LISTS = {"robustbench": "imagenet_5000.json"}
 """Lists by name: RobustBench's 5,000 images of ImageNet's validation set, which most papers on ImageNet-C show."""
 

@@ -20,8 +20,6 @@ from blemish.evaluation.pixels import as_stored
 from blemish.studies.arena.course import Course
 from blemish.studies.streams.stream import Stream
 
-__all__ = ["CorruptedImages", "MadeImages", "WalkImages", "clean_images"]
-
 _ROOM = {"cpu": 2**25, "cuda": 2**28}
 """Bytes of images that are made together; more would not be made faster."""
 

@@ -12,8 +12,6 @@ from blemish.metrics.rank_groups import Place
 from blemish.studies.arena.scores import Entrant, Scored
 from blemish.studies.arena.tuning import choices
 
-__all__ = ["scores_json"]
-
 
 def scores_json(settings: Sequence[Scored]) -> dict[str, Any]:
     """All of it, intervals that do not exist as nothing."""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
 
-__all__ = ["dirichlet_chunks", "dirichlet_slots", "generator", "label_shift", "shuffled", "sorted_by_label"]
-
 Rows = NDArray[np.int64]
 
 _PURPOSE = 9_271

@@ -22,8 +22,6 @@ from blemish.studies.arena.tables import (
 )
 from blemish.version import VERSION
 
-__all__ = ["arena_page", "write_page"]
-
 
 def write_page(settings: Sequence[Scored], info: ArenaInfo, path: Path) -> None:
     """Write the page; the file is complete or not there."""

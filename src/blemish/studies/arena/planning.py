@@ -21,8 +21,6 @@ from blemish.studies.arena.setting import Setting
 from blemish.studies.arena.units import AS_PUBLISHED, Stage, Unit, Variation
 from blemish.studies.arena.work import method_for, passes_of
 
-__all__ = ["Grid", "Planned", "planned_units", "slow_text"]
-
 _SLOW = 12.0
 """Plain passes for an image from which on a method is called slow."""
 

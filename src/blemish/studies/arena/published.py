@@ -10,8 +10,6 @@ from blemish.studies.arena.results import ArenaInfo
 from blemish.studies.arena.scores import Scored
 from blemish.studies.arena.setting import orders
 
-__all__ = ["differences", "published_table", "published_tables"]
-
 _SETTINGS = {
     "continual": "continual",
     "continual_ten_orders": "continual, mean of ten orders",

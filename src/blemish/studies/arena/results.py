@@ -28,19 +28,6 @@ from blemish.studies.arena.setting import Setting
 from blemish.studies.arena.units import AS_PUBLISHED, Variation
 from blemish.studies.streams.tables import TableHeader, read_table
 
-__all__ = [
-    "ARENA_FILE",
-    "ArenaInfo",
-    "MethodResult",
-    "ResultHeader",
-    "StreamHeader",
-    "StreamTable",
-    "read_method_result",
-    "read_stream",
-    "result_bytes",
-    "stream_bytes",
-]
-
 ARENA_FILE = "arena.json"
 
 

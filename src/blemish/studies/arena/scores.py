@@ -18,8 +18,6 @@ from blemish.studies.arena.results import MethodResult, StreamTable, read_method
 from blemish.studies.arena.units import AS_PUBLISHED
 from blemish.studies.streams.scores import Collapse, default_window, find_collapse, running_mean
 
-__all__ = ["UNADAPTED", "Clustered", "Entrant", "Scored", "Shown", "read_arena", "scored", "setting_names"]
-
 UNADAPTED = "none"
 
 _POINTS = 240

@@ -15,8 +15,6 @@ from blemish.core.reading import is_folder, is_there, parse_toml, read_text
 from blemish.core.typed import optional_field, read_typed
 from blemish.corruptions.severity import check_severity
 
-__all__ = ["Domain", "Labels", "Setting", "built_in", "load_setting", "orders", "parse_setting"]
-
 Labels = Literal["shuffled", "sorted", "dirichlet", "slots", "shift"]
 """The order of labels: at random, class by class, Dirichlet chunks (NOTE, Döbler et al.), Dirichlet slots (RoTTA), or
 drawn with a class that is in favour at a time (SAR)."""

@@ -8,8 +8,6 @@ from torch.nn import functional as F
 
 from blemish.studies.adaptation.base import entropy
 
-__all__ = ["concentration", "density"]
-
 _TEMPERATURE = 0.05
 
 

@@ -10,8 +10,6 @@ from blemish.reports.tables import Cell, Table, number, signed
 from blemish.studies.arena.scores import UNADAPTED, Entrant, Scored
 from blemish.studies.arena.tuning import SIGNALS, Choice, choices
 
-__all__ = ["INTERVALS", "all_tables", "condition_table", "cost_table", "error_table", "setting_table", "tuning_table"]
-
 INTERVALS = (
     "Errors in per cent. Intervals (95 %) are over images, each of which counts as one however often it comes; gains "
     "are paired, image by image. They do not say what another order of the stream would have changed: that shows the "

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from blemish.studies.arena.scores import Entrant, Scored
 
-__all__ = ["SIGNALS", "Choice", "choices"]
-
 SIGNALS: Mapping[str, int] = {"entropy": -1, "consistency": 1, "density": 1, "concentration": 1}
 """What can be seen without labels, and whether more of it (1) or less (−1) is held to be better."""
 

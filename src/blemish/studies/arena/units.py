@@ -10,8 +10,6 @@ from blemish.core.errors import InputError
 from blemish.core.typed import optional_field
 from blemish.studies.arena.setting import Setting
 
-__all__ = ["AS_PUBLISHED", "Stage", "Unit", "Variation"]
-
 
 @dataclass(frozen=True)
 class Variation:

@@ -36,18 +36,6 @@ from blemish.studies.streams.images import from_tensor
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk
 
-__all__ = [
-    "ArenaWork",
-    "Saved",
-    "lag_of",
-    "method_for",
-    "passes_of",
-    "result_header",
-    "source_batches",
-    "walk_course",
-    "walk_stream",
-]
-
 SOURCE_IMAGES, _SOURCE_BATCH = 2000, 64
 """How many clean images methods are shown that need some before a stream."""
 

@@ -15,8 +15,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
 
-__all__ = ["make_benchmark", "read_group", "write_benchmark", "write_groups"]
-
 
 def make_benchmark(
     name: str,

@@ -19,17 +19,6 @@ from blemish.core.typed import read_typed
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.tables import CLEAN, AccuracyTable, check_names
 
-__all__ = [
-    "STOP_ABOVE",
-    "Categories",
-    "CategoryCheck",
-    "check_categories",
-    "find_categories",
-    "read_categories",
-    "same_and_different",
-    "write_categories",
-]
-
 STOP_ABOVE = 0.5
 """The mean correlation of same-category pairs at which the paper stops adding categories."""
 

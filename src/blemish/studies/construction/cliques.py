@@ -19,8 +19,6 @@ import numpy as np
 from blemish.core.errors import InputError
 from blemish.studies.construction.graphs import Graph, members
 
-__all__ = ["DEFAULT_STEPS", "LargestCliques", "largest_cliques"]
-
 DEFAULT_STEPS = 300_000
 """Search steps before giving up: about a minute, where ordinary matrices need seconds."""
 

@@ -11,8 +11,6 @@ from blemish.core.statistics import ranks
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.selection import Selection, select_non_overlapping
 
-__all__ = ["Agreement", "Disagreement", "compare_matrices"]
-
 
 @dataclass(frozen=True)
 class Disagreement:

@@ -20,8 +20,6 @@ from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.most_covering import all_covering, most_covering
 from blemish.studies.construction.selection import DEFAULT_LIMIT, check_threshold
 
-__all__ = ["Core", "mutual_coverage", "select_core"]
-
 _DIGITS = 12
 
 

@@ -12,18 +12,6 @@ from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.overlap import LEAST_GAIN, robustness_scores
 from blemish.studies.construction.tables import CLEAN, STANDARD, AccuracyTable, check_names
 
-__all__ = [
-    "COVERING_SCORE",
-    "Balance",
-    "Covered",
-    "Gained",
-    "balance",
-    "balance_by",
-    "coverage_by_overlap",
-    "coverage_by_training",
-    "mean_corruption_errors",
-]
-
 COVERING_SCORE = 0.3
 """The score above which the paper takes a corruption to be covered by another."""
 

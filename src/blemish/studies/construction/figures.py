@@ -18,17 +18,6 @@ from blemish.studies.construction.natural import GroupCorrelation
 from blemish.studies.construction.selection import Swept
 from blemish.studies.construction.severities import SeverityRange
 
-__all__ = [
-    "SAVING",
-    "agreement_figure",
-    "balance_figure",
-    "correlation_figure",
-    "overlap_figure",
-    "severity_figure",
-    "sweep_figure",
-    "tree_figure",
-]
-
 _INK, _QUIET, _ACCENT, _SECOND, _PAPER = "#22252b", "#7a7f89", "#b5451f", "#2f6f8f", "#ffffff"
 SAVING = {"dpi": 160, "bbox_inches": "tight"}
 """How these figures are saved."""

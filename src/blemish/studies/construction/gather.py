@@ -17,8 +17,6 @@ from blemish.data.arrays import read_members
 from blemish.evaluation.runs import Run
 from blemish.studies.construction.tables import AccuracyTable
 
-__all__ = ["Correct", "gather_accuracies", "gather_correct", "read_correct", "write_correct"]
-
 _ARRAYS = ("correct", "models", "settings")
 
 

@@ -18,8 +18,6 @@ from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.min_weight_clique import min_weight_clique
 
-__all__ = ["DRAWS", "LeastOverlapping", "count_benchmarks", "generate_benchmarks", "select_least_overlapping"]
-
 DRAWS = {
     "uniform": "every possible benchmark equally likely",
     "categories-first": "n categories first, then k corruptions of each, as the paper draws",

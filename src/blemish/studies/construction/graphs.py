@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["Graph", "members"]
-
 
 def members(bits: int) -> Iterator[int]:
     """The vertices of a set, in increasing order.

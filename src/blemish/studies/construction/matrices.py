@@ -17,8 +17,6 @@ from blemish.core.files import write_bytes
 from blemish.core.reading import parse_json, read_text
 from blemish.studies.construction.tables import check_names, near, parse_number
 
-__all__ = ["UNDEFINED", "OverlapMatrix", "pair", "read_matrix", "write_matrix"]
-
 UNDEFINED = "undefined"
 """How an undefined score is written in a file; a colon and the reason may follow."""
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MinWeightClique", "min_weight_choice"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

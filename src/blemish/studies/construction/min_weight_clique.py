@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from blemish.studies.construction.graphs import Graph, members
 from blemish.studies.construction.min_weight_choice import MinWeightClique, min_weight_choice
 
-__all__ = ["few_colours", "min_weight_clique", "weight"]
-
 Floats = NDArray[np.float64]
 
 _CLOSE = 1e-12

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from blemish.studies.construction.graphs import Graph, members
 
-__all__ = ["Covering", "all_covering", "most_covering"]
-
 
 @dataclass(frozen=True)
 class Covering:

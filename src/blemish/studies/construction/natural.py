@@ -19,16 +19,6 @@ from blemish.core.rng import check_seed
 from blemish.core.statistics import Estimate, check_level
 from blemish.studies.construction.tables import CLEAN, AccuracyTable
 
-__all__ = [
-    "Floats",
-    "GroupCorrelation",
-    "NaturalCorrelation",
-    "compare_groups",
-    "correlate_with_natural",
-    "mean_residuals",
-    "natural_residuals",
-]
-
 Floats = NDArray[np.floating[Any]]
 """Numbers of single or double precision."""
 

@@ -18,15 +18,6 @@ from blemish.core.statistics import check_level
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.tables import CLEAN, STANDARD, AccuracyTable
 
-__all__ = [
-    "LEAST_GAIN",
-    "OverlapIntervals",
-    "overlap_intervals",
-    "overlap_matrix",
-    "resampled_scores",
-    "robustness_scores",
-]
-
 LEAST_GAIN = 0.01
 """By how much training on a corruption has to raise the robustness score for it before that gain is divided by."""
 

@@ -14,8 +14,6 @@ import numpy as np
 from blemish.core.errors import InputError
 from blemish.studies.construction.tables import CLEAN, AccuracyTable
 
-__all__ = ["BASELINE", "PRINTED", "PUBLISHED", "TESTBED", "Printed", "printed_table", "published_table"]
-
 TESTBED = "testbed"
 """The table of the ImageNet testbed: 194 models on ImageNet, ImageNet-C and natural sets."""
 

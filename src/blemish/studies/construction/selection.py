@@ -13,16 +13,6 @@ from blemish.studies.construction.graphs import Graph
 from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.min_weight_clique import min_weight_clique
 
-__all__ = [
-    "APPENDIX_B",
-    "DEFAULT_LIMIT",
-    "Selection",
-    "Swept",
-    "check_threshold",
-    "select_non_overlapping",
-    "sweep_thresholds",
-]
-
 APPENDIX_B = (0.0, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5)
 """The thresholds of the paper's Appendix B."""
 

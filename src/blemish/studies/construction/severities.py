@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.corruptions.severity import MAX_SEVERITY, severity_text
 
-__all__ = ["Crossing", "SeverityRange", "crossing", "isotonic", "match_range"]
-
 TARGETS = (0.95, 0.5)
 Measure = Callable[[float], NDArray[np.bool_]]
 """Correctness image by image at a severity; the same images every time."""

@@ -15,8 +15,6 @@ from blemish.studies.construction.matrices import OverlapMatrix
 from blemish.studies.construction.overlap import LEAST_GAIN, resampled_scores
 from blemish.studies.construction.tables import CLEAN
 
-__all__ = ["Stability", "choice_stability", "resampled_matrices"]
-
 Choose = Callable[[OverlapMatrix], Sequence[str]]
 
 

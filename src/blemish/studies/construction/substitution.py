@@ -12,8 +12,6 @@ from blemish.core.errors import InputError
 from blemish.core.rng import check_seed
 from blemish.studies.construction.categories import Categories
 
-__all__ = ["StdGroup", "group_by_std", "possible_substitutions", "representation_std", "unbalanced"]
-
 
 def _counts(benchmark: Sequence[str], categories: Categories) -> Counter[str]:
     if len(set(benchmark)) != len(benchmark) or not benchmark:

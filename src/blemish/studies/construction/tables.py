@@ -15,21 +15,6 @@ from blemish.core.csv_files import csv_text, read_csv
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 
-__all__ = [
-    "CLEAN",
-    "STANDARD",
-    "UNITS",
-    "AccuracyTable",
-    "as_accuracies",
-    "check_names",
-    "near",
-    "parse_number",
-    "read_columns",
-    "read_numbers",
-    "read_table",
-    "write_table",
-]
-
 CLEAN = "clean"
 """The column of the accuracies on uncorrupted images."""
 

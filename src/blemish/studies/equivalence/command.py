@@ -36,8 +36,6 @@ from blemish.terminal.printing import complain
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import Level, TableOptions
 
-__all__ = ["equivalence_command"]
-
 _NUMBERS = (".csv", ".json", ".md", ".tex")
 
 

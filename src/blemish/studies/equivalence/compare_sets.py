@@ -31,8 +31,6 @@ from blemish.studies.equivalence.verdicts import (
     paired_interval,
 )
 
-__all__ = ["Cell", "Contrast", "Equivalence", "Side", "equivalence"]
-
 SAME_SHARE = 0.995
 """Copies are the same where this share of their values differs by at most one grey level."""
 

@@ -23,8 +23,6 @@ from blemish.evaluation.predict import Batcher
 from blemish.metrics.formulas import Array
 from blemish.models.base import Classifier
 
-__all__ = ["STATISTICS", "Copies", "Measured", "Pixels", "measure_cell", "statistics"]
-
 STATISTICS = ("level", "contrast", "sharpness", "change")
 """What is measured of a copy, in grey levels.
 

@@ -28,8 +28,6 @@ from blemish.studies.equivalence.tables import (
 from blemish.studies.equivalence.verdicts import Verdict, overall
 from blemish.version import VERSION
 
-__all__ = ["equivalence_page", "write_equivalence"]
-
 _SHOWN = 24
 _WIDTH = 150
 

@@ -18,8 +18,6 @@ from blemish.data.folders import ClassMapping
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, open_stored
 
-__all__ = ["chosen_cells", "fair_storage", "open_other"]
-
 _LABELS = ("labels", "y")
 _JPEG = (".jpg", ".jpeg")
 

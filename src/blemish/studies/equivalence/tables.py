@@ -15,21 +15,6 @@ from blemish.reports.tables import Cell, Table, number, signed
 from blemish.studies.equivalence.compare_sets import Contrast, Equivalence
 from blemish.studies.equivalence.verdicts import FEWEST, Verdict, overall
 
-__all__ = [
-    "TITLES",
-    "accuracy_table",
-    "cell_table",
-    "count_text",
-    "difference_text",
-    "equivalence_csv",
-    "equivalence_json",
-    "interval_text",
-    "rests_on",
-    "statistics_table",
-    "storage_order",
-    "summary_table",
-]
-
 TITLES = {
     "level": "mean level",
     "contrast": "contrast",

@@ -18,17 +18,6 @@ from blemish.core.errors import InputError
 from blemish.core.statistics import Estimate, check_level, estimate_mean, normal_quantile
 from blemish.metrics.formulas import Array
 
-__all__ = [
-    "FEWEST",
-    "Verdict",
-    "bounded_interval",
-    "judge",
-    "judge_excess",
-    "mean_interval",
-    "overall",
-    "paired_interval",
-]
-
 FEWEST = 30
 """From so many images on, means have intervals."""
 

@@ -16,8 +16,6 @@ from blemish.corruptions.severity import MAX_SEVERITY, severity_text
 from blemish.studies.explore.pictures import Picture
 from blemish.studies.explore.views import View
 
-__all__ = ["Origin", "as_command", "as_python", "as_toml", "texts_of"]
-
 
 @dataclass(frozen=True)
 class Origin:

@@ -20,8 +20,6 @@ from blemish.studies.explore.pictures import Picture, Shelf
 from blemish.studies.explore.views import View, Witness
 from blemish.studies.streams.walks import Walk
 
-__all__ = ["MOST_BYTES", "Explorer", "Pixels"]
-
 MOST_BYTES = 64_000_000
 """The largest file that is taken from the page."""
 

@@ -28,8 +28,6 @@ from blemish.studies.explore.pictures import Picture
 from blemish.studies.explore.subject import Subject
 from blemish.studies.explore.views import View
 
-__all__ = ["LEVELS", "SEVERITY", "write_export"]
-
 LEVELS = tuple(step / 2 for step in range(2 * MAX_SEVERITY + 1))
 """The severities of an export; 0 is the clean picture."""
 

@@ -22,8 +22,6 @@ from blemish.reports.visible import visible
 from blemish.studies.explore.pictures import Picture
 from blemish.version import VERSION
 
-__all__ = ["Page", "catalogues_of", "picture_entry"]
-
 _SCRIPTS = ("source.js", "curve.js", "panes.js", "film.js", "explore.js")
 _THUMBNAIL = 112
 

@@ -24,8 +24,6 @@ from blemish.reports.tables import Cell, Table
 from blemish.studies.explore.pictures import Picture, pictures_at
 from blemish.studies.explore.views import View, Witness
 
-__all__ = ["CONDITIONS", "PHOTOGRAPHS", "Photograph", "answers_table", "lite0", "missing", "photographs"]
-
 
 class Photograph(NamedTuple):
     """A file of scikit-image's wheel, and to whom it is owed."""

@@ -22,8 +22,6 @@ from urllib.parse import parse_qsl, urlsplit
 from blemish.core.errors import BlemishError, first_line
 from blemish.studies.explore.explorer import MOST_BYTES, Explorer
 
-__all__ = ["LOOPBACK", "ExplorerServer"]
-
 LOOPBACK = "127.0.0.1"
 
 _log = logging.getLogger(__name__)

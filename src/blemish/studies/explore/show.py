@@ -17,8 +17,6 @@ from blemish.studies.explore.subject import Subject
 from blemish.terminal.printing import say
 from blemish.terminal.progress import with_progress
 
-__all__ = ["explore", "has_desktop", "server_for", "write_page"]
-
 
 def server_for(subject: Subject, *, walk: Path | None = None, port: int = 0) -> ExplorerServer:
     """A server of the page, which listens but does not answer yet."""

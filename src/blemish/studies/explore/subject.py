@@ -13,8 +13,6 @@ from blemish.studies.explore.copies import Origin
 from blemish.studies.explore.pictures import SIDE, Picture
 from blemish.studies.explore.views import View, Witness
 
-__all__ = ["Subject", "beginning"]
-
 _BEGIN = 3.0
 
 

@@ -13,8 +13,6 @@ from blemish.reports.tables import Cell, Table, number
 from blemish.studies.leaderboard.lines import TIERS
 from blemish.studies.leaderboard.place import Placed, places_of
 
-__all__ = ["place_sections"]
-
 _NOTHING = "No published table that comes with blemish is of the benchmarks of these models."
 
 

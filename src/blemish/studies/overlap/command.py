@@ -59,8 +59,6 @@ from blemish.terminal.models import Device
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["train_overlap_command"]
-
 # Scores lie between 0 and 1 as a rule; an interval of half of that says little.
 _WIDE = 0.5
 

@@ -19,8 +19,6 @@ from blemish.studies.overlap.harness import ALL, STANDARD, Plan, Trained, build_
 from blemish.studies.overlap.trainees import read_weights
 from blemish.studies.overlap.training import MEAN, STD
 
-__all__ = ["measure_all"]
-
 
 def measure_all(
     plan: Plan,

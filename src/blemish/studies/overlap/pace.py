@@ -12,8 +12,6 @@ from blemish.studies.overlap.plan import ARCHITECTURES, Plan
 from blemish.studies.overlap.trainees import make_net
 from blemish.studies.overlap.training import Trainer
 
-__all__ = ["faster_size", "group_seconds"]
-
 _BATCHES = 8
 
 

@@ -17,8 +17,6 @@ from blemish.models import densenet, resnet
 from blemish.models.code import ending_refused
 from blemish.studies.overlap.training import Corruptor, Schedule
 
-__all__ = ["ALL", "ARCHITECTURES", "STANDARD", "Plan", "build_net", "conditions"]
-
 STANDARD = "standard"
 ALL = "all"
 """The name of the network that is trained on all corruptions together, which coverage is measured with."""

@@ -19,8 +19,6 @@ from blemish.models.copies import join_copies, split_copies
 from blemish.studies.overlap.plan import Plan, build_net
 from blemish.studies.overlap.training import Schedule, Trainer
 
-__all__ = ["STATE_KEYS", "Epoch", "Group", "TrainingJob", "make_net", "read_weights"]
-
 STATE_KEYS = ("net", "optimiser", "epoch", "names", "seconds")
 """What the file of an unfinished training holds: everything that continuing needs."""
 
@@ -65,11 +63,11 @@ class TrainingJob:
         images, labels = self.images(), self.labels
         if own.type == "cuda" and images.numel() < _ROOM:
             images, labels = images.to(own), labels.to(own)
-        return WorkerState(self.plan, images, labels, own).train
+        return _WorkerState(self.plan, images, labels, own).train
 
 
 @dataclass(frozen=True)
-class WorkerState:
+class _WorkerState:
     plan: Plan
     images: Tensor
     labels: Tensor

@@ -22,8 +22,6 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.compose import random_severity
 from blemish.corruptions.severity import MAX_SEVERITY
 
-__all__ = ["MEAN", "STD", "Corruptor", "Schedule", "Trainer"]
-
 # The usual normalisation of ImageNet's pixels; networks have to be measured with what they were trained with.
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)

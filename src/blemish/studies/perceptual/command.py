@@ -58,8 +58,6 @@ from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.protocol import ProtocolOptions
 from blemish.terminal.results import Level, Replicates, deliver
 
-__all__ = ["perceptual_command"]
-
 _TABLES = ("distances.csv", "errors.csv", "areas.csv")
 _FIGURE = "perceptual.png"
 _LPIPS = "LPIPS"

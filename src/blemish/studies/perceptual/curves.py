@@ -22,8 +22,6 @@ from blemish.evaluation.runs import Run
 from blemish.metrics.looks import level_and_replicates
 from blemish.metrics.table import read_tables
 
-__all__ = ["Area", "Curve", "ErrorCurves", "area_weights", "error_curves"]
-
 # Another seed draws other noise of the same strength; the rest does not touch pixels.
 _NO_MATTER = ("seed", "labels", "superclasses", "pool")
 

@@ -35,8 +35,6 @@ from blemish.evaluation.plan import fitting_batch_size
 from blemish.evaluation.predict import Batcher
 from blemish.ops.similarity import ms_ssim, ssim
 
-__all__ = ["DISTANCES", "Distances", "Measure", "measure_distances"]
-
 DISTANCES = "distances"
 
 # What a protocol says of answers, not of pixels.

@@ -11,8 +11,6 @@ from blemish.reports.figure_files import save_figure
 from blemish.studies.perceptual.curves import ErrorCurves
 from blemish.studies.perceptual.distances import Distances, Measure
 
-__all__ = ["distance_figure", "error_figure"]
-
 _INK, _QUIET, _RULE = "#22252b", "#7a7f89", "#d9d6cf"
 _COLOURS = ("#c8102e", "#1c7ed6", "#2b8a3e", "#f08c00", "#7048e8", "#0b7285", "#d6336c", "#5c940d", "#495057")
 

@@ -17,8 +17,6 @@ from blemish.core.errors import InputError
 from blemish.models.hashing import hash_state
 from blemish.models.torch_module import read_safely
 
-__all__ = ["Lpips", "read_lpips"]
-
 # The convolutions of AlexNet as torchvision numbers them: outputs, inputs, kernel, stride, padding, and whether the
 # largest of 3 × 3 values, every second one, goes in.
 _LAYERS = {

@@ -12,8 +12,6 @@ from blemish.reports.tables import Cell, Table, number
 from blemish.studies.perceptual.curves import Area, ErrorCurves
 from blemish.studies.perceptual.distances import Distances, Measure
 
-__all__ = ["areas_csv", "catalogue_table", "corruption_table", "distance_table", "distances_csv", "errors_csv"]
-
 _EMPTY = Cell("–")
 
 

@@ -23,8 +23,6 @@ from torch import Tensor
 
 from blemish.ops.balls import Norm
 
-__all__ = ["Bound", "short_vectors"]
-
 _SAMPLE_BYTES = 1 << 25
 _CHUNK_VALUES = 1 << 22
 _STORED_VALUES = 1 << 25

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from blemish.core.errors import InputError
 
-__all__ = ["contradictory_pairs", "equal_groups", "without_contradictions"]
-
 _LISTED = 1000
 
 

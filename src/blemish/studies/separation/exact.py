@@ -21,8 +21,6 @@ from blemish.studies.separation.contradictions import contradictory_pairs
 from blemish.studies.separation.goals import ClassPairs, Nearest
 from blemish.studies.separation.search import Progress, Search
 
-__all__ = ["NORMS", "Pair", "Separation", "check_norm", "checked_points", "nearest_other_class", "separation"]
-
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 
 _MOST_CLASSES = 4096

@@ -33,8 +33,6 @@ from blemish.studies.separation.exact import checked_points
 from blemish.studies.separation.noise import Draws, Noise, as_unit_floats
 from blemish.studies.separation.scores import Matrix, accuracy
 
-__all__ = ["Predict", "Protocol", "Trainer", "experiment", "forest", "from_estimator", "nearest_neighbour"]
-
 Predict = Callable[[NDArray[Any]], NDArray[Any]]
 Trainer = Callable[[NDArray[Any], NDArray[Any], Noise], Predict]
 """Trains on points and labels with this noise and returns a function that predicts labels."""

@@ -14,16 +14,6 @@ from blemish.studies.separation.exact import Pair, Separation
 from blemish.studies.separation.sample_size import KEffect
 from blemish.studies.separation.scores import Matrix
 
-__all__ = [
-    "class_pairs",
-    "closest_pairs",
-    "decision_regions",
-    "distance_distribution",
-    "effect_of_k",
-    "epsilon_matrix",
-    "tradeoff_curve",
-]
-
 _NORM_SIGNS = {"l1": "L₁", "l2": "L₂", "linf": "L∞"}
 _COLOURS = ("#2f6db3", "#d1602b", "#3d8f5a", "#8a5ab0", "#b3863a", "#5b6770", "#c24b7a", "#4aa3a8", "#7a7f2a")
 

@@ -19,8 +19,6 @@ from blemish.studies.separation.exact import Separation
 from blemish.studies.separation.experiment import Protocol
 from blemish.studies.separation.sources import LeftOut
 
-__all__ = ["Entry", "Experiment", "Mean", "SeparationFiles", "Settings", "find_separation"]
-
 _ROUNDING = 1e-9
 _NotNegative = Annotated[float, Between(0)]
 _Count = Annotated[int, Between(1)]

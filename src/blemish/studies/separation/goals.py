@@ -11,8 +11,6 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ClassPairs", "Goal", "Nearest", "View"]
-
 Codes = NDArray[np.int64]
 Found = tuple[float, int, int]
 

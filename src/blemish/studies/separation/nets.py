@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from blemish.core.errors import InputError
 
-__all__ = ["WideResNet", "wrn_16_4"]
-
 
 class _Block(nn.Module):
     """Two 3×3 convolutions, each after normalisation and ReLU, with dropout between, beside a shortcut."""

@@ -16,8 +16,6 @@ from blemish.core.rng import CounterRng
 from blemish.ops.balls import Norm, in_ball
 from blemish.studies.separation.exact import check_norm
 
-__all__ = ["Draws", "Noise", "as_unit_floats"]
-
 Draws = Literal["independent", "shared"]
 
 

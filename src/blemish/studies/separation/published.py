@@ -9,8 +9,6 @@ from importlib import resources
 from blemish.core.errors import InputError
 from blemish.core.typed import read_typed
 
-__all__ = ["PUBLISHED", "PublishedMatrix", "published_matrix"]
-
 PUBLISHED = ("2d", "cifar10")
 """The published matrices there are."""
 

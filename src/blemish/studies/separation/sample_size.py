@@ -18,8 +18,6 @@ from blemish.studies.separation.experiment import Protocol, Trainer
 from blemish.studies.separation.noise import as_unit_floats
 from blemish.studies.separation.scores import Matrix, accuracy
 
-__all__ = ["KEffect", "effect_of_k", "effect_of_runs", "runs_for"]
-
 
 @dataclass(frozen=True)
 class KEffect:

@@ -17,8 +17,6 @@ from blemish.core.statistics import MeanEstimate, estimate_mean
 from blemish.studies.separation.exact import checked_points
 from blemish.studies.separation.noise import Noise, as_unit_floats
 
-__all__ = ["Matrix", "ModelScore", "accuracy", "estimate_record", "mscr", "mscr_of"]
-
 _CHUNK_VALUES = 1 << 24
 
 

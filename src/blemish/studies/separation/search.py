@@ -17,8 +17,6 @@ from blemish.ops.balls import Norm
 from blemish.studies.separation.bounds import Bound, short_vectors
 from blemish.studies.separation.goals import Goal, View
 
-__all__ = ["Progress", "Search", "distances"]
-
 Progress = Callable[[int, int], None]
 Rows = NDArray[np.int64]
 _Tile = tuple[float, Rows, slice, bool]

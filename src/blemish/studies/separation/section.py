@@ -14,8 +14,6 @@ from blemish.studies.separation.exact import Pair, Separation
 from blemish.studies.separation.experiment import Protocol
 from blemish.studies.separation.files import Entry, Experiment, Mean, Settings, find_separation
 
-__all__ = ["separation_sections"]
-
 _SHOWN = 10
 _NORMS = {"l1": "L₁", "l2": "L₂", "linf": "L∞"}
 _INTERVALS = "± is Student's 95 % interval over the runs, which a single run does not have."

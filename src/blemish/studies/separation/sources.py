@@ -19,8 +19,6 @@ from blemish.studies.separation.contradictions import without_contradictions
 from blemish.studies.separation.exact import Label
 from blemish.studies.separation.search import Progress
 
-__all__ = ["LabelledPoints", "LeftOut", "leave_out_contradictions", "read_points"]
-
 _POINT_KEYS = ("images", "x", "data", "features")
 _LABEL_KEYS = ("labels", "y")
 

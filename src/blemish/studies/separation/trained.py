@@ -15,8 +15,6 @@ from blemish.models.base import Classifier
 from blemish.studies.separation.experiment import Predict
 from blemish.studies.separation.noise import as_unit_floats
 
-__all__ = ["classes_of", "from_classifier"]
-
 
 def from_classifier(classifier: Classifier, *, clip: bool, batch: int = 256) -> Predict:
     """A function from float images in [0, 1], or just beyond where noise is not clipped, to class numbers.

@@ -25,8 +25,6 @@ from blemish.studies.separation.experiment import Predict, Trainer
 from blemish.studies.separation.nets import WideResNet
 from blemish.studies.separation.noise import Noise
 
-__all__ = ["Descent", "from_net", "predictor", "train_net", "wide_resnet"]
-
 _PADDING = 4
 _WARM_UP = 0.2  # the part of one cycle in which the rate rises
 _BLOCK = {"cpu": 2**22, "cuda": 2**26}  # values that are made in one go

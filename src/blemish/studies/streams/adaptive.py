@@ -18,8 +18,6 @@ from blemish.core.errors import InputError
 from blemish.studies.streams.paths import Objective, find_path
 from blemish.studies.streams.surface import Surface, isotonic
 
-__all__ = ["Cells", "Refinement", "SurfaceError", "compared", "refined"]
-
 Cells = Sequence[tuple[int, int]]
 Count = Callable[[Cells], NDArray[np.float64]]
 

@@ -27,8 +27,6 @@ from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import GRID, Surface, check_grid
 from blemish.version import VERSION
 
-__all__ = ["Bench", "Pair", "SurfaceMeasurement"]
-
 Pair = tuple[str, str]
 
 

@@ -17,8 +17,6 @@ from blemish.core.statistics import Estimate, check_level, normal_quantile, wils
 from blemish.metrics.paired import mcnemar_p_value
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["Rises", "cell_interval", "certain_rises", "mean_interval"]
-
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).astype(np.int64)
 """How many bits are set in a byte."""
 

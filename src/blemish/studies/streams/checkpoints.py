@@ -25,8 +25,6 @@ from blemish.evaluation.records import parquet_bytes
 from blemish.studies.streams.info import StreamRunInfo
 from blemish.studies.streams.tables import TableHeader, read_table
 
-__all__ = ["IMAGE_COLUMNS", "Checkpoint", "Checkpoints", "Columns", "run_mark"]
-
 Columns = dict[str, NDArray[np.int64]]
 
 IMAGE_COLUMNS = ("position", "image", "label", "step")

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["BILLION", "NEVER", "Cell", "EndCosts", "MeanCosts", "PointwiseCosts", "Whole", "billionths"]
-
 Cell = tuple[int, int]
 
 Whole = NDArray[Any]

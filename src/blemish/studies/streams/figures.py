@@ -17,8 +17,6 @@ from blemish.studies.streams.scores import default_window, find_collapse, runnin
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
 
-__all__ = ["run_figure", "surface_figure", "walk_figure"]
-
 _INK, _QUIET, _RULE = "#22252b", "#7a7f89", "#d9d6cf"
 _PATHS = ("#c8102e", "#f08c00", "#ffd43b", "#ffffff")
 _POINTS = 4000

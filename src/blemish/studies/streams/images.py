@@ -21,17 +21,6 @@ from blemish.corruptions.inputs import check_images
 from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 
-__all__ = [
-    "ImageSet",
-    "crop_box",
-    "from_source",
-    "from_tensor",
-    "image_list",
-    "preparation",
-    "prepared_source",
-    "randomly_cropped",
-]
-
 Load = Callable[[NDArray[np.int64], NDArray[np.int64], int], Tensor]
 
 _AREA = (0.08, 1.0)

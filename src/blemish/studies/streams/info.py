@@ -12,8 +12,6 @@ from blemish.core.typed import optional_field
 from blemish.models.base import ModelInfo
 from blemish.studies.streams.adaptive import Refinement
 
-__all__ = ["CalibrationInfo", "MethodSettings", "ShardsInfo", "StreamInfo", "StreamRunInfo", "WalkInfo"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationInfo:

@@ -17,8 +17,6 @@ from blemish.studies.streams.planning import Ends, PathRule
 from blemish.studies.streams.seams import SEAM_WEIGHT
 from blemish.studies.streams.walks import Walk
 
-__all__ = ["LEVELS", "SEEDS", "SETS", "WalkSet", "find_set", "release_name"]
-
 SEEDS = (43, 44, 45)
 """Of the release. The workshop paper names none; these are used for its sets too."""
 

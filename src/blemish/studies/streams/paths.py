@@ -24,8 +24,6 @@ from blemish.core.errors import InputError
 from blemish.studies.streams.end_costs import Cell, EndCosts, MeanCosts, PointwiseCosts
 from blemish.studies.streams.surface import Surface
 
-__all__ = ["OBJECTIVES", "Objective", "SeverityPath", "check_rule", "end_costs", "find_path", "path_over"]
-
 Objective = Literal["mean", "reference", "pointwise"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
 

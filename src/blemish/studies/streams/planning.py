@@ -19,18 +19,6 @@ from blemish.studies.streams.seams import SEAM_WEIGHT, Chain, check_weight
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk, WalkStep
 
-__all__ = [
-    "ENDS",
-    "Ends",
-    "Pair",
-    "PathRule",
-    "WalkCell",
-    "calibrated_for",
-    "make_walk",
-    "usable_corruptions",
-    "walk_cells",
-]
-
 Pair = tuple[str, str]
 WalkCell = tuple[Surface, Cell]
 """A surface and a cell in it."""

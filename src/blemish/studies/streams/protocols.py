@@ -10,8 +10,6 @@ from blemish.corruptions.severity import nearest_preset
 from blemish.studies.streams.images import image_list
 from blemish.studies.streams.stream import Stream
 
-__all__ = ["protocol_differences"]
-
 
 def protocol_differences(stream: Stream, *, jpeg: bool | None = None) -> list[str]:
     """What is done otherwise to the images of a stream than to those of its walk's calibration, one line for each.

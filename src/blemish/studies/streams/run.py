@@ -31,8 +31,6 @@ from blemish.studies.streams.info import MethodSettings, StreamRunInfo
 from blemish.studies.streams.stream import Batch, Stream
 from blemish.version import VERSION
 
-__all__ = ["RUN_FILE", "StreamResult", "read_result", "run_info", "run_stream"]
-
 RUN_FILE = "run.json"
 
 Progress = Callable[[int, int], None]

@@ -13,21 +13,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.studies.streams.walks import Walk
 
-__all__ = [
-    "WINDOW",
-    "Collapse",
-    "Held",
-    "Segment",
-    "Summary",
-    "default_window",
-    "find_collapse",
-    "held_accuracy",
-    "running_mean",
-    "segment_accuracies",
-    "step_accuracies",
-    "summary",
-]
-
 WINDOW = 50_000
 """The published window: the last 50,000 images."""
 

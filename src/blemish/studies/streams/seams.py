@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.studies.streams.end_costs import BILLION, NEVER, Cell, EndCosts, Whole, billionths
 
-__all__ = ["SEAM_WEIGHT", "Chain", "check_weight"]
-
 SEAM_WEIGHT = 0.04
 """A jump by one step of the usual grid, 0.25, costs as much as a path that is one point farther from the target."""
 

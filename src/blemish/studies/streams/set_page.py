@@ -21,8 +21,6 @@ from blemish.studies.streams.set_tables import (
 )
 from blemish.version import VERSION
 
-__all__ = ["Setting", "set_page", "write_set_page"]
-
 _UNADAPTED = "none"
 
 

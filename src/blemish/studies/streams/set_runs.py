@@ -28,8 +28,6 @@ from blemish.studies.streams.summaries import read_summary, run_summary, save_su
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.walks import Walk
 
-__all__ = ["FinishedRun", "RunSettings", "SetRun", "finish_runs", "planned_runs"]
-
 WALK_FILE = "walk.json"
 
 Progress = Callable[[int, int, str], None]

@@ -18,8 +18,6 @@ from blemish.core.errors import InputError
 from blemish.core.statistics import Estimate, estimate_mean
 from blemish.studies.streams.set_runs import FinishedRun
 
-__all__ = ["ColumnScores", "MethodScores", "column_scores", "mean_over_seeds", "running_means", "scores_json"]
-
 _NUMBERS = ("accuracy", "minimum", "mean", "maximum")
 _POINTS = 240
 

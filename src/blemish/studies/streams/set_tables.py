@@ -9,8 +9,6 @@ from blemish.core.statistics import Estimate
 from blemish.reports.tables import Cell, Table, number, signed
 from blemish.studies.streams.set_scores import ColumnScores, MethodScores
 
-__all__ = ["INTERVALS", "accuracy_table", "gain_table", "run_table", "walk_table", "window_table"]
-
 INTERVALS = (
     "Means over all runs, in per cent. The intervals (95 %) are Student's over the seeds, each averaged over its "
     "speeds: runs of one seed meet the same corruptions in the same order, so that they count as one."

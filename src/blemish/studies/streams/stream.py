@@ -28,8 +28,6 @@ from blemish.studies.streams.images import ImageSet, image_list
 from blemish.studies.streams.info import StreamInfo
 from blemish.studies.streams.walks import Walk, WalkStep
 
-__all__ = ["JPEG_QUALITY", "Batch", "Stream", "corrupt_step"]
-
 JPEG_QUALITY = 85
 """The quality of the release's pictures."""
 

@@ -25,8 +25,6 @@ from blemish.studies.streams.scores import (
 )
 from blemish.studies.streams.walks import Walk
 
-__all__ = ["SUMMARY", "read_summary", "run_summary", "save_summary"]
-
 SUMMARY = "summary.json"
 
 _DIGEST = "digest"

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from blemish.core.errors import InputError
 from blemish.corruptions.severity import MAX_SEVERITY
 
-__all__ = ["GRID", "Monotonicity", "Surface", "check_grid", "isotonic", "monotonicity", "repaired"]
-
 GRID: tuple[float, ...] = tuple(i / 4 for i in range(21))
 """The severities of the published sets: 0, 0.25, …, 5."""
 

@@ -19,8 +19,6 @@ from blemish.studies.streams.info import CalibrationInfo
 from blemish.studies.streams.surface import Surface
 from blemish.studies.streams.tables import TableHeader, read_table
 
-__all__ = ["read_surface", "surface_bytes"]
-
 _COLUMNS = ("first_severity", "second_severity", "accuracy", "images", "correct", "hits")
 
 

@@ -12,8 +12,6 @@ from blemish.core.reading import read_bytes
 from blemish.core.typed import read_typed
 from blemish.evaluation.records import read_header_as
 
-__all__ = ["TableHeader", "read_table"]
-
 
 @dataclass(frozen=True)
 class TableHeader:

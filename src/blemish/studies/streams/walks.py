@@ -20,8 +20,6 @@ from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.severity import check_severity, severity_text
 from blemish.studies.streams.info import WalkInfo
 
-__all__ = ["Seams", "Walk", "WalkStep", "read_walk"]
-
 FORMAT = 1
 
 

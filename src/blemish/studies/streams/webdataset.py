@@ -27,8 +27,6 @@ from blemish.studies.streams.levels import release_name
 from blemish.studies.streams.stream import JPEG_QUALITY, Stream
 from blemish.version import VERSION
 
-__all__ = ["MANIFEST", "SHARD_IMAGES", "materialise", "sample_info", "shard_name"]
-
 SHARD_IMAGES = 25_000
 MANIFEST = "stream.json"
 

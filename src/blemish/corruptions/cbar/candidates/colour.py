@@ -17,8 +17,6 @@ from blemish.corruptions.severity import Params
 from blemish.ops.colour import luminance
 from blemish.ops.hue import turn_hue
 
-__all__ = ["COLOURS"]
-
 _LUMA = (0.2126, 0.7152, 0.0722)
 
 

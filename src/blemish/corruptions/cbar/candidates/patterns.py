@@ -23,9 +23,6 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
 from blemish.ops.warp import bilinear
 
-__all__ = ["PATTERNS"]
-
-
 _HASH = ((13.85, 47.77), (99.41, 88.48))
 _SMALLEST_PART = 20  # of the shorter side, in cells
 

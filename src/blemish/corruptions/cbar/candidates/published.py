@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SOURCE", "scanned"]
-
 SOURCE = (
     "Mintun, Kirillov and Xie, NeurIPS 2021: a candidate for C̄ that was not chosen; written from its description, "
     "without pixels to compare with"

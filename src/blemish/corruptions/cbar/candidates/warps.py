@@ -23,8 +23,6 @@ from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 from blemish.ops.warp import bilinear
 
-__all__ = ["WARPS"]
-
 
 class Places(NamedTuple):
     """Points in the image, row and column in pixels, float64 (B, n, 2)."""

@@ -9,8 +9,6 @@ from blemish.studies.arena.commands.report import report_command
 from blemish.studies.arena.commands.run import run_command
 from blemish.terminal.printing import APP_SETTINGS
 
-__all__ = ["arena_app"]
-
 arena_app = typer.Typer(
     help="Compare test-time adaptation methods on the same streams, setting by setting.", **APP_SETTINGS
 )

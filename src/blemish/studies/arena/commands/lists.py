@@ -13,8 +13,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.printing import emit
 from blemish.terminal.results import deliver
 
-__all__ = ["methods_command", "settings_command"]
-
 
 @exit_on_input_error
 def settings_command(

@@ -23,8 +23,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.printing import say
 from blemish.terminal.results import Level, deliver
 
-__all__ = ["PAGE", "SCORES", "report_command", "write_all"]
-
 PAGE, SCORES = "report.html", "scores.json"
 
 

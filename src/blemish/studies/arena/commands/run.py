@@ -36,8 +36,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.protocol import ProtocolOptions
 
-__all__ = ["run_command"]
-
 _GRID = "Sensitivity (label-free choices beside the oracle's)"
 _BATCHES = {"imagenet": 64, "cifar": 200}
 

@@ -24,8 +24,6 @@ from blemish.studies.construction.commands.select import (
 from blemish.studies.construction.commands.table import table_command
 from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
-__all__ = ["build_app"]
-
 build_app = typer.Typer(name="build", **APP_SETTINGS)
 
 

@@ -18,18 +18,6 @@ from blemish.studies.construction.figures import SAVING
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say, show
 
-__all__ = [
-    "Figure",
-    "MatrixFile",
-    "Percent",
-    "Steps",
-    "TableCorruptions",
-    "check_output",
-    "draw",
-    "shown",
-    "write_rows",
-]
-
 MatrixFile = Annotated[
     Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap-scores).")
 ]

@@ -35,8 +35,6 @@ from blemish.terminal.corruptions import Plugins, Seed, chosen_catalog
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["core_command", "stability_command"]
-
 Threshold = Annotated[float, typer.Option(help="No two corruptions of a benchmark overlap more, from 0 to 1.")]
 Covering = Annotated[float, typer.Option(help="A corruption is covered by a higher score than this.")]
 

@@ -15,8 +15,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["gather_command"]
-
 
 @exit_on_input_error
 def gather_command(

@@ -34,8 +34,6 @@ from blemish.terminal.corruptions import Plugins, Seed, Severities, chosen_catal
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["categories_command", "generate_command", "syn2nat_command", "unbalance_command"]
-
 CategoryFile = Annotated[
     Path, typer.Argument(metavar="CATEGORIES", help="A .json file: for every category a list of corruptions.")
 ]

@@ -42,8 +42,6 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["match_severities_command"]
-
 _HEADER = ("corruption", "end", "target", "severity", "low", "high", "robustness", "reached")
 
 

@@ -27,8 +27,6 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 from blemish.terminal.results import Level
 
-__all__ = ["natural_command"]
-
 _NATURAL = "natural:"
 
 

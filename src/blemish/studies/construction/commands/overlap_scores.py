@@ -31,8 +31,6 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 from blemish.terminal.results import Level
 
-__all__ = ["compare_command", "overlap_scores_command", "write_intervals"]
-
 
 @exit_on_input_error
 def overlap_scores_command(

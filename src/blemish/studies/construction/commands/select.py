@@ -45,8 +45,6 @@ from blemish.terminal.lists import listed, numbers
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["balance_command", "coverage_command", "gained_rows", "select_command", "sweep_command"]
-
 
 @exit_on_input_error
 def select_command(

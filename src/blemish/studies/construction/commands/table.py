@@ -16,8 +16,6 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
-__all__ = ["table_command"]
-
 _NAMES = tuple(dict.fromkeys((*PUBLISHED, *PRINTED)))
 
 

@@ -11,8 +11,6 @@ from blemish.studies.leaderboard.commands.site import site_command
 from blemish.studies.leaderboard.commands.verify import verify_command
 from blemish.terminal.printing import APP_SETTINGS, unwrapped
 
-__all__ = ["leaderboard_app"]
-
 leaderboard_app = typer.Typer(name="leaderboard", **APP_SETTINGS)
 
 

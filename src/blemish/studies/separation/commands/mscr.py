@@ -50,8 +50,6 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import complain, emit, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["mscr_command"]
-
 _Trained = tuple[str, Classifier, NDArray[np.int64]]
 
 

@@ -13,8 +13,6 @@ from blemish.studies.separation.scores import Matrix, ModelScore
 from blemish.studies.separation.sources import LabelledPoints, LeftOut
 from blemish.terminal.printing import complain
 
-__all__ = ["draw", "file_name", "matrix_table", "name_left_out", "score_table"]
-
 _SHOWN = 10
 
 

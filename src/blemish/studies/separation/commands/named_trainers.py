@@ -16,8 +16,6 @@ from blemish.models.code import ending_refused
 from blemish.studies.separation.experiment import Trainer, forest, from_estimator, nearest_neighbour
 from blemish.studies.separation.training import wide_resnet
 
-__all__ = ["named_trainer"]
-
 
 def named_trainer(name: str, epochs: int, device: torch.device) -> Trainer:
     """The trainer of such a name; ``epochs`` and ``device`` are for nets."""

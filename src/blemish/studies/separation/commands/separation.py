@@ -27,17 +27,6 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import complain, emit, say, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = [
-    "Data",
-    "Duplicates",
-    "JsonFile",
-    "NormOption",
-    "check_json_file",
-    "json_text",
-    "separation_command",
-    "write_json",
-]
-
 Data = Annotated[
     Path,
     typer.Option(

@@ -11,8 +11,6 @@ from blemish.studies.streams.commands.run import run_command
 from blemish.studies.streams.commands.walk import walk_command
 from blemish.terminal.printing import APP_SETTINGS
 
-__all__ = ["ccc_app"]
-
 ccc_app = typer.Typer(
     help="Continuously changing corruptions (CCC): calibrate a model, plan a walk, run adaptation methods on it.",
     **APP_SETTINGS,

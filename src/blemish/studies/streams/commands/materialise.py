@@ -27,8 +27,6 @@ from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["materialise_command"]
-
 
 @exit_on_input_error
 @spread_options

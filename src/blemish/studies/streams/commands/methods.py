@@ -19,8 +19,6 @@ from blemish.studies.streams.images import ImageSet
 from blemish.studies.streams.info import MethodSettings
 from blemish.terminal.lists import listed
 
-__all__ = ["MethodOptions", "OnDevice"]
-
 _CLEAN, _CLEAN_BATCH = 2000, 64
 _MOST_PASSES = 40
 """Of methods that ``all`` stands for: one image at a time, MEMO would take longer than all others together."""

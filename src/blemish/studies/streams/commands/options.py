@@ -31,30 +31,6 @@ from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.lists import numbers
 from blemish.terminal.printing import say
 
-__all__ = [
-    "Jpeg",
-    "Length",
-    "ObjectiveName",
-    "RandomCrop",
-    "SetName",
-    "ShownOptions",
-    "Surfaces",
-    "WalkFile",
-    "changes_text",
-    "check_figures",
-    "chosen_corruptions",
-    "chosen_images",
-    "grid_of",
-    "guesses_text",
-    "other_model_text",
-    "path_rule",
-    "protocol_text",
-    "read_chosen_walk",
-    "share_of",
-    "shares",
-    "warn",
-]
-
 WalkFile = Annotated[Path, typer.Argument(metavar="WALK", help="A file that blemish ccc walk wrote.")]
 Surfaces = Annotated[Path, typer.Argument(metavar="SURFACES", help="A folder that blemish ccc calibrate made.")]
 Length = Annotated[int | None, typer.Option("--length", min=1, help="Images to show. Default: the walk, once.")]

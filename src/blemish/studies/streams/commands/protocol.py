@@ -55,8 +55,6 @@ from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
 from blemish.terminal.results import deliver
 
-__all__ = ["protocol_command"]
-
 PAGE, NUMBERS = "report.html", "scores.json"
 
 

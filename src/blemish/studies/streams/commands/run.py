@@ -35,8 +35,6 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say, show
 from blemish.terminal.progress import Report, with_progress
 
-__all__ = ["run_command"]
-
 
 @exit_on_input_error
 @spread_options

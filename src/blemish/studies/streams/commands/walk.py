@@ -47,8 +47,6 @@ from blemish.terminal.corruptions import Corruptions, Plugins, chosen_catalog
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
 
-__all__ = ["walk_command"]
-
 
 @exit_on_input_error
 def walk_command(
