@@ -20,8 +20,11 @@ CLASSES = 4
 Entry = dict[str, Any]
 
 
-def drawn(seed: int, images: int = 25) -> tuple[list[Entry], list[Entry]]:
-    """Annotations and detections in COCO's form: crowds, small and large ones, doubled and missing ones."""
+def drawn(seed: int, images: int = 25, levels: int = 0) -> tuple[list[Entry], list[Entry]]:
+    """Annotations and detections in COCO's form: crowds, small and large ones, doubled and missing ones.
+
+    With ``levels`` there are so many different scores, as of a detector in whole numbers.
+    """
     rng = np.random.default_rng(seed)
     true: list[Entry] = []
     found: list[Entry] = []
@@ -43,6 +46,8 @@ def drawn(seed: int, images: int = 25) -> tuple[list[Entry], list[Entry]]:
         for _ in range(rng.integers(0, 3)):
             box = [*rng.uniform(0, 300, 2).tolist(), *np.exp(rng.uniform(2, 5, 2)).tolist()]
             found.append({"image_id": image, "category_id": 1, "bbox": box, "score": float(rng.random())})
+    for entry in found if levels else ():
+        entry["score"] = np.ceil(entry["score"] * levels) / levels
     return true, found
 
 
@@ -120,12 +125,12 @@ def six(whole: Matches, sizes: Matches, weights: NDArray[Any]) -> NDArray[np.flo
 SIZES = ("small", "medium", "large")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_ap_is_that_of_pycocotools_also_of_resamples(seed: int) -> None:
-    true, found = drawn(seed)
+@pytest.mark.parametrize(("seed", "levels"), [(0, 0), (1, 0), (2, 0), (3, 2), (4, 10)])
+def test_ap_is_that_of_pycocotools_also_of_resamples(seed: int, levels: int) -> None:
+    true, found = drawn(seed, levels=levels)
     whole, sizes = matches(true, found, 25), matches(true, found, 25, *SIZES)
     assert six(whole, sizes, np.ones(25)) == pytest.approx(coco(true, found, 25), abs=1e-12)
-    draw = np.random.default_rng(seed).integers(0, 25, 25)
+    draw = np.sort(np.random.default_rng(seed).integers(0, 25, 25))
     counts = np.bincount(draw, minlength=25)
     assert six(whole, sizes, counts) == pytest.approx(coco(again(true, draw), again(found, draw), 25), abs=1e-12)
 
@@ -168,8 +173,9 @@ def test_parts_and_unions_of_images_are_those_of_their_boxes() -> None:
     assert joined.weighted(draws) == pytest.approx(whole.weighted(draws), abs=1e-12)
 
 
-def test_swapping_the_answers_of_two_models_is_counting_the_other_ones() -> None:
-    true, found = drawn(30)
+@pytest.mark.parametrize("levels", [0, 2])
+def test_swapping_the_answers_of_two_models_is_counting_the_other_ones(levels: int) -> None:
+    true, found = drawn(30, levels=levels)
     worse = [{**entry, "score": 1 - entry["score"]} for entry in found]
     names = np.array([f"{i:02}" for i in range(25)])
     one, other = (Table("", names, {("boxes", "clean"): matches(true, f, 25)}) for f in (found, worse))

@@ -91,11 +91,12 @@ class _Range:
         return _Range(**columns, truth_labels=self.truth_labels[truth], truth_owners=place[self.truth_owners[truth]])
 
     def joined(self, other: _Range, images: int) -> _Range:
-        """With those of further images."""
+        """With those of further images. Boxes of equal scores are in the order of the images' places on either side."""
+        places = np.concatenate([self.owners, other.owners])
         moved = replace(other, owners=other.owners + images, truth_owners=other.truth_owners + images)
         names = ("labels", "owners", "scores", "hits", "left_out")
         columns = [np.concatenate([getattr(self, name), getattr(moved, name)]) for name in names]
-        order = np.lexsort((-columns[2], columns[0]))
+        order = np.lexsort((places, -columns[2], columns[0]))
         truth = [
             np.concatenate([getattr(self, f"truth_{n}"), getattr(moved, f"truth_{n}")]) for n in ("labels", "owners")
         ]
@@ -109,6 +110,7 @@ class _Range:
         kernels = _kernels()
         classes = np.unique(np.concatenate([self.labels, self.truth_labels]))
         bounds = [np.append(np.searchsorted(own, classes), len(own)) for own in (self.labels, self.truth_labels)]
+        equal = self._equal()
         rows = np.ascontiguousarray(weights, dtype=np.float64)
         out = np.empty((len(rows), len(OVERLAPS)))
 
@@ -116,6 +118,7 @@ class _Range:
             out[part] = kernels.weighted_precision(
                 rows[part],
                 self.owners,
+                equal,
                 self.hits,
                 self.left_out,
                 bounds[0],
@@ -127,6 +130,15 @@ class _Range:
 
         together([partial(work, part) for part in shares(len(rows))])
         return out
+
+    def _equal(self) -> Array:
+        """How many boxes of a score, a class and an image begin at each box; 0 where they have begun before."""
+        columns = (self.labels, self.owners, self.scores)
+        other = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        begins = np.flatnonzero(np.append(True, other)[: len(self.labels)])
+        equal = np.zeros(len(self.labels), np.int64)
+        equal[begins] = np.diff(np.append(begins, len(self.labels)))
+        return equal
 
 
 def match(

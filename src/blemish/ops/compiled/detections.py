@@ -60,17 +60,22 @@ def matched(starts, boxes, truth_starts, truth_boxes, crowd, ignored, outside, t
 
 
 @kernel
-def weighted_precision(weights, owners, hits, left_out, starts, truth_owners, truth_starts, recalls, count):
+def weighted_precision(weights, owners, equal, hits, left_out, starts, truth_owners, truth_starts, recalls, count):
     """Average precision at each of ``count`` overlaps, of images with these weights: (rows of weights, count).
 
     Boxes lie class by class from ``starts`` on, best first, with the row of their image in ``owners``; so does the
-    truth that is not ignored. The mean is over the classes of which a row has any truth; not a number where it has
-    none.
+    truth that is not ignored. ``equal`` holds, for the first of a run of boxes of equal scores in an image, how many
+    there are, and 0 for the others. Weights are whole: how often an image is there. The mean is over the classes of
+    which a row has any truth; not a number where it has none.
     """
     out = np.full((len(weights), count), np.nan)
+    most = max(1, int(weights.max())) if weights.size else 1
     longest = 0
     for kind in range(len(starts) - 1):
-        longest = max(longest, starts[kind + 1] - starts[kind])
+        places = 0
+        for box in range(starts[kind], starts[kind + 1]):
+            places += equal[box] * (1 if equal[box] == 1 else most)
+        longest = max(longest, places)
     rank = np.empty((count, longest + 1))
     level = np.empty((count, longest + 1))
     known = np.empty(count, np.int64)
@@ -89,25 +94,29 @@ def weighted_precision(weights, owners, hits, left_out, starts, truth_owners, tr
             found[:] = 0.0
             elsewhere[:] = 0.0
             everywhere = 0.0
-            for box in range(starts[kind], starts[kind + 1]):
-                own = weight[owners[box]]
-                if own == 0:
+            for first in range(starts[kind], starts[kind + 1]):
+                own, length = weight[owners[first]], equal[first]
+                if own == 0 or length == 0:
                     continue
-                # Most boxes miss at every overlap: those are counted once for all of them.
-                everywhere += own
-                hit, skipped = hits[box], left_out[box]
-                if hit | skipped == 0:
-                    continue
-                for place in range(count):
-                    if (skipped >> place) & 1:
-                        elsewhere[place] += own
-                    elif (hit >> place) & 1:
-                        elsewhere[place] += own
-                        found[place] += own
-                        missed = everywhere - elsewhere[place]
-                        rank[place, known[place]] = found[place] / positives
-                        level[place, known[place]] = found[place] / (missed + found[place] + _SPACING)
-                        known[place] += 1
+                # Equal scores of an image that is there twice: all of them once, and then again.
+                turns, each = (1, own) if length == 1 else (int(own), 1.0)
+                for number in range(turns * length):
+                    box = first if length == 1 else first + number % length
+                    # Most boxes miss at every overlap: those are counted once for all of them.
+                    everywhere += each
+                    hit, skipped = hits[box], left_out[box]
+                    if hit | skipped == 0:
+                        continue
+                    for place in range(count):
+                        if (skipped >> place) & 1:
+                            elsewhere[place] += each
+                        elif (hit >> place) & 1:
+                            elsewhere[place] += each
+                            found[place] += each
+                            missed = everywhere - elsewhere[place]
+                            rank[place, known[place]] = found[place] / positives
+                            level[place, known[place]] = found[place] / (missed + found[place] + _SPACING)
+                            known[place] += 1
             for place in range(count):
                 best, at = 0.0, len(recalls) - 1
                 for hit_number in range(known[place] - 1, -1, -1):
