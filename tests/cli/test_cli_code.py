@@ -116,7 +116,7 @@ def test_leaving_while_it_is_adapted(folder: Path) -> None:
     common = "-d data.npz --device cpu -m"
     for made in (
         f"ccc calibrate -c contrast,pixelate --step 5 -o cal {common} python:code_net:net",
-        "ccc walk cal --target 0.9 --speed 5 --images 20 -o walk.json",
+        "ccc walk cal --target 0.9 --speed 5 --length 20 -o walk.json",
     ):
         assert blemish_command(*made.split()).exit_code == 0
     run = f"ccc run walk.json --methods none --batch-size 4 {common}"

@@ -55,7 +55,7 @@ def cases(path: Path) -> dict[str, str]:
 )
 def test_exit_codes_and_files(run: str, rule: str, code: int, word: str, results: Path, tmp_path: Path) -> None:
     xml, table = tmp_path / "gate.xml", tmp_path / "gate.md"
-    arguments = ("gate", results / run, "--require", rule, "--junit", xml, "--markdown", table)
+    arguments = ("gate", results / run, "--require", rule, "-o", xml, "-o", table)
     found, output, errors = invoke(*arguments)
     assert (found, errors) == (code, "")
     assert f"wrote {xml}" in output
@@ -73,7 +73,7 @@ def test_exit_codes_and_files(run: str, rule: str, code: int, word: str, results
 
 def test_json_and_point(results: Path, tmp_path: Path) -> None:
     rule = ("--require", "snow@1 accuracy > 0.5")
-    code, output, errors = invoke("gate", results / "one", *rule, "--json", "--junit", tmp_path / "gate.xml")
+    code, output, errors = invoke("gate", results / "one", *rule, "--json", "-o", tmp_path / "gate.xml")
     found = json.loads(output)
     assert code == 3
     assert "wrote" in errors
@@ -109,23 +109,27 @@ def test_against(results: Path) -> None:
     ],
 )
 def test_bad_input_writes_nothing(arguments: tuple[object, ...], message: str, results: Path, tmp_path: Path) -> None:
-    code, output, errors = invoke("gate", results / "one", *arguments, "--junit", tmp_path / "gate.xml")
+    code, output, errors = invoke("gate", results / "one", *arguments, "-o", tmp_path / "gate.xml")
     assert (code, output) == (2, "")
     assert message in errors
     assert not [*tmp_path.iterdir()]
 
 
-def test_one_file_for_two_formats(results: Path, tmp_path: Path) -> None:
-    files = ("--junit", tmp_path / "gate", "--markdown", tmp_path / "gate")
-    code, _, errors = invoke("gate", results / "one", "--require", "error < 50", *files)
+def test_the_suffix_says_the_format(results: Path, tmp_path: Path) -> None:
+    rule = ("--require", "snow@1 accuracy > 0.5")
+    assert invoke("gate", results / "one", *rule, "-o", tmp_path / "gate.json")[0] == 3
+    assert json.loads((tmp_path / "gate.json").read_bytes())["status"] == "undecided"
+    code, _, errors = invoke("gate", results / "one", *rule, "-o", tmp_path / "gate.txt")
     assert code == 2
-    assert "expected two files" in errors
+    assert "gate.txt: a file of an unknown kind; expected .xml, .md, .json" in errors
 
 
 def test_a_place_that_cannot_be_written(results: Path, tmp_path: Path) -> None:
-    code, output, errors = invoke("gate", results / "one", "--require", "error < 50", "--junit", tmp_path)
+    folder = tmp_path / "gate.xml"
+    folder.mkdir()
+    code, output, errors = invoke("gate", results / "one", "--require", "error < 50", "-o", folder)
     assert (code, output) == (2, "")  # no verdict is told where the file that was asked for is missing
-    assert f"cannot write {tmp_path}" in errors
+    assert f"cannot write {folder}" in errors
 
 
 def test_several_runs_are_refused(results: Path) -> None:

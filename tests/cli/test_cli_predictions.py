@@ -26,7 +26,16 @@ def predictions(tmp_path: Path) -> Path:
     for model in ("one", "two"):
         path = tmp_path / f"{model}.csv"
         command(
-            "template", "digits-c", "--images", tmp_path / "names.txt", "--only", "fog", "--name", model, "-o", path
+            "template",
+            "digits-c",
+            "--image-names",
+            tmp_path / "names.txt",
+            "--only",
+            "fog",
+            "--name",
+            model,
+            "-o",
+            path,
         )
         with path.open(newline="") as file:
             lines += csv.DictReader(file)

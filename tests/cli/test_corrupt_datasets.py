@@ -45,7 +45,7 @@ def test_a_folder_says_its_layout_format_and_what_moves(tmp_path: Path) -> None:
         "val2017/*",
         "--format",
         "jpeg:95",
-        "--annotations",
+        "--label-files",
         "copy",
     ]
     code, text, _ = invoke("corrupt", root, "-o", out, *options)
@@ -88,7 +88,7 @@ def test_a_table(tmp_path: Path) -> None:
         (["--format", "gif"], "unknown format 'gif'"),
         (["--columns", "image"], "columns given for"),
         (["--pictures", "test/*"], "no pictures that match"),
-        (["--annotations", "move"], "expected link, copy, none"),
+        (["--label-files", "move"], "expected link, copy, none"),
     ],
 )
 def test_refusals_of_a_folder(options: list[str], message: str, tmp_path: Path) -> None:
@@ -100,5 +100,5 @@ def test_refusals_of_a_folder(options: list[str], message: str, tmp_path: Path) 
 
 def test_options_of_folders_are_refused_elsewhere(tmp_path: Path) -> None:
     for source in (tsv(tmp_path / "Toy.tsv"), picture(tmp_path / "1.png")):
-        code, _, errors = invoke("corrupt", source, "-o", tmp_path / "out", "-c", "fog", "--annotations", "copy")
+        code, _, errors = invoke("corrupt", source, "-o", tmp_path / "out", "-c", "fog", "--label-files", "copy")
         assert (code, "are for folders of pictures" in errors) == (2, True), errors

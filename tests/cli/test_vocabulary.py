@@ -17,6 +17,8 @@ PAIRS = {
     "-d": "--data",
     "-m": "--model",
     "-j": "--jobs",
+    "-n": "--limit",
+    "-b": "--benchmark",
 }
 FORBIDDEN = {"--output", "--to", "--json-file", "--batch", "--workers", "--corruptions", "--severities"}
 NO_CORRUPTIONS = {"demo", "score", "compare", "gate", "fetch-frost", "separation", "mscr"}
@@ -66,6 +68,27 @@ def test_the_same_options_for_every_model(name: str) -> None:
 def test_plugins_wherever_corruptions_are(name: str) -> None:
     without = name in NO_CORRUPTIONS | RESULTS_ONLY or name.removeprefix("build ") in TABLES_ONLY
     assert ("--plugin" in options(LEAVES[name])) != without
+
+
+def kind(option: Any) -> str:
+    """Whether an option is a flag, counts something, or says something else, once or repeatedly."""
+    text = str(option.type_descriptor.annotation)
+    return next((word for word in ("bool", "int") if f"'{word}'" in text), "words")
+
+
+def test_one_meaning() -> None:
+    """An option that is a flag here and names a file there, or counts images and names a text of them, is two."""
+    kinds: dict[str, set[str]] = {}
+    for command in LEAVES.values():
+        for text, option in options(command).items():
+            kinds.setdefault(text, set()).add(kind(option))
+    assert {text: found for text, found in kinds.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_other_files_of_corruptions_wherever_they_are_made(name: str) -> None:
+    known = options(LEAVES[name])
+    assert ("--frost" in known) is ("--tiles" in known)
 
 
 def test_there_are_commands() -> None:

@@ -157,7 +157,7 @@ def test_links_to_another_disk_are_refused_before_any_work(tmp_path: Path) -> No
     root = voc(tmp_path / "voc")
     with tempfile.TemporaryDirectory(dir=elsewhere) as folder:
         out, recipe, layout = Path(folder) / "out", make_recipe(["fog"], [1]), find_layout(root)
-        with pytest.raises(InputError, match=r"is on another disk than .*; expected --annotations copy"):
+        with pytest.raises(InputError, match=r"is on another disk than .*; expected --label-files copy"):
             corrupt_tree(root, out, recipe, layout=layout)
         assert not out.exists()
         assert corrupt_tree(root, out, recipe, layout=layout, labels="copy").written == 1

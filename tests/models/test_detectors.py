@@ -156,7 +156,7 @@ def test_an_onnx_model_of_pixels_is_measured(tmp_path: Path) -> None:
     foreign("onnxruntime")
     onnx_segmenter(tmp_path / "net.onnx", "n")
     words = ("run", "cityscapes-c", "--task", "segmentation", "-m", str(tmp_path / "net.onnx"), "-d", "demo:shapes")
-    more = ("-n", "2", "--only", "contrast@5", "--outputs", "classes", "-o", str(tmp_path / "r"))
+    more = ("-n", "2", "--only", "contrast@5", "--output-names", "classes", "-o", str(tmp_path / "r"))
     code, printed, error = invoke(*words, *more, columns=300)
     assert code == 0, error
     assert "mIoU" in printed

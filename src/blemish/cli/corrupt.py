@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from blemish.cli.corrupt_sources import (
-    Annotations,
+    Arrangement,
+    LabelFiles,
     LayoutName,
     OnlyPictures,
     PictureColumns,
@@ -109,7 +110,7 @@ def corrupt_command(
         int, typer.Option(min=1, max=3, help="Of --sequence: 2 and 3 have stronger noise; other sequences are strided.")
     ] = 1,
     layout: LayoutName = None,
-    annotations: Annotations = "link",
+    label_files: LabelFiles = "link",
     pictures: OnlyPictures = None,
     columns: PictureColumns = None,
     quick: Annotated[
@@ -161,25 +162,25 @@ def corrupt_command(
     if sequence is not None:
         if corruptions or severities or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
-        check_names_sources(None, layout, pictures, annotations, columns)
+        check_names_sources(None, layout, pictures, label_files, columns)
         frames = make_sequence_recipe(chosen_sequences(sequence), difficulty=difficulty, **settings)
         _check_source_of_frames(source, out, frames)
         work: Work = partial(corrupt_sequences, source, out, frames, executor=executor, quick=quick, prune=prune)
     else:
-        found = opened_pictures(source, layout, columns)
-        check_names_sources(found, layout, pictures, annotations, columns)
-        if isinstance(found, Layout) and found.formats is not None:
-            settings.setdefault("file_format", found.formats[0])
+        arranged = opened_pictures(source, layout, columns)
+        check_names_sources(arranged, layout, pictures, label_files, columns)
+        if isinstance(arranged, Layout) and arranged.formats is not None:
+            settings.setdefault("file_format", arranged.formats[0])
         catalog = chosen_catalog(plugins, frost, tiles)
         levels = chosen_severities(severities) or DEFAULT_SEVERITIES
         recipe = make_recipe(chosen_names(corruptions, catalog), levels, catalog=catalog, **settings)
-        is_array = _check_source_of_copies(source, found, out, recipe, labels=labels, overwrite=overwrite)
+        is_array = _check_source_of_copies(source, arranged, out, recipe, labels=labels, overwrite=overwrite)
         again: dict[str, Any] = {"executor": executor, "quick": quick}
-        if isinstance(found, Container):
-            noun = found.noun
-            work = partial(corrupt_container, found, out, recipe, prune=prune, **again)
-        elif found is not None:
-            some: dict[str, Any] = {"layout": found, "labels": annotations, "only": pictures or ()}
+        if isinstance(arranged, Container):
+            noun = arranged.noun
+            work = partial(corrupt_container, arranged, out, recipe, prune=prune, **again)
+        elif arranged is not None:
+            some: dict[str, Any] = {"layout": arranged, "labels": label_files, "only": pictures or ()}
             work = partial(corrupt_tree, source, out, recipe, prune=prune, **some, **again)
         elif is_array:
             work = partial(corrupt_arrays, source, out, recipe, labels=labels, **again)
@@ -205,7 +206,7 @@ def _check_source_of_frames(source: Path, out: Path, recipe: SequenceRecipe) -> 
 
 def _check_source_of_copies(
     source: Path,
-    found: Container | Layout | None,
+    arranged: Arrangement,
     out: Path,
     recipe: Recipe,
     *,
@@ -213,18 +214,18 @@ def _check_source_of_copies(
     overwrite: bool,
 ) -> bool:
     """Refuse what cannot be corrupted, and say which settings are used; whether the source is an array file."""
-    if found is None and not source.exists():
+    if arranged is None and not source.exists():
         raise InputError(f"{source}: no such file or folder")
     is_array = source.suffix.lower() in ARRAY_SUFFIXES and not source.is_dir()
     if labels is not None and not is_array:
-        raise InputError("--labels is for array files; the labels of a tree are its folders, or --annotations")
-    if is_array or found is not None:
+        raise InputError("--labels is for array files; the labels of a tree are its folders, or --label-files")
+    if is_array or arranged is not None:
         check_names_a_folder(out, "copies of many images go to a folder")
     else:
         check_replaceable(out, overwrite=overwrite)
-    if found is not None:
-        say_layout(found, recipe)
-    of_one = None if found is not None and source.is_file() else source
+    if arranged is not None:
+        say_layout(arranged, recipe)
+    of_one = None if arranged is not None and source.is_file() else source
     say(preset_choice(recipe.corruptions, recipe.preset, _shorter_side(of_one, recipe, is_array)), style="dim")
     check_files(recipe.corruptions)
     return is_array

@@ -27,10 +27,10 @@ LayoutName = Annotated[
         "leaves all other files.",
     ),
 ]
-Annotations = Annotated[
+LabelFiles = Annotated[
     str,
     typer.Option(
-        "--annotations",
+        "--label-files",
         rich_help_panel=_PANEL,
         metavar="WAY",
         help="Files of labels of all layouts but tree, beside the copies of every condition: link (a second name of "
@@ -56,12 +56,12 @@ PictureColumns = Annotated[
     ),
 ]
 
-Found = Container | Layout | None
+Arrangement = Container | Layout | None
 """How many pictures are laid out; None for one picture, and for an array file."""
 
 
-def opened_pictures(source: Path, layout: str | None, columns: str | None) -> Found:
-    """What a source is."""
+def opened_pictures(source: Path, layout: str | None, columns: str | None) -> Arrangement:
+    """How the pictures of a source are laid out."""
     container = find_container(source, None if columns is None else listed([columns])) if layout is None else None
     if container is not None:
         return container
@@ -69,18 +69,18 @@ def opened_pictures(source: Path, layout: str | None, columns: str | None) -> Fo
 
 
 def check_names_sources(
-    found: Found, layout: str | None, pictures: list[str] | None, annotations: str, columns: str | None
+    arranged: Arrangement, layout: str | None, pictures: list[str] | None, label_files: str, columns: str | None
 ) -> None:
     """Refuse options that mean nothing to a source, rather than leave them unused."""
-    if not isinstance(found, Layout) and (layout or pictures or annotations != "link"):
-        raise InputError("--layout, --pictures and --annotations are for folders of pictures")
-    if not isinstance(found, Container) and columns is not None:
+    if not isinstance(arranged, Layout) and (layout or pictures or label_files != "link"):
+        raise InputError("--layout, --pictures and --label-files are for folders of pictures")
+    if not isinstance(arranged, Container) and columns is not None:
         raise InputError("--columns is for Parquet files and Hugging Face datasets")
 
 
-def say_layout(found: Container | Layout, recipe: Recipe) -> None:
+def say_layout(arranged: Container | Layout, recipe: Recipe) -> None:
     """Say how a source is read, and its copies are stored."""
-    kind = found.name if isinstance(found, Container) else f"{found.name}, a {found.title}"
+    kind = arranged.name if isinstance(arranged, Container) else f"{arranged.name}, a {arranged.title}"
     chosen = picture_format(recipe.file_format)
     quality = "lossless" if chosen.quality is None else f"of quality {chosen.quality}"
     size = "" if recipe.resize or recipe.crop else ", as large as they are"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from blemish.cli.score import ScoreOptions, read_with_progress
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
-from blemish.metrics.gate import gate
+from blemish.metrics.gate import Gate, gate
 from blemish.metrics.gate_rules import Status
 from blemish.reports.gate_files import gate_json, gate_junit, gate_table
 from blemish.terminal.commands import exit_on_input_error
@@ -20,6 +21,11 @@ from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import complain, say
 from blemish.terminal.results import deliver, marked_markdown
 
+_FORMS: dict[str, Callable[[Gate], bytes]] = {
+    ".xml": gate_junit,
+    ".md": lambda gated: marked_markdown([gate_table(gated)]).encode("utf-8", "replace"),
+    ".json": lambda gated: gate_json(gated).encode("utf-8", "replace"),
+}
 _CODES = {Status.FAILED: 1, Status.UNDECIDED: 3}
 
 
@@ -45,8 +51,12 @@ def gate_command(
     by_point: Annotated[
         bool, typer.Option("--point", help="Decide by values alone, whatever their intervals say.")
     ] = False,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit's XML too.")] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table in Markdown too.")] = None,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A file to write to: .xml (JUnit), .md or .json. May be repeated."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -59,21 +69,20 @@ def gate_command(
 
       blemish gate results/model --require "mce < 60" --require "fog@3 accuracy > 0.7"
 
-      blemish gate results/model --against baseline/ --max-drop 1.5 --junit gate.xml --markdown gate.md
+      blemish gate results/model --against baseline/ --max-drop 1.5 -o gate.xml -o gate.md
     """
-    if junit is not None and markdown is not None and junit.absolute() == markdown.absolute():
-        raise InputError(f"--junit and --markdown are both {junit}; expected two files")
-    check_replaceable(junit, markdown, overwrite=overwrite)
+    files = out or []
+    for path in files:
+        if path.suffix.lower() not in _FORMS:
+            raise InputError(f"{path}: a file of an unknown kind; expected {', '.join(_FORMS)}")
+    check_replaceable(*files, overwrite=overwrite)
     run, before = how.run(folder), None if against is None else how.run(against)
     work = partial(gate, run, require or (), against=before, max_drop=max_drop, by_point=by_point)
     gated = read_with_progress("gate", partial(work, **how.settings([run])))
-    table = gate_table(gated)
-    contents = ((junit, gate_junit(gated)), (markdown, marked_markdown([table]).encode("utf-8", "replace")))
-    written = [(path, content) for path, content in contents if path is not None]
-    for path, content in written:
-        write_bytes(path, content)
-    deliver(gate_json(gated) if as_json else [table], None)
-    for path, _ in written:
+    for path in files:
+        write_bytes(path, _FORMS[path.suffix.lower()](gated))
+    deliver(gate_json(gated) if as_json else [gate_table(gated)], None)
+    for path in files:
         (complain if as_json else say)(f"wrote {path}", style="")
     if gated.status is not Status.PASSED:
         raise typer.Exit(_CODES[gated.status])

@@ -96,7 +96,7 @@ def run_command(
             help="Of detection: COCO's, such as instances_val2017.json. Of segmentation: a folder of maps of classes.",
         ),
     ] = None,
-    outputs: Annotated[
+    output_names: Annotated[
         str | None,
         typer.Option(rich_help_panel=_TASK, help="Of an ONNX model: its boxes, scores and labels, or class scores."),
     ] = None,
@@ -140,7 +140,7 @@ def run_command(
             if given:
                 raise InputError(f"--{option.replace('_', '-')} is for classifiers; expected none with --task")
         opened = open_task(task, images.data, annotations)
-        asked = opened.model(model.model, **_settings_of(model, speed, outputs))
+        asked = opened.model(model.model, **_settings_of(model, speed, output_names))
 
         def measured(report: ProgressReport) -> Run:
             return evaluate(
@@ -158,7 +158,7 @@ def run_command(
 
         _tell(run_with_progress("run", measured), out)
         return
-    for option, given in (("--annotations", annotations), ("--outputs", outputs)):
+    for option, given in (("--annotations", annotations), ("--output-names", output_names)):
         if given is not None:
             raise InputError(f"{option} without --task; expected --task detection or segmentation")
     source = images.open()

@@ -68,6 +68,8 @@ class ScoreOptions:
     benchmark: Annotated[
         str | None,
         typer.Option(
+            "--benchmark",
+            "-b",
             metavar="NAME|FILE",
             help="Of files of predictions: the benchmark whose conditions are expected and whose metric is the "
             "headline. Default: the conditions that the files have.",

@@ -30,7 +30,7 @@ def template_command(
         str | None, typer.Option("--data", "-d", help="The images, as blemish run takes them: a row for each of them.")
     ] = None,
     names: Annotated[
-        Path | None, typer.Option("--images", help="Or a text with the name of an image per line.")
+        Path | None, typer.Option("--image-names", help="Or a text with the name of an image per line.")
     ] = None,
     answer: Annotated[
         str, typer.Option(help="What is to be filled in: correct, score (any number), or prediction beside label.")
@@ -42,13 +42,13 @@ def template_command(
 ) -> None:
     """Write an empty file of predictions for a benchmark: fill it in elsewhere, and let blemish score read it.
 
-    With --data or --images there is a row for every image under every condition, otherwise one for each condition.
+    With --data or --image-names there is a row for every image under every condition, otherwise one for each condition.
 
     Examples:
 
       blemish template imagenet-c -d imagenet/val -o predictions.parquet
 
-      blemish template imagenet-c --images images.txt --answer score --only fog,snow --name my-reader
+      blemish template imagenet-c --image-names images.txt --answer score --only fog,snow --name my-reader
     """
     chosen = load_benchmark(benchmark, catalog=chosen_catalog(plugins))
     if patterns := listed(only_some):
@@ -56,7 +56,7 @@ def template_command(
     check_template(out, answer, chosen)
     check_replaceable(out, overwrite=overwrite)
     if data is not None and names is not None:
-        raise InputError("--data and --images; expected one of them")
+        raise InputError("--data and --image-names; expected one of them")
     images: list[str] = []
     if data is not None:
         images = list(open_source(data).names)

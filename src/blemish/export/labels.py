@@ -96,7 +96,7 @@ def check_linkable(root: Path, target: Path, labels: str) -> None:
     there = next(path for path in (target, *target.absolute().parents) if path.exists())
     if labels == "link" and root.stat().st_dev != there.stat().st_dev:
         raise InputError(
-            f"{target} is on another disk than {root}, where files of labels cannot be linked; expected --annotations "
+            f"{target} is on another disk than {root}, where files of labels cannot be linked; expected --label-files "
             "copy, which takes room for every condition, or none"
         )
 

@@ -21,8 +21,9 @@ def test_the_documented_method_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "twice.toml").write_text(setting)
     monkeypatch.chdir(tmp_path)
     words = (
-        "arena run -m demo:plain -d demo:digits -n 40 -b digits-c -c brightness,contrast --batch-size 20 --clean 10 "
-        "--methods none,t3a,python:my_arena_method:Mine --settings constant_speed,twice.toml -o out --batches 10"
+        "arena run -m demo:plain -d demo:digits -n 40 -b digits-c -c brightness,contrast --batch-size 20 "
+        "--clean-images 10 --methods none,t3a,python:my_arena_method:Mine "
+        "--settings constant_speed,twice.toml -o out --batch-sizes 10"
     )
     code, printed, complaints = invoke(*words.split())
     assert code == 0, complaints
@@ -38,6 +39,11 @@ def test_the_documented_method_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     again = invoke(*words.split())
     assert again[0] == 0
     assert "everything is finished" in again[1] + again[2]
+    (tmp_path / "mine.html").write_text("mine")
+    code, _, complaints = invoke("arena", "report", "out", "-o", "mine.html")
+    assert code == 2
+    assert "--overwrite" in complaints
+    assert (tmp_path / "mine.html").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_the_documented_method_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("--settings continuous", "unknown setting 'continuous'"),
         ("--methods tend", "unknown adaptation method 'tend'"),
         ("--methods bn", "bn needs batch norm layers"),
-        ("--published mnist", "--published mnist; expected imagenet or cifar"),
+        ("--tuned-for mnist", "--tuned-for mnist; expected imagenet or cifar"),
         ("--list ours", "list 'ours'; expected robustbench"),
         ("--list robustbench", "0 of the 5,000 images"),
         ("--seeds one", "--seeds 'one'"),

@@ -117,13 +117,24 @@ def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
     assert is_picture(tmp_path / "blocks.png")
     assert is_picture(tmp_path / "tree.png")
     assert len(read_categories(tmp_path / "c.json").members) == 3
-    done("generate", work / "categories.json", "-o", tmp_path / "even", "-n", 3, "-k", 2, "--count", 20)
+    done(
+        "generate",
+        work / "categories.json",
+        "-o",
+        tmp_path / "even",
+        "--categories",
+        3,
+        "--per-category",
+        2,
+        "--count",
+        20,
+    )
     assert len(list((tmp_path / "even").glob("*.toml"))) == 20
     assert load_benchmark(tmp_path / "even" / "n3k2-01.toml").conditions[1].severity == 1
     assert "drawn uniform, seed 0" in load_benchmark(tmp_path / "even" / "n3k2-01.toml").title
     drawn = ("--count", 5, "--draw", "categories-first", "--seed", 3)
     assert "as the paper draws" in done(
-        "generate", work / "categories.json", "-o", tmp_path / "p", "-n", 2, "-k", 2, *drawn
+        "generate", work / "categories.json", "-o", tmp_path / "p", "--categories", 2, "--per-category", 2, *drawn
     )
     title = "2 of 3 categories, 2 corruptions of each; drawn categories-first, seed 3"
     assert {load_benchmark(path).title for path in (tmp_path / "p").glob("*.toml")} == {title}
@@ -144,8 +155,30 @@ def test_categories_and_what_follows(work: Path, tmp_path: Path) -> None:
 
 def test_natural(work: Path, tmp_path: Path) -> None:
     pytest.importorskip("tomli_w", reason="tomli-w is not installed, which writes benchmark files")
-    done("generate", work / "categories.json", "-o", tmp_path / "one", "-n", 1, "-k", 2, "--count", 10)
-    done("generate", work / "categories.json", "-o", tmp_path / "three", "-n", 3, "-k", 1, "--count", 10)
+    done(
+        "generate",
+        work / "categories.json",
+        "-o",
+        tmp_path / "one",
+        "--categories",
+        1,
+        "--per-category",
+        2,
+        "--count",
+        10,
+    )
+    done(
+        "generate",
+        work / "categories.json",
+        "-o",
+        tmp_path / "three",
+        "--categories",
+        3,
+        "--per-category",
+        1,
+        "--count",
+        10,
+    )
     lines = (work / "accuracies.csv").read_text().splitlines()
     draw = np.random.default_rng(0)
     rows = [
@@ -205,9 +238,11 @@ def test_bad_input_is_one_line(work: Path, tmp_path: Path) -> None:
     assert "expected an .npz file" in refused(
         "overlap-scores", work / "accuracies.csv", "-o", tmp_path / "x.csv", "--intervals", tmp_path / "i.csv"
     )
-    assert "only 0 benchmarks" in refused("generate", work / "categories.json", "-o", tmp_path / "g", "-n", 3, "-k", 5)
+    assert "only 0 benchmarks" in refused(
+        "generate", work / "categories.json", "-o", tmp_path / "g", "--categories", 3, "--per-category", 5
+    )
     assert "not an empty folder" in refused(
-        "generate", work / "categories.json", "-o", work, "-n", 3, "-k", 2, "--count", 2
+        "generate", work / "categories.json", "-o", work, "--categories", 3, "--per-category", 2, "--count", 2
     )
     assert "expected either" in refused("coverage", matrix, "-o", tmp_path / "x.csv")
     assert "expected numbers such as" in refused("sweep", matrix, "-o", tmp_path / "x.csv", "--thresholds", "low")

@@ -48,7 +48,7 @@ def test_from_calibration_to_shards(place: Path) -> None:
     assert "more than by chance" in output
     assert invoke(*calibrate)[1] == output
     code, output, _ = invoke(
-        "walk", "cal", "--target", "0.6", "--speed", 5, "--images", 200, "--closed", "-o", "walk.json", "--figure",
+        "walk", "cal", "--target", "0.6", "--speed", 5, "--length", 200, "--closed", "-o", "walk.json", "--figure",
         "walk.png", "--surface", "surface.svg",
     )  # fmt: skip
     assert code == 0
@@ -65,7 +65,7 @@ def test_from_calibration_to_shards(place: Path) -> None:
     assert (place / "walk.png").stat().st_size > 5000
     assert b"<svg" in (place / "surface.svg").read_bytes()
     arguments = (
-        "run", "walk.json", *MODEL, *common, "-o", "run", "--methods", "all", "--settings", "cifar", "--length", 60,
+        "run", "walk.json", *MODEL, *common, "-o", "run", "--methods", "all", "--tuned-for", "cifar", "--length", 60,
         "--batch-size", 20, "--figure", "run.png", "--reset", 2,
     )  # fmt: skip
     code, output, _ = invoke(*arguments)
@@ -97,14 +97,14 @@ def test_from_calibration_to_shards(place: Path) -> None:
 def test_walks_over_cells_that_were_not_measured_say_so(place: Path) -> None:
     calibrate = ("calibrate", *MODEL, "-d", "data.npz", "-c", "contrast,gaussian_noise", "-n", 20, "--margin", "0.01")
     assert invoke(*calibrate, "--targets", "0.6", "-o", "cal")[0] == 0
-    walk = ("walk", "cal", "--speed", 5, "--images", 20, "-o", "walk.json")
+    walk = ("walk", "cal", "--speed", 5, "--length", 20, "-o", "walk.json")
     assert "interpolated" not in invoke(*walk, "--target", "0.6")[1]
     code, output, _ = invoke(*walk, "--target", "0.8")
     assert code == 0
     assert "interpolated, not measured" in output
     assert "at 95 %" not in output
     assert invoke(*calibrate, "--targets", "0.6", "--objective", "mean", "-o", "mean")[0] == 0
-    walk = ("walk", "mean", "--speed", 5, "--images", 20, "-o", "walk.json", "--target", "0.6", "--objective", "mean")
+    walk = ("walk", "mean", "--speed", 5, "--length", 20, "-o", "walk.json", "--target", "0.6", "--objective", "mean")
     assert "interpolated" not in invoke(*walk)[1]
 
 
@@ -144,7 +144,7 @@ def test_refusals_are_one_line(place: Path) -> None:
 
 def test_a_model_that_cannot_be_adapted(place: Path) -> None:
     invoke("calibrate", *MODEL, "-d", "data.npz", "-c", "contrast,fog", "-n", 8, "--targets", "0.6", "-o", "cal")
-    invoke("walk", "cal", "--target", "0.6", "--speed", 5, "--images", 50, "-o", "walk.json")
+    invoke("walk", "cal", "--target", "0.6", "--speed", 5, "--length", 50, "-o", "walk.json")
     model = ("-m", "python:quarter_net:function", "--device", "cpu")
     code, _, errors = invoke("run", "walk.json", *model, "-d", "data.npz", "-o", "run")
     assert code == 2
@@ -158,7 +158,7 @@ def test_methods_that_a_network_does_not_suit(place: Path) -> None:
     """Left out with a word where nobody named them, refused by name where somebody did."""
     common = ("-m", "python:quarter_net:unnormalised", "--device", "cpu", "-d", "data.npz")
     invoke("calibrate", *common, "-c", "contrast,fog", "-n", 8, "--targets", "0.3", "-o", "cal")
-    invoke("walk", "cal", "--target", "0.3", "--speed", 5, "--images", 40, "-o", "walk.json")
+    invoke("walk", "cal", "--target", "0.3", "--speed", 5, "--length", 40, "-o", "walk.json")
     run = ("run", "walk.json", *common, "--length", 40, "--batch-size", 20)
     code, output, errors = invoke(*run, "-o", "all", "--methods", "all")
     assert code == 0

@@ -23,10 +23,10 @@ from quarter_nets import write_quarters
 COMMON = ("-d", "data.npz", "--device", "cpu")
 MODEL = ("-m", "python:quarter_net:build", *COMMON)
 THREE = (
-    *("protocol", "cal", *MODEL, "--set", "hard", "--images", 60, "--speeds", 4, "--methods", "none,tent"),
+    *("protocol", "cal", *MODEL, "--set", "hard", "--length", 60, "--speeds", 4, "--methods", "none,tent"),
     *("--batch-size", 10, "--checkpoint", 2),
 )
-RUNS = ("--set", "hard,hard-smooth", "--images", 60, "--speeds", "4,8", "--batch-size", 10, "--checkpoint", 2)
+RUNS = ("--set", "hard,hard-smooth", "--length", 60, "--speeds", "4,8", "--batch-size", 10, "--checkpoint", 2)
 
 
 def invoke(*arguments: object) -> tuple[int, str]:
@@ -100,7 +100,7 @@ def test_all_runs_their_means_and_a_page(place: Path) -> None:
 def test_a_run_equals_that_of_the_other_commands(place: Path) -> None:
     """The stream's seed is the walk's."""
     assert invoke("protocol", "cal", *MODEL, *RUNS, "--methods", "none,tent", "--seeds", 43, "-o", "one")[0] == 0
-    walk = ("--set", "hard", "--images", 60, "--speed", 8, "--seed", 43, "-o", "walk.json")
+    walk = ("--set", "hard", "--length", 60, "--speed", 8, "--seed", 43, "-o", "walk.json")
     assert invoke("walk", "cal", *walk)[0] == 0
     run = ("run", "walk.json", *MODEL, "--methods", "none,tent", "--batch-size", 10, "--seed", 43, "-o", "run")
     assert invoke(*run)[0] == 0
@@ -193,7 +193,7 @@ def test_killed_and_continued(place: Path, whole: dict[str, bytes]) -> None:
 def test_a_network_without_batch_norm(place: Path) -> None:
     """Left out with a word, which stands on the page, too; a method that was named is refused."""
     model = ("-m", "python:quarter_net:grouped", *COMMON)
-    few = ("--set", "hard", "--images", 20, "--speeds", 8, "--seeds", 43, "-o", "grouped")
+    few = ("--set", "hard", "--length", 20, "--speeds", 8, "--seeds", 43, "-o", "grouped")
     code, said = invoke("protocol", "cal", *model, *few)
     assert code == 0, said
     lack = "left out, because Sequential has no batch norm layers: bn"
@@ -227,7 +227,7 @@ def test_refusals_come_before_any_work(place: Path, options: tuple[str, ...], me
 
 
 def test_a_damaged_summary_is_named(place: Path) -> None:
-    few = ("--set", "hard", "--images", 20, "--speeds", 8, "--seeds", 43, "--methods", "none", "-o", "damaged")
+    few = ("--set", "hard", "--length", 20, "--speeds", 8, "--seeds", 43, "--methods", "none", "-o", "damaged")
     assert invoke("protocol", "cal", *MODEL, *few)[0] == 0
     path = place / "damaged" / "hard" / "seed-43-speed-8" / "summary.json"
     whole = path.read_text()
@@ -244,7 +244,7 @@ def test_a_damaged_summary_is_named(place: Path) -> None:
 def test_cells_that_were_not_measured_are_told(place: Path) -> None:
     calibrate = ("calibrate", *MODEL, "--set", "hard", "-n", 20, "--targets", 0.9, "--margin", 0.01, "-o", "few-cells")
     assert invoke(*calibrate)[0] == 0
-    few = ("--set", "hard", "--images", 20, "--speeds", 8, "--seeds", 43, "--methods", "none", "-o", "guessed")
+    few = ("--set", "hard", "--length", 20, "--speeds", 8, "--seeds", 43, "--methods", "none", "-o", "guessed")
     code, said = invoke("protocol", "few-cells", *MODEL, *few)
     assert code == 0, said
     assert " steps of hard have an accuracy that was interpolated, not measured" in said

@@ -102,7 +102,7 @@ def invoke(*arguments: object) -> tuple[int, str]:
 
 class TestCommands:
     def test_a_set_has_its_own_rule(self, calibrated: Path) -> None:
-        walk = ("walk", calibrated / "cal", "--images", 40, "--speed", 10, "-o", calibrated / "walk.json")
+        walk = ("walk", calibrated / "cal", "--length", 40, "--speed", 10, "-o", calibrated / "walk.json")
         for name, expected in (("hard", ("reference", "independent")), ("hard-smooth", ("pointwise", "joint"))):
             code, said = invoke(*walk, "--set", name)
             assert code == 0, said
@@ -132,7 +132,7 @@ class TestCommands:
         assert not (calibrated / "none.json").exists()
 
     def test_the_usual_rule_is_ours(self, calibrated: Path) -> None:
-        walk = ("walk", calibrated / "cal", "--images", 40, "--target", 0.3, "-o", calibrated / "own.json")
+        walk = ("walk", calibrated / "cal", "--length", 40, "--target", 0.3, "-o", calibrated / "own.json")
         for options, expected in (
             ((), ("pointwise", "joint")),
             (("--objective", "mean"), ("mean", "joint")),
@@ -153,7 +153,7 @@ def test_five_thousand_images_are_implied(tmp_path: Path) -> None:
     np.savez(tmp_path / "few.npz", images=levels[:40], labels=np.arange(40) % 10)
     net = ("-m", "demo:plain", "--device", "cpu")
     names = ("-c", "contrast,brightness")
-    walk = ("--set", "ccc-5k", *names, "--target", 0.1, "--images", 20, "--speed", 10)
+    walk = ("--set", "ccc-5k", *names, "--target", 0.1, "--length", 20, "--speed", 10)
     for data in ("many", "few"):
         shown = ("-d", tmp_path / f"{data}.npz", *net)
         cal, made, run = (tmp_path / f"{data}-{what}" for what in ("cal", "walk.json", "run"))

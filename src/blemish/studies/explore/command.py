@@ -59,6 +59,8 @@ def explore_command(
         Path | None,
         typer.Option(
             "--export",
+            "--out",
+            "-o",
             metavar="FOLDER",
             help="Write a page that works without a server, at eleven severities, and leave. Default: ImageNet-C.",
         ),

@@ -20,6 +20,7 @@ from blemish.studies.arena.results import ARENA_FILE, ArenaInfo
 from blemish.studies.arena.scores import Scored, read_arena, scored
 from blemish.studies.arena.tables import INTERVALS, all_tables
 from blemish.terminal.commands import exit_on_input_error
+from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
 from blemish.terminal.results import Level, deliver
 
@@ -37,6 +38,7 @@ def report_command(
         typer.Option(min=1, help="Images of running means. Default: 50,000, or a tenth of a stream that is shorter."),
     ] = None,
     level: Level = 0.95,
+    overwrite: Overwrite = False,
 ) -> None:
     """Print the scores of all that is finished in a folder, and write them as JSON and as a page with curves.
 
@@ -45,6 +47,7 @@ def report_command(
       blemish arena report arena -o arena.html
     """
     page = check_report_path(out or folder / PAGE)
+    check_replaceable(page, overwrite=overwrite)
     write_all(folder, page, level=level, window=window)
 
 

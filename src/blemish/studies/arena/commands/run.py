@@ -26,7 +26,7 @@ from blemish.studies.arena.planning import Grid, Planned, planned_units, slow_te
 from blemish.studies.arena.setting import built_in, load_setting
 from blemish.studies.streams.walks import read_walk
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Corruptions, Frost, Plugins, check_files, chosen_catalog, chosen_names
+from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Tiles, check_files, chosen_catalog, chosen_names
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import ImageOptions, Limit, balanced_part
 from blemish.terminal.lists import listed, numbers, whole_numbers
@@ -48,14 +48,14 @@ class GridOptions:
         str | None,
         typer.Option(rich_help_panel=_GRID, help="Factors of learning rates to try as well, such as 0.1,10."),
     ] = None
-    batches: Annotated[
+    batch_sizes: Annotated[
         str | None, typer.Option(rich_help_panel=_GRID, help="Batch sizes to try as well, such as 16,64.")
     ] = None
 
     def grid(self) -> Grid:
         """What is tried."""
         rates = numbers(self.rates, "--rates", such_as="0.1,10") if self.rates else []
-        return Grid(tuple(rates), tuple(whole_numbers(self.batches, "--batches")))
+        return Grid(tuple(rates), tuple(whole_numbers(self.batch_sizes, "--batch-sizes")))
 
 
 @exit_on_input_error
@@ -84,8 +84,9 @@ def run_command(
     severity: Annotated[
         float | None, typer.Option("--severity", "-s", help="Instead of 5, in settings that have one severity.")
     ] = None,
-    published: Annotated[
-        str | None, typer.Option(help="The methods' settings for imagenet or cifar. Default: by the preset.")
+    tuned_for: Annotated[
+        str | None,
+        typer.Option(help="Take the methods' published settings for imagenet or cifar. Default: by the preset."),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Images a step. Default: 64, for cifar 200; some settings have their own.")
@@ -97,11 +98,12 @@ def run_command(
         typer.Option("--list", help=f"Only the images of a published list: {', '.join(LISTS)}."),
     ] = None,
     limit: Limit = None,
-    clean: Annotated[
+    clean_images: Annotated[
         int, typer.Option(min=0, help="Clean images to predict before and after a stream, to see what is forgotten.")
     ] = 2000,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -120,10 +122,10 @@ def run_command(
       blemish arena run -m timm:resnet50 -d imagenet/val --methods none,tent,python:my_method:Mine -o mine
     """
     page = check_report_path(out / PAGE)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     plan = protocol.apply(load_benchmark(benchmark, catalog=catalog))
     names, left_out = _corruptions(corruptions, plan.conditions, catalog)
-    chosen = _published(published, plan.protocol.preset)
+    chosen = _tuned_for(tuned_for, plan.protocol.preset)
     everything = settings == "all"
     wanted = [load_setting(name).at(severity) for name in (built_in() if everything else listed(settings))]
     shown_walk = None if walk is None else read_walk(walk, catalog=catalog)
@@ -143,7 +145,7 @@ def run_command(
         protocol=plan.protocol,
         benchmark=plan.name,
         methods=chosen,
-        clean=clean,
+        clean=clean_images,
         image_list=image_list,
         walk=shown_walk,
         catalog=catalog,
@@ -191,12 +193,12 @@ def _corruptions(
     return tuple(single), words
 
 
-def _published(text: str | None, preset: str | None) -> Settings:
+def _tuned_for(text: str | None, preset: str | None) -> Settings:
     """Which published settings of methods are meant: CIFAR's where images are that small."""
     if text is None:
         return "cifar" if preset == "cifar" else "imagenet"
     if text not in ("imagenet", "cifar"):
-        raise InputError(f"--published {text}; expected imagenet or cifar")
+        raise InputError(f"--tuned-for {text}; expected imagenet or cifar")
     return cast(Settings, text)
 
 

@@ -18,6 +18,7 @@ from blemish.studies.construction.figures import SAVING
 from blemish.terminal.outputs import check_replaceable
 from blemish.terminal.printing import say, show
 
+Covering = Annotated[float, typer.Option(help="A corruption is covered by a higher score than this.")]
 MatrixFile = Annotated[
     Path, typer.Argument(metavar="MATRIX", help="An overlap matrix, .csv or .json (blemish build overlap-scores).")
 ]

@@ -12,6 +12,7 @@ from blemish.core.errors import InputError
 from blemish.studies.construction.benchmark_files import make_benchmark, write_benchmark
 from blemish.studies.construction.cliques import DEFAULT_STEPS
 from blemish.studies.construction.commands.common import (
+    Covering,
     Figure,
     MatrixFile,
     Percent,
@@ -36,7 +37,6 @@ from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
 
 Threshold = Annotated[float, typer.Option(help="No two corruptions of a benchmark overlap more, from 0 to 1.")]
-Covering = Annotated[float, typer.Option(help="A corruption is covered by a higher score than this.")]
 
 
 @exit_on_input_error

@@ -117,8 +117,8 @@ def _benchmarks(
 def generate_command(
     source: CategoryFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for the benchmark files.")],
-    n: Annotated[int, typer.Option("-n", help="How many categories are represented.")],
-    k: Annotated[int, typer.Option("-k", help="How many corruptions represent each.")],
+    n: Annotated[int, typer.Option("--categories", help="How many categories are represented.")],
+    k: Annotated[int, typer.Option("--per-category", help="How many corruptions represent each.")],
     count: Annotated[int, typer.Option(max=1_000_000, help="How many different benchmarks.")] = 1000,
     draw: Annotated[
         str, typer.Option(metavar="|".join(DRAWS), help="; ".join(f"{name}: {how}" for name, how in DRAWS.items()))
@@ -135,11 +135,11 @@ def generate_command(
 
     Examples:
 
-      blemish build generate categories.json -o n6k2 -n 6 -k 2
+      blemish build generate categories.json -o n6k2 --categories 6 --per-category 2
 
-      blemish build generate categories.json -o few -n 2 -k 2 --count 10 --seed 1
+      blemish build generate categories.json -o few --categories 2 --per-category 2 --count 10 --seed 1
 
-      blemish build generate categories.json -o paper -n 2 -k 3 --draw categories-first
+      blemish build generate categories.json -o paper --categories 2 --per-category 3 --draw categories-first
     """
     categories = read_categories(source)
     drawn_sets = generate_benchmarks(categories, n=n, k=k, count=count, seed=seed, draw=draw)
@@ -191,7 +191,9 @@ def syn2nat_command(
     matrix: MatrixFile,
     source: CategoryFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The benchmark file to write (.toml).")],
-    k: Annotated[int | None, typer.Option("-k", help="Corruptions per category. Default: as many as possible.")] = None,
+    per_category: Annotated[
+        int | None, typer.Option(help="Corruptions per category. Default: as many as possible.")
+    ] = None,
     severities: Severities = None,
     plugins: Plugins = None,
     figure: Figure = None,
@@ -207,7 +209,7 @@ def syn2nat_command(
     """
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     overlap, categories = read_matrix(matrix), read_categories(source)
-    selection = select_least_overlapping(overlap, categories, k=k)
+    selection = select_least_overlapping(overlap, categories, k=per_category)
     (benchmark,) = _benchmarks(out.stem, [selection.members], severities, plugins)
     mean = (
         "no pairs within a category"

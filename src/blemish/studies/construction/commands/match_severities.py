@@ -31,6 +31,7 @@ from blemish.terminal.corruptions import (
     Preset,
     RequiredCorruptions,
     Seed,
+    Tiles,
     check_files,
     chosen_catalog,
     chosen_names,
@@ -63,6 +64,7 @@ def match_severities_command(
     crop: Crop = None,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     figure: Figure = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -79,7 +81,7 @@ def match_severities_command(
       blemish build match-severities -c fog,snow -m demo:plain -d demo:digits -o ranges.csv
     """
     check_output(out, ".csv", ".toml", figures=[figure], overwrite=overwrite)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     names = chosen_names(corruptions, catalog)
     fixed = [name for name in names if catalog[name].only_severity is not None]
     if fixed:

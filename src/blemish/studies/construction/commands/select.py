@@ -17,6 +17,7 @@ from blemish.core.marks import MADE_WITH
 from blemish.studies.construction.benchmark_files import make_benchmark, write_benchmark
 from blemish.studies.construction.cliques import DEFAULT_STEPS
 from blemish.studies.construction.commands.common import (
+    Covering,
     Figure,
     MatrixFile,
     Percent,
@@ -56,7 +57,7 @@ def select_command(
     optima: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write all subsets of the largest size as well.")
     ] = None,
-    limit: Annotated[
+    max_optima: Annotated[
         int, typer.Option(max=1_000_000, help="List at most this many of them; the choice is exact anyway.")
     ] = DEFAULT_LIMIT,
     steps: Steps = DEFAULT_STEPS,
@@ -77,7 +78,7 @@ def select_command(
     check_output(out, ".toml", figures=[figure], overwrite=overwrite)
     check_output(optima, ".json", overwrite=overwrite)
     matrix = read_matrix(source)
-    selection = select_non_overlapping(matrix, threshold=threshold, limit=limit, steps=steps)
+    selection = select_non_overlapping(matrix, threshold=threshold, limit=max_optima, steps=steps)
     title = f"{selection.size} corruptions with overlapping scores of at most {threshold:g}"
     write_benchmark(make_benchmark(out.stem, selection.members, title=title, catalog=chosen_catalog(plugins)), out)
     say(selection.explain())
@@ -140,12 +141,11 @@ def coverage_command(
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="An overlap matrix; with --row, an accuracy table.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write (.csv): a row for each corruption.")],
     benchmark: Annotated[
-        str | None, typer.Option(help='The benchmark: a name from "blemish benchmarks", or a .toml file.')
+        str | None,
+        typer.Option("--benchmark", "-b", help='The benchmark: a name from "blemish benchmarks", or a .toml file.'),
     ] = None,
     corruptions: TableCorruptions = None,
-    threshold: Annotated[
-        float, typer.Option(help="A corruption is covered by a higher score than this.")
-    ] = COVERING_SCORE,
+    covering: Covering = COVERING_SCORE,
     row: Annotated[
         str | None, typer.Option(help="Instead: the row of a model trained on all of a benchmark's corruptions.")
     ] = None,
@@ -176,7 +176,7 @@ def coverage_command(
         names = listed(corruptions)
         if benchmark is not None:
             names = list(load_benchmark(benchmark, catalog=chosen_catalog(plugins)).groups)
-        coverage = coverage_by_overlap(read_matrix(source), names, threshold=threshold)
+        coverage = coverage_by_overlap(read_matrix(source), names, threshold=covering)
         header = ["corruption", "overlaps most with", "score", "covered"]
         rows = [
             [c.corruption, c.by or "–", "undefined" if math.isnan(c.score) else f"{c.score:.4f}", _yes(c.covered)]

@@ -54,7 +54,9 @@ class BoardOptions:
             "none. May be repeated. Default: those of the benchmarks that there are entries of; without entries, all.",
         ),
     ] = None
-    benchmark: Annotated[str | None, typer.Option(rich_help_panel=_FILTERS, help="Only this benchmark.")] = None
+    benchmark: Annotated[
+        str | None, typer.Option("--benchmark", "-b", rich_help_panel=_FILTERS, help="Only this benchmark.")
+    ] = None
     tier: Annotated[TierName | None, typer.Option(rich_help_panel=_FILTERS, help="Only this tier.")] = None
     protocol: Annotated[
         str | None,

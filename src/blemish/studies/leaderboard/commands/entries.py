@@ -88,7 +88,9 @@ def _speed(images_per_second: float | None, on: str | None) -> Speed | None:
 def import_command(
     file: Annotated[Path, typer.Argument(metavar="CSV", help="Published numbers in percent, a row for each model.")],
     board: _Board,
-    benchmark: Annotated[str, typer.Option(help="Of which benchmark: imagenet-c, cifar10-c, or any name.")],
+    benchmark: Annotated[
+        str, typer.Option("--benchmark", "-b", help="Of which benchmark: imagenet-c, cifar10-c, or any name.")
+    ],
     source: Annotated[str, typer.Option(help="Where the numbers were published.")],
     name: Annotated[str | None, typer.Option(help="What to call the table. Default: the name of the file.")] = None,
     metric: Annotated[str, typer.Option(help="What models are ranked by: mce or error.")] = "error",
@@ -100,11 +102,13 @@ def import_command(
         int | None, typer.Option(min=1, help="How many images each number is of; without it there are no intervals.")
     ] = None,
     pixels: Annotated[str, typer.Option(help="stored, made in memory, photographs …")] = "",
-    divisor: Annotated[
+    baseline: Annotated[
         str | None, typer.Option(help="The row that an mCE is divided by. Default: the published AlexNet.")
     ] = None,
-    can: Annotated[list[str] | None, typer.Option(help="What it can be compared with. May be repeated.")] = None,
-    cannot: Annotated[list[str] | None, typer.Option(help="What it cannot be compared with. May be repeated.")] = None,
+    comparable: Annotated[list[str] | None, typer.Option(help="What it can be compared with. May be repeated.")] = None,
+    not_comparable: Annotated[
+        list[str] | None, typer.Option(help="What it cannot be compared with. May be repeated.")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Make an entry of numbers that others published: errors per cell (columns fog@1 …), or one number per model.
@@ -133,11 +137,11 @@ def import_command(
         source=source,
         images=images,
         pixels=pixels,
-        can=tuple(can or ()),
-        cannot=tuple(cannot or ()),
+        can=tuple(comparable or ()),
+        cannot=tuple(not_comparable or ()),
         cells=cast(Literal["error", "accuracy"], holds) if has_cells else None,
         holds="value" if metric == "mce" else cast(Literal["error", "accuracy"], holds),
-        divisor=divisor,
+        divisor=baseline,
         column="" if has_cells else column or metric,
     )
     entry = import_table(file, board, info, overwrite=overwrite)

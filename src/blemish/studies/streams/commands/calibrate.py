@@ -29,7 +29,7 @@ from blemish.studies.streams.images import preparation, prepared_source
 from blemish.studies.streams.levels import SETS, find_set
 from blemish.studies.streams.surface import Surface, monotonicity
 from blemish.terminal.commands import exit_on_input_error
-from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, check_files, chosen_catalog
+from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, Tiles, check_files, chosen_catalog
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.models import ModelOptions, SpeedOptions
@@ -64,6 +64,7 @@ def calibrate_command(
     jpeg: Jpeg = False,
     plugins: Plugins = None,
     frost: Frost = None,
+    tiles: Tiles = None,
     jobs: Jobs = None,
     gpus: Gpus = None,
     ray: Ray = None,
@@ -83,7 +84,7 @@ def calibrate_command(
         raise InputError("--corruption and --set; expected one or the other")
     chosen = None if set_name is None else find_set(set_name)
     rule = path_rule(objective, chosen)
-    catalog = chosen_catalog(plugins, frost)
+    catalog = chosen_catalog(plugins, frost, tiles)
     names = chosen_corruptions(corruptions, chosen, catalog) or SETS["ccc-50k"].corruptions
     check_files(catalog[name] for name in names)
     prepared = preparation(resize, crop, random_crop)

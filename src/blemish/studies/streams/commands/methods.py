@@ -49,7 +49,9 @@ class MethodOptions:
             f"Default: {','.join(_USUAL)}."
         ),
     ] = None
-    settings: Annotated[str, typer.Option(help="The methods' settings for imagenet or cifar.")] = "imagenet"
+    tuned_for: Annotated[str, typer.Option(help="Take the methods' published settings for imagenet or cifar.")] = (
+        "imagenet"
+    )
     reset: Annotated[int, typer.Option(min=1, help="Batches between RDumb's resets.")] = 1000
     rdumb_margin: Annotated[
         str,
@@ -59,7 +61,7 @@ class MethodOptions:
     def describe(self) -> MethodSettings:
         """For the header of a run."""
         margin = named_margin(self.rdumb_margin)
-        return MethodSettings(methods=self.settings, reset=self.reset, rdumb_margin=margin)
+        return MethodSettings(methods=self.tuned_for, reset=self.reset, rdumb_margin=margin)
 
     def make(self, network: Levels, images: ImageSet, model: Classifier) -> tuple[dict[str, Method], list[str]]:
         """Fresh methods for the model's network, and a word for those that are left out because it does not suit them.
@@ -79,7 +81,7 @@ class MethodOptions:
         made: dict[str, Method] = {}
         lacks: dict[str, list[str]] = {}
         for name in names:
-            cost = cost_of(name, cast(Settings, self.settings))
+            cost = cost_of(name, cast(Settings, self.tuned_for))
             if not named and cost is not None and cost.forwards + cost.backwards > _MOST_PASSES:
                 passes = f"it takes {cost.forwards + cost.backwards:g} passes an image; name it to run it"
                 lacks.setdefault(passes, []).append(name)
@@ -88,7 +90,7 @@ class MethodOptions:
                 made[name] = make_method(
                     name,
                     network,
-                    settings=cast(Settings, self.settings),
+                    settings=cast(Settings, self.tuned_for),
                     clean=clean,
                     sample=sample,
                     **changes.get(name, {}),

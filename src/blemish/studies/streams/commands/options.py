@@ -26,7 +26,7 @@ from blemish.studies.streams.planning import WalkCell
 from blemish.studies.streams.protocols import protocol_differences
 from blemish.studies.streams.stream import Stream
 from blemish.studies.streams.walks import Walk, read_walk
-from blemish.terminal.corruptions import Frost, Plugins, Preset, check_files, chosen_catalog, chosen_names
+from blemish.terminal.corruptions import Frost, Plugins, Preset, Tiles, check_files, chosen_catalog, chosen_names
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
 from blemish.terminal.lists import numbers
 from blemish.terminal.printing import say
@@ -65,6 +65,7 @@ class ShownOptions:
     random_crop: RandomCrop = None
     plugins: Plugins = None
     frost: Frost = None
+    tiles: Tiles = None
     allow_mismatch: Annotated[
         bool,
         typer.Option("--anyway", help="Go on, with a warning, where images are not shown as they were calibrated."),
@@ -72,7 +73,7 @@ class ShownOptions:
 
     def catalog(self) -> Catalog:
         """The corruptions at hand."""
-        return chosen_catalog(self.plugins, self.frost)
+        return chosen_catalog(self.plugins, self.frost, self.tiles)
 
     def image_set(
         self, images: ImageOptions, *, subset: int | None, named: str, model: Classifier | None = None

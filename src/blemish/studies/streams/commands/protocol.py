@@ -77,7 +77,7 @@ def protocol_command(
         str | None, typer.Option(help="Images per step, separated by commas. Default: the set's three.")
     ] = None,
     length: Annotated[
-        int | None, typer.Option("--images", min=1, help="At least so many per run. Default: the set's.")
+        int | None, typer.Option("--length", min=1, help="At least so many images per run. Default: the set's.")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per adaptation step.")] = 64,
     window: Annotated[
@@ -97,7 +97,7 @@ def protocol_command(
 
       blemish ccc protocol surfaces -m timm:resnet50 -d imagenet/val --random-crop 224 --jpeg --methods all -o nine
 
-      blemish ccc protocol surfaces -m demo:plain -d demo:digits --set hard-smooth --images 500 --speeds 10,20 -o small
+      blemish ccc protocol surfaces -m demo:plain -d demo:digits --set hard-smooth --length 500 --speeds 10,20 -o small
     """
     check_report_path(out / PAGE)
     number, parts = share_of(part)

@@ -65,7 +65,7 @@ def run_command(
 
       blemish ccc run easy.json -m timm:resnet50 -d imagenet/val --random-crop 224 --jpeg -o easy --methods all
 
-      blemish ccc run walk.json -m python:my_net:build -d cifar10.npz --settings cifar --batch-size 200 -o run
+      blemish ccc run walk.json -m python:my_net:build -d cifar10.npz --tuned-for cifar --batch-size 200 -o run
     """
     check_figures(figure)
     check_replaceable(figure, overwrite=overwrite)

@@ -70,12 +70,14 @@ def walk_command(
     speed: Annotated[
         int | None, typer.Option(min=1, help="Images per step. Default: the set's first, or 1000.")
     ] = None,
-    images: Annotated[int | None, typer.Option(min=1, help="At least so many. Default: the set's, or 100,000.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="At least so many images. Default: the set's, or 100,000.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="43, 44 and 45 are the release's.")] = 43,
     start: Annotated[str | None, typer.Option(help="The corruption to begin with.")] = None,
     end: Annotated[str | None, typer.Option(help="The corruption to end with.")] = None,
     closed: Annotated[
-        bool | None, typer.Option("--closed/--open", help="End where it began, so that a stream can repeat it.")
+        bool | None, typer.Option("--closed/--not-closed", help="End where it began, so that a stream can repeat it.")
     ] = None,
     tolerance: Annotated[
         float | None, typer.Option(help="Leave out corruptions that alone stay farther than this from the target.")
@@ -94,7 +96,7 @@ def walk_command(
 
       blemish ccc walk surfaces --set easy -o easy.json --figure easy.png
 
-      blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --images 50000 --closed -o walk.json
+      blemish ccc walk surfaces --target 0.4 -c fog,snow,contrast --speed 500 --length 50000 --closed -o walk.json
     """
     chosen = None if set_name is None else find_set(set_name)
     rule = path_rule(objective, chosen)
@@ -117,7 +119,7 @@ def walk_command(
     walk = make_walk(
         known,
         settings,
-        images=images or (chosen.images if chosen else 100_000),
+        images=length or (chosen.images if chosen else 100_000),
         speed=speed or (chosen.speeds[0] if chosen else 1000),
         names=names,
         seed=seed,
