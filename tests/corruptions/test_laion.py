@@ -85,6 +85,14 @@ def test_nearly_the_references_pixels(name: str, severity: int, recorded: dict[s
     assert differing(name, severity, recorded) < 0.001
 
 
+def test_a_glitch_comes_gradually() -> None:
+    """Below severity 1, where nothing is published, every other row darkens."""
+    images = torch.full((1, 3, 32, 32), 200, dtype=torch.uint8)
+    dark, light = UNITS["glitched"](images, severity=0.25)[0, 1, :2, 0].tolist()
+    assert (dark, light) == (150, 200)
+    assert UNITS["glitched"](images, severity=1)[:, :, ::2].max() == 0
+
+
 def test_the_published_glitch() -> None:
     """The first and last bands at level 4 (severity 2), from the facts of the reference's generator at 224 pixels."""
     glitch = glitch_of(4, 224, 224)

@@ -209,6 +209,13 @@ def test_black_corners_are_milder_at_5_than_at_4() -> None:
     assert 0 == black[0] < black[2] < black[1]
 
 
+def test_black_corners_come_gradually_on_oblong_images() -> None:
+    """The circle of severity 0 reaches beyond the corners of any image, and that of 1 is the published one."""
+    images = torch.full((1, 3, 64, 160), 200, dtype=torch.uint8)
+    black = [float((UNITS["black_corner"](images, severity=s) == 0).double().mean()) for s in (0.1, 0.4, 0.7, 1)]
+    assert 0 == black[0] < black[1] < black[2] < black[3] < 0.7
+
+
 @pytest.mark.parametrize(("side", "low", "high"), [(24, 0.45, 0.8), (32, 0.45, 0.8), (7, 0.4, 0.85)])
 def test_blots_are_round_and_ragged(side: int, low: float, high: float) -> None:
     """Their published shares of the square are .48 to .78 at 24 pixels, and .47 to .61 at 32."""

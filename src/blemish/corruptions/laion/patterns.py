@@ -70,7 +70,8 @@ def _glitched(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     channel = source[:, glitch.channel].roll(glitch.down, -2)
     channel[:, glitch.down % height] = source[:, glitch.channel, 0].roll(glitch.across, -1)
     out[:, glitch.channel] = channel
-    out[..., ::2, :] = 0
+    light = 1 - per_image(params["dark"], images)
+    out[..., ::2, :] = (out[..., ::2, :] * light).add_(0.5).floor_().to(torch.uint8)
     return back_to(images, out)
 
 
@@ -193,12 +194,14 @@ glitched = Corruption(
     name="laion:glitched",
     family="laion",
     description="Moves bands sideways and one colour up or down, and blackens every other row, like a broken video.",
-    table=SeverityTable.of(level=(0, 2, 4, 5, 8, 10), rounded=("level",)),
+    # Below severity 1 every other row darkens; black at once would leave no weak glitch.
+    table=SeverityTable.of(level=(0, 2, 4, 5, 8, 10), dark=(0, 1, 1, 1, 1, 1), rounded=("level",)),
     apply=_glitched,
     moves=A_LITTLE,
     shared=("level",),
     uint8_io=True,
     source=SOURCE,
+    version=2,
 )
 
 vertical_lines = Corruption(

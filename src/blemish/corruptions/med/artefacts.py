@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -122,10 +122,16 @@ def _bubble(levels: Tensor, params: Params, draw: Bubbles) -> Tensor:
     return ((total + (total >> 8)) >> 8).to(torch.uint8)
 
 
+# The circle of severity 0 reaches so far beyond the corners of a square image, in halves of its side.
+_WHOLE = math.sqrt(2) * 1.1
+
+
 def _in_circle(levels: Tensor, params: Params) -> Tensor:
+    """The corners of an oblong image lie further out: below severity 1 the circle comes from there."""
     height, width = levels.shape[-2:]
-    half = min(width // 2, height // 2, width - width // 2, height - height // 2)
-    radius = per_image((params["factor"] * half).floor(), levels)
+    half = min(width // 2, height // 2)
+    further = _WHOLE * (math.hypot(height // 2, width // 2) / math.sqrt(2) - half)
+    radius = per_image((params["factor"] * half + params["further"] * further).floor(), levels)
     down = torch.arange(height, device=levels.device)[:, None] - height // 2
     right = torch.arange(width, device=levels.device) - width // 2
     return down * down + right * right <= radius * radius
@@ -139,12 +145,13 @@ def _inside_circle(levels: Tensor, params: Params, draw: tuple[()]) -> Positions
     return in_place(levels, _in_circle(levels, params)[:, 0])
 
 
-def _with(table: SeverityTable, parameter: str, values: tuple[float, ...]) -> SeverityTable:
-    """A table with a further whole parameter that is the same for all data sets."""
+def _with(table: SeverityTable, parameter: str, values: tuple[float, ...], *, rounded: bool = True) -> SeverityTable:
+    """A table with a further parameter that is the same for all data sets."""
     rows = {
         name: tuple((*row, value) for row, value in zip(own, values, strict=True)) for name, own in table.rows.items()
     }
-    return SeverityTable((*table.names, parameter), rows, table.sizes, rounded=table.rounded | {parameter})
+    whole = table.rounded | {parameter} if rounded else table.rounded
+    return SeverityTable((*table.names, parameter), rows, table.sizes, rounded=whole)
 
 
 _BUBBLES = settings_of(
@@ -181,10 +188,13 @@ ARTEFACTS: tuple[Corruption, ...] = (
         family="med",
         description="Black outside a circle, like the view through a dermatoscope.",
         # Published as it is: severity 5 leaves more of the image than 4.
-        table=settings_of("black_corner", factor=("radius_factor", np.sqrt(2) * 1.1)),
+        table=_with(
+            settings_of("black_corner", factor=("radius_factor", _WHOLE)), "further", (1, *[0] * 5), rounded=False
+        ),
         apply=_black_corner,
         moves=by_map(_inside_circle),
         uint8_io=True,
         source=SOURCE,
+        version=2,
     ),
 )
