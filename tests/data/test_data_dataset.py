@@ -193,6 +193,14 @@ def test_random_transforms_are_refused() -> None:
     with pytest.raises(InputError, match="another one each time"):
         dataset_source(Changing(0))
 
+    class Flipping(Listed):
+        def __getitem__(self, i: int) -> Any:
+            return LEVELS + (generator.random() < 0.5), 0
+
+    for _ in range(10):  # one look more would miss every other flip
+        with pytest.raises(InputError, match="another one each time"):
+            dataset_source(Flipping(0))
+
 
 class Folders(Listed):
     """The fields of torchvision's ImageFolder."""

@@ -157,7 +157,8 @@ class TestPlaces:
         whole = rows()
         whole.save_to_disk(str(tmp_path / "saved"))
         whole.to_parquet(str(tmp_path / "data" / "test-00000-of-00001.parquet"))
-        ways = [whole, tmp_path / "saved", tmp_path / "data", f"hf:{tmp_path / 'data'}", f"hf:{tmp_path / 'data'}:test"]
+        ways = [whole, tmp_path / "saved", tmp_path / "data", *(f"hf:{tmp_path / name}" for name in ("saved", "data"))]
+        ways.append(f"hf:{tmp_path / 'data'}:test")
         sources = [open_source(way) for way in ways]
         assert len({load(source).fingerprint for source in sources}) == 1
         assert {source.classes for source in sources} == {("cat", "dog")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def test_tensorboard(scores: Scores, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_wandb(scores: Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an account: a run that stays on the disk."""
+    monkeypatch.setattr(sys, "exit", sys.exit)  # which it puts its own in the place of
     monkeypatch.setenv("WANDB_SILENT", "true")
     wandb = foreign("wandb")
     run: Any = wandb.init(mode="offline", dir=str(tmp_path), project="blemish")

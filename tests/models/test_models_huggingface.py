@@ -106,6 +106,8 @@ class TestProcessors:
             InputError, match=r"m: its PoolFormerImageProcessor.* prepares pictures in a way .* python:"
         ):
             processor_preprocessing("m", processor("PoolFormerImageProcessor"))
+        with pytest.raises(InputError, match=r"\(Pillow's filter 1, which is none of nearest \(0\), bilinear \(2\)"):
+            processor_preprocessing("m", processor("ViTImageProcessor", resample=1))
 
 
 class TestFolders:

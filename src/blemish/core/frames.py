@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from blemish.core.optional import optional_import
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 _SHOWN = 60
+
+# Of titles over curves: the size of letters, how wide they are for that, and the fewest of them in a line.
+_TITLE_POINTS, _LETTER, _SHORTEST = 10, 0.6, 20
 
 
 class Tabular(ABC):
@@ -71,9 +75,15 @@ class Plotted(Tabular):
                 axes.fill_between(curve.severities, curve.low, curve.high, color=line.get_color(), alpha=0.15)
         axes.set_xlabel("severity (0: clean)")
         axes.set_ylabel(self.axis())
-        axes.set_title(self.caption(), fontsize="medium")
+        axes.set_title(_folded(self.caption(), axes), fontsize=_TITLE_POINTS)
         axes.legend(fontsize="x-small", ncols=2)
         return axes
+
+
+def _folded(caption: str, axes: Any) -> str:
+    """A caption in lines that are no wider than the axes: beside others, titles would run into each other."""
+    letters = axes.bbox.width / axes.figure.dpi * 72 / (_TITLE_POINTS * _LETTER)
+    return "\n".join(textwrap.fill(part, max(_SHORTEST, int(letters))) for part in caption.split(": "))
 
 
 def text_table(caption: str, columns: Columns) -> str:

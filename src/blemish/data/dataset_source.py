@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ from blemish.data.source import Source
 # What items that are dictionaries, and columns of tables, call images and labels.
 IMAGE_COLUMNS = ("image", "img", "picture", "pixel_values")
 LABEL_COLUMNS = ("label", "labels", "class_index", "target", "targets", "cls", "class", "y")
+
+# How often an image is read again, to see whether a transform changes it at random.
+_TRIED = 8
 
 
 def dataset_source(
@@ -60,8 +63,7 @@ def dataset_source(
             raise InputError(f"{called}: image {i} has colours, but the first one is gray; state channels=3")
         return image if gray else image.convert("RGB")
 
-    if read(0).tobytes() != read(0).tobytes():
-        raise InputError(f"{called}: image 0 is another one each time; expected a dataset without random transforms")
+    check_constant(called, read)
     if labels is None:
         labels = _targets(dataset) or [item(i)[1] for i in range(count)]
     names = _names(dataset, count)
@@ -75,6 +77,13 @@ def dataset_source(
         channels=1 if gray else 3,
         labelling="order" if _numbers_folders(dataset) else "given",
     )
+
+
+def check_constant(called: str, read: Callable[[int], Image.Image]) -> None:
+    """Refuse images that are other ones when they are read again; flips, say, change every other time."""
+    first = read(0).tobytes()
+    if any(read(0).tobytes() != first for _ in range(_TRIED)):
+        raise InputError(f"{called}: image 0 is another one each time; expected a dataset without random transforms")
 
 
 def _classes(dataset: Any) -> tuple[str, ...] | None:

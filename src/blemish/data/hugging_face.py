@@ -15,7 +15,7 @@ from PIL import Image
 from blemish.core.errors import InputError, brief, refused
 from blemish.core.optional import optional_import
 from blemish.core.reading import is_file
-from blemish.data.dataset_source import as_picture
+from blemish.data.dataset_source import as_picture, check_constant
 from blemish.data.folders import ClassMapping
 from blemish.data.pictures import decode_picture, read_picture
 from blemish.data.source import Source, file_stamp
@@ -49,6 +49,8 @@ def _of_hub(address: str) -> Any:
     parts = _ADDRESS.fullmatch(address)
     if parts is None:
         raise InputError(f"{address}: expected hf:NAME, hf:NAME:SPLIT or hf:NAME:CONFIGURATION:SPLIT")
+    if parts["split"] is None and is_saved(Path(parts["name"])):
+        return _of_folder(parts["name"])
     library = optional_import("datasets")
     with refused(f"{address}: cannot be opened"):
         return library.load_dataset(parts["name"], name=parts["config"], split=parts["split"])
@@ -110,8 +112,8 @@ def rows_source(
         value = item[chosen.image]
         return (as_picture(where, value) if transformed else _decoded(value, where)).convert("RGB")
 
-    if transformed and read(0).tobytes() != read(0).tobytes():
-        raise InputError(f"{called}: image 0 is another one each time; expected a dataset without random transforms")
+    if transformed:
+        check_constant(called, read)
     stamp = None if transformed else _stamp(data)
     return Source(
         name=called,

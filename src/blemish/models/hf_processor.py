@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from blemish.models.resizing import Interpolation, Resizing
 
 # Pillow's numbers of the filters.
 _FILTERS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
+_KNOWN = ", ".join(f"{name} ({number})" for number, name in _FILTERS.items())
 
 # ConvNeXt's processor presses pictures into shape from this size on, and cuts below it.
 _PRESSED_FROM = 384
@@ -34,12 +36,15 @@ def processor_preprocessing(model: str, processor: Any) -> Preprocessing:
 
     Settings mean other things in other processors, so every reading is tried out on a picture.
     """
-    problem = "nothing of it is known"
+    number = _filter(processor)
+    problem = "nothing of it is known" if number in _FILTERS else f"Pillow's filter {number}, which is none of {_KNOWN}"
     for reading in _readings(processor):
         difference = _difference(model, processor, reading)
         if difference <= _LEVELS:
             return reading
         problem = f"values differ by up to {difference:.0f} levels from what its settings say"
+        if math.isinf(difference):
+            problem = "they get another size than its settings say"
     raise InputError(
         f"{model}: its {type(processor).__name__} prepares pictures in a way that blemish does not know ({problem}); "
         "write a function that makes the model with its preprocessing, and give python:package.module:function"
@@ -54,10 +59,14 @@ def _readings(processor: Any) -> Iterator[Preprocessing]:
         return
     normal = _normalisation(processor)
     for size, to in _sizes(processor):
-        name = _FILTERS.get(_number(getattr(processor, "resample", None), 2))
+        name = _FILTERS.get(_filter(processor))
         if name is not None:
             resizing = Resizing(cast(Interpolation, name), to, middle="down")
             yield replace(normal, size=size, resizing=resizing)
+
+
+def _filter(processor: Any) -> int:
+    return _number(getattr(processor, "resample", None), 2)
 
 
 def _normalisation(processor: Any) -> Preprocessing:
