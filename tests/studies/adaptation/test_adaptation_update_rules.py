@@ -18,8 +18,8 @@ from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.augment import random_views
 from blemish.studies.adaptation.augmix import _equalised, augmixed
 from blemish.studies.adaptation.cmf import CMF
-from blemish.studies.adaptation.iabn import InstanceAware
 from blemish.studies.adaptation.memo import MEMO
+from blemish.studies.adaptation.moving_norms import InstanceAware
 from blemish.studies.adaptation.note import NOTE, BalancedReservoir
 from blemish.studies.adaptation.rmt import RMT, contrast
 from blemish.studies.adaptation.roid import ROID, corrected
@@ -319,7 +319,7 @@ class TestRMT:
 class TestNOTE:
     def test_the_reservoir(self) -> None:
         """Two places; a class that is not among the most frequent replaces, one that is does so by chance m / n."""
-        memory = BalancedReservoir(2, 3)
+        memory = BalancedReservoir(2)
         one, two, three = (torch.full((1,), float(value)) for value in (1, 2, 3))
         memory.add(one, 0, (0.5, 0.5, 0.5))
         memory.add(two, 0, (0.5, 0.5, 0.5))
@@ -330,14 +330,14 @@ class TestNOTE:
         assert memory.images[0] is one
         memory.add(two, 0, (0.5, 0.2, 0.0))  # 0.2 < 1 / 4
         assert memory.images[0] is two
-        assert memory.seen == [4, 1, 0]
+        assert memory.seen == {0: 4, 1: 1}
 
     def test_the_layer_by_hand(self) -> None:
         layer = nn.BatchNorm2d(2)
         layer.running_mean.copy_(torch.tensor([0.5, -1.0]))
         layer.running_var.copy_(torch.tensor([2.0, 0.5]))
         x = torch.randn(3, 2, 4, 4, generator=torch.Generator().manual_seed(1)) * 3 + 1
-        found = InstanceAware(layer, 1.0, 0.01)(x)
+        found = InstanceAware(layer, 0.01, 1.0)(x)
         for image in range(3):
             for channel in range(2):
                 values = x[image, channel]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
-from blemish.studies.adaptation.base import Gradient, Optimiser, entropy
+from blemish.studies.adaptation.base import Changing, Gradient, Optimiser, entropy
 from blemish.studies.adaptation.eata import ETA
 from blemish.studies.adaptation.roid import ROID
 
@@ -47,7 +47,7 @@ class _ROID(_Watched, ROID):
     name = "asr"
 
 
-class ASR:
+class ASR(Changing):
     """Adaptive and selective resets around a ``base`` method, eta or roid. Lim et al., ICLR 2026.
 
     After each step with logits z (before it, uncorrected): h = H(softmax(mean z)) over the batch, and φ is the share of
@@ -68,6 +68,21 @@ class ASR:
     """
 
     name = "asr"
+    parts = ("base",)
+    memory: ClassVar[Mapping[str, Any]] = {
+        "baseline": None,
+        "weight": 0.0,
+        "resets": 0,
+        "steps": 0,
+        "sums": {},
+        "kept": {},
+    }
+    baseline: float | None
+    weight: float
+    resets: int
+    steps: int
+    sums: dict[str, dict[str, Tensor]]
+    kept: dict[str, dict[str, Tensor]]
 
     def __init__(
         self,
@@ -92,24 +107,9 @@ class ASR:
         self.base = kinds[base](model, optimiser=optimiser, **settings)
         self.base.seen, self.base.keep = self._seen, self._penalty
         self.momentum, self.first, self.least, self.steep, self.recovery = momentum, first, least, steep, recovery
-        self.source = copy.deepcopy(self.base.model).requires_grad_(False)
-        self._origin = {name: value.detach().clone() for name, value in self.base.adapted.items()}
+        self.model = self.base.model
+        self.source = copy.deepcopy(self.model).requires_grad_(False)
         self._begin()
-
-    @property
-    def model(self) -> nn.Module:
-        """The network as it is now."""
-        return self.base.model
-
-    def _begin(self) -> None:
-        self.baseline: float | None = None
-        self.weight = 0.0
-        self.resets = self.steps = 0
-        self.sums: dict[str, dict[str, Tensor]] = {what: self._zeros() for what in ("fisher", "weights")}
-        self.kept: dict[str, dict[str, Tensor]] = {}
-
-    def _zeros(self) -> dict[str, Tensor]:
-        return {name: torch.zeros_like(value) for name, value in self._origin.items()}
 
     def adapt(self, batch: Tensor) -> Tensor:
         """A step of the base; then a reset, if it is time."""
@@ -140,6 +140,10 @@ class ASR:
     def _seen(self, gradients: Mapping[str, Tensor | None]) -> None:
         """Sum up the squared gradients and the weights of this step."""
         self.steps += 1
+        self.sums = self.sums or {
+            what: {name: torch.zeros_like(value) for name, value in self.base.adapted.items()}
+            for what in ("fisher", "weights")
+        }
         for name, value in self.base.adapted.items():
             gradient = gradients.get(name)
             if gradient is not None:
@@ -161,8 +165,7 @@ class ASR:
                     self.kept[what] = {n: _KEPT * v + (1 - _KEPT) * means[what][n] for n, v in old.items()}
             else:
                 self.kept = means
-        self.sums = {what: self._zeros() for what in self.sums}
-        self.steps = 0
+        self.sums, self.steps = {}, 0
         names = list(self.base.adapted)
         stay = int(max(self.least - self.steep * fall, 0.0) * len(names))
         values = {name: self.base.adapted[name].detach().clone() for name in names[:stay]}
@@ -170,29 +173,3 @@ class ASR:
         for name, value in values.items():
             self.base.adapted[name].copy_(value)
         self.resets += 1
-
-    def reset(self) -> None:
-        """Back to the model as it was given, with nothing kept."""
-        self.base.reset()
-        self._begin()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The base's state, and all that is summed up."""
-        own = {name: getattr(self, name) for name in _OWN}
-        return {**self.base.state_dict(), "asr": copy.deepcopy(own)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        self.base.load_state_dict(state)
-        try:
-            device = next(iter(self._origin.values())).device
-            for name in _OWN:
-                value = copy.deepcopy(state["asr"][name])
-                if isinstance(value, dict):
-                    value = {what: {n: v.to(device) for n, v in inner.items()} for what, inner in value.items()}
-                setattr(self, name, value)
-        except (KeyError, TypeError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
-
-
-_OWN = ("baseline", "weight", "resets", "steps", "sums", "kept")

@@ -106,15 +106,83 @@ class Optimiser:
         return torch.optim.SGD(parameters, lr=self.rate, momentum=self.momentum, nesterov=self.nesterov)
 
 
-class Gradient:
+class Changing:
+    """What methods share: a network that predicts, and what changes, which is kept, given back and begun anew by name.
+
+    ``parts`` name the attributes with a state of their own: networks, optimisers, memories of images. ``memory`` are
+    the others, with what they are at the start: numbers, tensors, and dictionaries of tensors.
+    """
+
+    name = "changing"
+    parts: ClassVar[tuple[str, ...]] = ()
+    memory: ClassVar[Mapping[str, Any]] = {}
+    model: nn.Module
+
+    def _begin(self) -> None:
+        """Everything is as it is at the start: note it."""
+        self._start = {name: copy.deepcopy(getattr(self, name).state_dict()) for name in self.parts}
+        for name, value in self.memory.items():
+            setattr(self, name, copy.deepcopy(value))
+
+    def predict(self, batch: Tensor) -> Tensor:
+        """The logits of a batch by the network as it is now; nothing changes."""
+        return predicted(self.model, batch)
+
+    def reset(self) -> None:
+        """Back to the model as it was given, and to the start of all else."""
+        for name in self.parts:
+            part = getattr(self, name)
+            if isinstance(part, Changing):
+                part.reset()
+            else:
+                part.load_state_dict(copy.deepcopy(self._start[name]))
+        for name, value in self.memory.items():
+            setattr(self, name, copy.deepcopy(value))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of every part, and the memory."""
+        states = {name: getattr(self, name).state_dict() for name in self.parts}
+        return copy.deepcopy(states | {name: getattr(self, name) for name in self.memory})
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        try:
+            for name in self.parts:
+                getattr(self, name).load_state_dict(copy.deepcopy(state[name]))
+            for name in self.memory:
+                setattr(self, name, _copied(state[name], next(self.model.parameters()).device))
+        except (KeyError, TypeError, RuntimeError, ValueError) as error:
+            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
+
+
+def predicted(model: nn.Module, batch: Tensor) -> Tensor:
+    """The logits of a batch, without gradients."""
+    with torch.inference_mode(False), torch.no_grad():
+        logits: Tensor = model(batch)
+    return logits
+
+
+def follow(teacher: nn.Module, student: nn.Module, share: float) -> None:
+    """Move a teacher's parameters by a share of the way to the student's."""
+    with torch.no_grad():
+        for behind, ahead in zip(teacher.parameters(), student.parameters(), strict=True):
+            behind.lerp_(ahead, share)
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(inner, device) for name, inner in value.items()}
+    return value.to(device, copy=True) if isinstance(value, Tensor) else value
+
+
+class Gradient(Changing):
     """A method that minimises a loss of its own predictions over the scales and shifts of normalisation layers.
 
     Batch norm layers use the statistics of the batch. The model is copied, and in evaluation mode: dropout is off.
     """
 
     name = "gradient"
-    memory: ClassVar[Mapping[str, Any]] = {}
-    """Attributes beside the model and the optimiser that change, and their values at the start."""
+    parts: ClassVar[tuple[str, ...]] = ("model", "optimiser")
 
     logits: Tensor
     """Those of the last batch, before its step and uncorrected."""
@@ -132,10 +200,7 @@ class Gradient:
         for parameter in self.adapted.values():
             parameter.requires_grad_(True)
         self.optimiser = optimiser.make(list(self.adapted.values()))
-        self._source = copy.deepcopy(self.model.state_dict())
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-        for name, value in self.memory.items():
-            setattr(self, name, value)
+        self._begin()
 
     def loss(self, logits: Tensor) -> Tensor | None:
         """The number to be made smaller, or none where the batch gives no reason to change anything."""
@@ -149,12 +214,6 @@ class Gradient:
             self._step(self.loss(logits))
         return self.logits
 
-    def predict(self, batch: Tensor) -> Tensor:
-        """The logits of a batch by the network as it is now; nothing changes."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.model(batch)
-        return logits
-
     def _step(self, loss: Tensor | None) -> None:
         if loss is not None:
             loss.backward()  # type: ignore[no-untyped-call]
@@ -167,28 +226,4 @@ class Gradient:
             raise InputError(f"learning rate × {factor:g}; expected a positive factor")
         for group in self.optimiser.param_groups:
             group["lr"] *= factor
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-
-    def reset(self) -> None:
-        """Back to the model as it was given."""
-        self.model.load_state_dict(self._source)
-        self.optimiser.load_state_dict(copy.deepcopy(self._fresh))
-        for name, value in self.memory.items():
-            setattr(self, name, value)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Model, optimiser and memory."""
-        kept = {name: getattr(self, name) for name in self.memory}
-        return copy.deepcopy({"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), **kept})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self.model.load_state_dict(state["model"])
-            self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
-            device = next(iter(self.adapted.values())).device
-            for name in self.memory:
-                value = state[name]
-                setattr(self, name, value.to(device, copy=True) if isinstance(value, Tensor) else value)
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
+        self._start["optimiser"] = copy.deepcopy(self.optimiser.state_dict())

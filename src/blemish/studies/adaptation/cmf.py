@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -31,6 +30,10 @@ class CMF(ROID):
     """
 
     name = "cmf"
+    memory: ClassVar[Mapping[str, Any]] = {**ROID.memory, "hidden": None, "variance": 0.0}
+    hidden: dict[str, Tensor] | None
+    """None for the model as it was given."""
+    variance: float
 
     def __init__(
         self,
@@ -50,11 +53,6 @@ class CMF(ROID):
         super().__init__(model, temperature=temperature, prior=prior, optimiser=optimiser, seed=seed)
         self.alpha, self.gamma = alpha, gamma
         self.noise = noise * sum(value.numel() for value in self.adapted.values()) / _VIT
-        self._begin()
-
-    def _begin(self) -> None:
-        self.variance = 0.0
-        self.hidden = {name: value.clone() for name, value in self._origin.items()}
 
     def _ensemble(self) -> None:
         self.variance = self.alpha**2 * self.variance + self.noise
@@ -62,26 +60,8 @@ class CMF(ROID):
         beta = max(_LEAST, rest / (self.variance + rest))
         beta = 1.0 if beta >= _MOST else beta
         self.variance *= beta
+        before, self.hidden = self.hidden or self._origin, {}
         for name, value in self.adapted.items():
-            expected = self.alpha * self.hidden[name] + (1 - self.alpha) * self._origin[name]
+            expected = self.alpha * before[name] + (1 - self.alpha) * self._origin[name]
             self.hidden[name] = beta * expected + (1 - beta) * value
             value.copy_(self.gamma * value + (1 - self.gamma) * self.hidden[name])
-
-    def reset(self) -> None:
-        """Back to the model as it was given, the hidden one too."""
-        super().reset()
-        self._begin()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The hidden model and its variance beside the rest."""
-        return {**super().state_dict(), "hidden": copy.deepcopy(self.hidden), "variance": self.variance}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        try:
-            hidden: Mapping[str, Tensor] = state["hidden"]
-            self.hidden = {name: hidden[name].to(value.device, copy=True) for name, value in self._origin.items()}
-            self.variance = float(state["variance"])
-        except (KeyError, TypeError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
-from blemish.studies.adaptation.base import Gradient, Optimiser
+from blemish.studies.adaptation.base import Gradient, Optimiser, follow, predicted
 from blemish.studies.adaptation.norm import UnsuitedError, grouped, with_batch_statistics
 
 _WHITE = 255.0
@@ -34,6 +34,7 @@ class CoTTA(Gradient):
     """
 
     name = "cotta"
+    parts = ("model", "optimiser", "teacher")
     memory: ClassVar[Mapping[str, Any]] = {"steps": 0}
 
     steps: int
@@ -76,16 +77,14 @@ class CoTTA(Gradient):
             with torch.enable_grad():
                 self._step(self._distance(self.model(batch), logits))
             with torch.no_grad():
-                self._follow()
+                follow(self.teacher, self.model, 1 - self.decay)
                 self._restore_some()
         self.steps += 1
         return logits
 
     def predict(self, batch: Tensor) -> Tensor:
         """The teacher's logits, without views."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.teacher(batch)
-        return logits
+        return predicted(self.teacher, batch)
 
     def _distance(self, student: Tensor, teacher: Tensor) -> Tensor:
         """The mean cross entropy of the student under the teacher, or of both ways."""
@@ -111,28 +110,10 @@ class CoTTA(Gradient):
         assert isinstance(total, Tensor)
         return total / self.views
 
-    def _follow(self) -> None:
-        for teacher, student in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
-            teacher.lerp_(student, 1 - self.decay)
-
     def _restore_some(self) -> None:
         sizes = [value.numel() for value in self.adapted.values()]
         device = next(iter(self.adapted.values())).device
         # One draw for all weights: on a GPU, many small ones would take longer than all the rest.
         rank = CounterRng(self.seed, torch.tensor([self.steps]), "cotta", device).uniforms("restore", sum(sizes))[0]
         for (name, value), part in zip(self.adapted.items(), torch.split(rank < self.restore, sizes), strict=True):
-            value.copy_(torch.where(part.view(value.shape), self._source[name], value))
-
-    def reset(self) -> None:
-        """Back to the model as it was given, student and teacher."""
-        super().reset()
-        self.teacher.load_state_dict(self._source)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Student, teacher, optimiser and the number of batches."""
-        return {**super().state_dict(), "teacher": copy.deepcopy(self.teacher.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.teacher.load_state_dict(state["teacher"])
+            value.copy_(torch.where(part.view(value.shape), self._start["model"][name], value))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
+from blemish.studies.adaptation.base import Changing
 from blemish.studies.adaptation.norm import BatchStatistics, with_batch_statistics
 
 
-class Unadapted:
+class Unadapted(Changing):
     """The model as it is: what every method is compared with."""
 
     name = "none"
 
     def __init__(self, model: nn.Module) -> None:
         self.model = copy.deepcopy(model).eval()
+        self._begin()
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Predict."""
@@ -35,16 +35,6 @@ class Unadapted:
         if not bool(logits.isfinite().all()):
             raise InputError(f"method {self.name}: the model gave scores that are not numbers; expected finite ones")
         return logits
-
-    def reset(self) -> None:
-        """Nothing to do: nothing changes."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to do."""
 
 
 class BatchNorm(Unadapted):

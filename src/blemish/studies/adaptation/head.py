@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -72,12 +72,13 @@ class T3A(Headed):
     """
 
     name = "t3a"
+    memory: ClassVar[Mapping[str, Any]] = {"supports": None}
+    supports: dict[str, Tensor] | None
 
     def __init__(self, model: nn.Module, *, keep: int | str = 20, sample: Tensor | None = None) -> None:
         if keep not in ("all", "all-released") and (isinstance(keep, str) or keep < 1):
             raise InputError(f"keep {keep!r} for T3A; expected a number of 1 or more, all or all-released")
         self.keep = keep
-        self._supports: dict[str, Tensor] | None = None
         super().__init__(model, sample=sample)
 
     def adapt(self, batch: Tensor) -> Tensor:
@@ -85,16 +86,16 @@ class T3A(Headed):
         with torch.inference_mode(False), torch.no_grad():
             features, logits = self._split(batch)
             classes = logits.shape[1]
-            supports = self._first(classes) if self._supports is None else self._supports
+            supports = self._first(classes) if self.supports is None else self.supports
             new = _described(features, logits)
-            self._supports = self._kept({key: torch.cat([value, new[key]]) for key, value in supports.items()})
-            return _scores(features, self._supports, classes)
+            self.supports = self._kept({key: torch.cat([value, new[key]]) for key, value in supports.items()})
+            return _scores(features, self.supports, classes)
 
     def predict(self, batch: Tensor) -> Tensor:
         """By the supports there are; the network's own scores before there are any."""
         with torch.inference_mode(False), torch.no_grad():
             features, logits = self._split(batch)
-            return logits if self._supports is None else _scores(features, self._supports, logits.shape[1])
+            return logits if self.supports is None else _scores(features, self.supports, logits.shape[1])
 
     def _first(self, classes: int) -> dict[str, Tensor]:
         assert self._head is not None
@@ -114,24 +115,6 @@ class T3A(Headed):
         elif isinstance(self.keep, int):
             order = order[place < self.keep]
         return {key: value[order] for key, value in supports.items()}
-
-    def reset(self) -> None:
-        """Back to the rows of the head."""
-        self._supports = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """The supports; none before the first batch."""
-        kept = self._supports
-        return {"supports": None if kept is None else {key: value.clone() for key, value in kept.items()}}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            kept = state["supports"]
-            device = self._linear[0].weight.device
-            self._supports = kept and {key: kept[key].to(device, copy=True) for key in ("feature", "label", "entropy")}
-        except (KeyError, TypeError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
 
 
 def _scores(features: Tensor, supports: dict[str, Tensor], classes: int) -> Tensor:

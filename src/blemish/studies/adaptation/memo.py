@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +12,11 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augmix import augmixed
-from blemish.studies.adaptation.base import Optimiser
+from blemish.studies.adaptation.base import Changing, Optimiser
 from blemish.studies.adaptation.norm import UnsuitedError, with_batch_statistics
 
 
-class MEMO:
+class MEMO(Changing):
     """Marginal entropy minimisation with one test point. Zhang et al., NeurIPS 2022.
 
     Each image by itself: from the weights as given, ``views`` views of it are drawn (`augmixed`), and one step is taken
@@ -33,6 +32,8 @@ class MEMO:
     """
 
     name = "memo"
+    memory: ClassVar[Mapping[str, Any]] = {"images": 0}
+    images: int
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class MEMO:
         self._how = Optimiser(rate=rate, momentum=0.9 if nesterov else 0.0, nesterov=nesterov)
         self._how.make(list(self.adapted.values()))  # refuses rates that are none
         self._source = {name: value.detach().clone() for name, value in self.adapted.items()}
-        self._images = 0
+        self._begin()
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Each image's logits after its own step."""
@@ -65,9 +66,9 @@ class MEMO:
             return torch.cat([self._alone(image[None]) for image in batch])
 
     def _alone(self, image: Tensor) -> Tensor:
-        numbers = self._images * self.views + torch.arange(self.views)
+        numbers = self.images * self.views + torch.arange(self.views)
         rng = CounterRng(self.seed, numbers, self.name, image.device)
-        self._images += 1
+        self.images += 1
         optimiser = self._how.make(list(self.adapted.values()))
         try:
             with torch.enable_grad():
@@ -81,30 +82,9 @@ class MEMO:
                 for name, value in self.adapted.items():
                     value.copy_(self._source[name])
 
-    def predict(self, batch: Tensor) -> Tensor:
-        """The logits of a batch by the network as it was given."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.model(batch)
-        return logits
-
     def scale_rate(self, factor: float) -> None:
         """Multiply the learning rate, for good."""
         self._how = Optimiser(rate=self._how.rate * factor, momentum=self._how.momentum, nesterov=self._how.nesterov)
-
-    def reset(self) -> None:
-        """Draw as at the start; there is nothing else to go back from."""
-        self._images = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """How many images there were."""
-        return copy.deepcopy({"images": self._images})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self._images = int(state["images"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
 
 
 def marginal_entropy(logits: Tensor) -> Tensor:

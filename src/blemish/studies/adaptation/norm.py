@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -59,8 +60,14 @@ class BatchStatistics(nn.Module):
         variance, mean = torch.var_mean(x, over, correction=int(self.unbiased))
         mean = (1 - self.alpha) * self.running_mean + self.alpha * mean
         variance = (1 - self.alpha) * self.running_var + self.alpha * variance
+        return self._normalised(x, mean, variance)
+
+    def _normalised(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        """By these statistics, of each channel, or of each image and channel; then scaled and shifted."""
         shape = (1, -1, *(1,) * (x.ndim - 2))
-        result = (x - mean.view(shape)) * (variance + self.eps).rsqrt().view(shape)
+        if mean.ndim == 1:
+            mean, variance = mean.view(shape), variance.view(shape)
+        result = (x - mean) * (variance + self.eps).rsqrt()
         return result if self.weight is None else result * self.weight.view(shape) + self.bias.view(shape)
 
     def _by_batch(self, x: Tensor) -> Tensor:
@@ -78,23 +85,30 @@ def with_batch_statistics(
 
     Where ``method`` is named, a model without batch norm layers is refused in its name.
     """
+    if method is not None and not _batch_norms(model):
+        raise UnsuitedError(method, "needs", "batch norm layers", model)
+    return with_layers(model, partial(BatchStatistics, alpha=alpha, unbiased=unbiased))
+
+
+def with_layers(model: nn.Module, make: Callable[[_BatchNorm], nn.Module]) -> nn.Module:
+    """A copy of a model, in evaluation mode, with other layers in place of batch norm, each made of the one it was."""
     copied = copy.deepcopy(model).eval()
-    replaced = 0
+    if isinstance(copied, _BatchNorm):
+        return make(copied)
     for parent in list(copied.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
-                setattr(parent, name, BatchStatistics(child, alpha, unbiased=unbiased))
-                replaced += 1
-    if isinstance(copied, _BatchNorm):
-        copied, replaced = BatchStatistics(copied, alpha, unbiased=unbiased), 1
-    if not replaced and method is not None:
-        raise UnsuitedError(method, "needs", "batch norm layers", model)
+                setattr(parent, name, make(child))
     return copied
+
+
+def _batch_norms(model: nn.Module) -> list[_BatchNorm]:
+    return [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
 
 def batch_norm_layers(model: nn.Module, *, method: str) -> list[_BatchNorm]:
     """The batch norm layers of a model, each with statistics of training; a model without any is refused."""
-    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+    layers = _batch_norms(model)
     if not layers:
         raise UnsuitedError(method, "needs", "batch norm layers", model)
     if any(layer.running_mean is None for layer in layers):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
-from blemish.studies.adaptation.base import Optimiser
-from blemish.studies.adaptation.iabn import InstanceAware, with_instance_awareness
+from blemish.studies.adaptation.base import Gradient, Optimiser
+from blemish.studies.adaptation.moving_norms import InstanceAware, moving, with_moving_norms
 from blemish.studies.adaptation.norm import norm_parameters
 
 
@@ -24,21 +24,21 @@ class BalancedReservoir:
     with probability m / n, m being how many are in memory and n how many there were in all.
     """
 
-    def __init__(self, room: int, classes: int) -> None:
+    def __init__(self, room: int) -> None:
         self.room = room
-        self.seen = [0] * classes
+        self.seen: dict[int, int] = {}
         self.images: list[Tensor] = []
         self.labels: list[int] = []
 
     def add(self, image: Tensor, label: int, ranks: tuple[float, float, float]) -> None:
         """Offer an image; three random numbers in 0 … 1 decide."""
-        self.seen[label] += 1
+        self.seen[label] = self.seen.get(label, 0) + 1
         if len(self.images) < self.room:
             self.images.append(image)
             self.labels.append(label)
             return
-        counts = [self.labels.count(one) for one in range(len(self.seen))]
-        most = [one for one, count in enumerate(counts) if count == max(counts)]
+        counts = Counter(self.labels)
+        most = sorted(one for one, count in counts.items() if count == max(counts.values()))
         chosen = label
         if label not in most:
             chosen = most[int(ranks[0] * len(most))]
@@ -48,8 +48,17 @@ class BalancedReservoir:
         place = places[int(ranks[2] * len(places))]
         self.images[place], self.labels[place] = image, label
 
+    def state_dict(self) -> dict[str, Any]:
+        """What is in it, and what there was."""
+        images = torch.stack(self.images) if self.images else torch.empty(0)
+        return {"images": images, "labels": list(self.labels), "seen": dict(self.seen)}
 
-class NOTE:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Hold what is in a state."""
+        self.images, self.labels, self.seen = list(state["images"]), list(state["labels"]), dict(state["seen"])
+
+
+class NOTE(Gradient):
     """Robust continual adaptation against temporal correlation. Gong et al., NeurIPS 2022.
 
     Batch norm becomes `InstanceAware`, with ``k`` 4. Images are predicted by it in evaluation mode, which looks at each
@@ -63,6 +72,9 @@ class NOTE:
     """
 
     name = "note"
+    parts = ("model", "optimiser", "reservoir")
+    memory: ClassVar[Mapping[str, Any]] = {"images": 0}
+    images: int
 
     def __init__(
         self,
@@ -79,91 +91,34 @@ class NOTE:
             given = f"room {room}, every {every}, k {k:g} and momentum {momentum:g} for NOTE"
             raise InputError(f"{given}; expected at least 1, 0 or more, and a share in 0 … 1")
         self.room, self.every, self.seed = room, every, seed
-        self.model = with_instance_awareness(model, k, momentum, method=self.name).requires_grad_(False)
+        self.model = with_moving_norms(model, InstanceAware, method=self.name, momentum=momentum, k=k)
         self.adapted = norm_parameters(self.model, method=self.name)
-        for value in self.adapted.values():
-            value.requires_grad_(True)
-        self.optimiser = (optimiser or Optimiser("adam", 0.0001)).make(list(self.adapted.values()))
-        self._source = copy.deepcopy(self.model.state_dict())
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-        self._memory: BalancedReservoir | None = None
-        self._images = 0
+        self.reservoir = BalancedReservoir(room)
+        self._finish(optimiser or Optimiser("adam", 0.0001))
 
     def adapt(self, batch: Tensor) -> Tensor:
         """The logits of each image; between them, steps on the memory."""
         parts = []
         with torch.inference_mode(False):
             while len(batch):
-                count = min(len(batch), self.every - self._images % self.every)
+                count = min(len(batch), self.every - self.images % self.every)
                 parts.append(self.predict(batch[:count]))
                 self._offer(batch[:count], parts[-1])
-                if self._images % self.every == 0:
+                if self.images % self.every == 0:
                     self._learn()
                 batch = batch[count:]
         return torch.cat(parts)
 
-    def predict(self, batch: Tensor) -> Tensor:
-        """The logits of a batch."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.model(batch)
-        return logits
-
     def _offer(self, batch: Tensor, logits: Tensor) -> None:
-        if self._memory is None:
-            self._memory = BalancedReservoir(self.room, logits.shape[1])
-        numbers = self._images + torch.arange(len(batch))
+        numbers = self.images + torch.arange(len(batch))
         ranks = CounterRng(self.seed, numbers, self.name).uniforms("memory", 3).tolist()
         for image, label, rank in zip(batch, logits.argmax(1).tolist(), ranks, strict=True):
-            self._memory.add(image, label, tuple(rank))
-        self._images += len(batch)
+            self.reservoir.add(image, label, tuple(rank))
+        self.images += len(batch)
 
     def _learn(self) -> None:
-        assert self._memory is not None
-        layers = [layer for layer in self.model.modules() if isinstance(layer, InstanceAware)]
-        for layer in layers:
-            layer.moving = True
-        try:
-            with torch.enable_grad():
-                p = self.model(torch.stack(self._memory.images)).softmax(1)
-                loss: Tensor = -(p * (p + 1e-6).log()).mean()
-                loss.backward()  # type: ignore[no-untyped-call]
-                self.optimiser.step()
-        finally:
-            for layer in layers:
-                layer.moving = False
-        self.optimiser.zero_grad(set_to_none=True)
-
-    def scale_rate(self, factor: float) -> None:
-        """Multiply the learning rate, for good."""
-        for group in self.optimiser.param_groups:
-            group["lr"] *= factor
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-
-    def reset(self) -> None:
-        """Back to the model as it was given, with an empty memory."""
-        self.model.load_state_dict(self._source)
-        self.optimiser.load_state_dict(copy.deepcopy(self._fresh))
-        self._memory, self._images = None, 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Model, optimiser, and what is in memory."""
-        kept = None
-        if self._memory is not None:
-            memory = self._memory
-            kept = {"images": torch.stack(memory.images), "labels": list(memory.labels), "seen": list(memory.seen)}
-        nets = {"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict()}
-        return copy.deepcopy({**nets, "memory": kept, "images": self._images})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self.model.load_state_dict(state["model"])
-            self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
-            self._images, self._memory = int(state["images"]), None
-            if (kept := state["memory"]) is not None:
-                self._memory = BalancedReservoir(self.room, len(kept["seen"]))
-                device = next(iter(self.adapted.values())).device
-                self._memory.images = list(kept["images"].to(device, copy=True))
-                self._memory.labels, self._memory.seen = list(kept["labels"]), list(kept["seen"])
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
+        device = next(self.model.parameters()).device
+        images = torch.stack([image.to(device) for image in self.reservoir.images])
+        with moving(self.model), torch.enable_grad():
+            p = self.model(images).softmax(1)
+            self._step(-(p * (p + 1e-6).log()).mean())

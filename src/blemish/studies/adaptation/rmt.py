@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
-from blemish.studies.adaptation.base import Gradient, Optimiser
+from blemish.studies.adaptation.base import Gradient, Optimiser, follow, predicted
 from blemish.studies.adaptation.features import linear_end, noted_features
 from blemish.studies.adaptation.norm import with_batch_statistics
 from blemish.studies.adaptation.roid import symmetric_cross_entropy
@@ -41,6 +41,7 @@ class RMT(Gradient):
     """
 
     name = "rmt"
+    parts = ("model", "optimiser", "teacher", "projector")
     memory: ClassVar[Mapping[str, Any]] = {"steps": 0}
 
     steps: int
@@ -69,7 +70,6 @@ class RMT(Gradient):
         self._end = linear_end(plain, batches[0] if sample is None else sample, method=self.name)
         self.prototypes = _prototypes(plain, self._end, batches)
         self.projector = _projector(self.prototypes.shape[1], seed).to(self.prototypes.device)
-        self._projected = copy.deepcopy(self.projector.state_dict())
         own = {f"projector.{name}": value for name, value in self.projector.named_parameters()}
         self.adapted = dict(self.model.named_parameters()) | own
         self.teacher = copy.deepcopy(self.model).requires_grad_(False)
@@ -90,37 +90,13 @@ class RMT(Gradient):
                 nearest = self.prototypes[_nearest(features[0].detach(), self.prototypes)]
                 projected = [self.projector(each) for each in (nearest, *features)]
                 self._step(loss + self.weight * contrast(torch.stack(projected, 1), self.temperature))
-            with torch.no_grad():
-                for mean, value in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
-                    mean.lerp_(value, 1 - self.decay)
+            follow(self.teacher, self.model, 1 - self.decay)
         self.steps += 1
         return self.logits + teacher
 
     def predict(self, batch: Tensor) -> Tensor:
         """The sum of both networks' logits."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.model(batch) + self.teacher(batch)
-        return logits
-
-    def reset(self) -> None:
-        """Back to the model as it was given, student, teacher and projector."""
-        super().reset()
-        self.teacher.load_state_dict(self._source)
-        self.projector.load_state_dict(self._projected)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Student, teacher, projector, optimiser and the number of batches."""
-        nets = {"teacher": self.teacher.state_dict(), "projector": self.projector.state_dict()}
-        return {**super().state_dict(), **copy.deepcopy(nets)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        try:
-            self.teacher.load_state_dict(state["teacher"])
-            self.projector.load_state_dict(state["projector"])
-        except (KeyError, RuntimeError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
+        return predicted(self.model, batch) + predicted(self.teacher, batch)
 
 
 def _prototypes(model: nn.Module, end: str, batches: Iterable[Tensor]) -> Tensor:

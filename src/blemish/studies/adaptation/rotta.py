@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import random_views
-from blemish.studies.adaptation.base import Optimiser
+from blemish.studies.adaptation.base import Gradient, Optimiser, follow, predicted
+from blemish.studies.adaptation.moving_norms import RobustNorm, moving, with_moving_norms
 from blemish.studies.adaptation.norm import norm_parameters
-from blemish.studies.adaptation.robust_norm import RobustNorm, with_robust_norm
 
 _WHITE = 255.0
 
@@ -38,7 +38,7 @@ class Memory:
     same rule. After each image, kept or not, all ages rise by one.
     """
 
-    def __init__(self, room: int, classes: int) -> None:
+    def __init__(self, room: int, classes: int = 0) -> None:
         self.room, self.classes = room, classes
         self.items: list[Item] = []
 
@@ -65,8 +65,19 @@ class Memory:
         """How dispensable an item is."""
         return 1 / (1 + math.exp(-item.age / self.room)) + item.entropy / math.log(self.classes)
 
+    def state_dict(self) -> dict[str, Any]:
+        """What is in it."""
+        images = [item.image for item in self.items]
+        rest = [[item.label, item.entropy, item.age] for item in self.items]
+        return {"classes": self.classes, "images": torch.stack(images) if images else torch.empty(0), "rest": rest}
 
-class RoTTA:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Hold what is in a state."""
+        self.classes = state["classes"]
+        self.items = [Item(image, *rest) for image, rest in zip(state["images"], state["rest"], strict=True)]
+
+
+class RoTTA(Gradient):
     """Robust test-time adaptation in dynamic scenarios. Yuan et al., CVPR 2023.
 
     Batch norm becomes robust (`RobustNorm`): μ ← (1 − a) μ + a μ_batch, and so the variance, a = ``momentum``, which
@@ -84,6 +95,10 @@ class RoTTA:
     """
 
     name = "rotta"
+    parts = ("model", "optimiser", "teacher", "kept")
+    memory: ClassVar[Mapping[str, Any]] = {"images": 0, "steps": 0}
+    images: int
+    steps: int
 
     def __init__(
         self,
@@ -100,16 +115,11 @@ class RoTTA:
             given = f"room {room}, every {every}, momentum {momentum:g} and follow {follow:g} for RoTTA"
             raise InputError(f"{given}; expected at least 1, and shares in 0 … 1")
         self.room, self.every, self.follow, self.seed = room, every, follow, seed
-        self.model = with_robust_norm(model, momentum, method=self.name).requires_grad_(False)
+        self.model = with_moving_norms(model, RobustNorm, method=self.name, momentum=momentum)
         self.teacher = copy.deepcopy(self.model)
         self.adapted = norm_parameters(self.model, method=self.name)
-        for value in self.adapted.values():
-            value.requires_grad_(True)
-        self.optimiser = (optimiser or Optimiser("adam", 0.001)).make(list(self.adapted.values()))
-        self._source = copy.deepcopy(self.model.state_dict())
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-        self._memory: Memory | None = None
-        self._images = self._steps = 0
+        self.kept = Memory(room)
+        self._finish(optimiser or Optimiser("adam", 0.001))
 
     def adapt(self, batch: Tensor) -> Tensor:
         """The teacher's logits; then the memory is offered the images, and the student learns now and then."""
@@ -118,91 +128,30 @@ class RoTTA:
             p = logits.softmax(1)
             labels = p.argmax(1).tolist()
             uncertainties = (-(p * (p + 1e-6).log()).sum(1)).tolist()
-            if self._memory is None:
-                self._memory = Memory(self.room, logits.shape[1])
+            self.kept.classes = logits.shape[1]
             for image, label, uncertainty in zip(batch, labels, uncertainties, strict=True):
-                self._memory.add(image, label, uncertainty)
-                self._images += 1
-                if self._images % self.every == 0:
-                    self._learn(self._memory)
+                self.kept.add(image, label, uncertainty)
+                self.images += 1
+                if self.images % self.every == 0:
+                    self._learn(self.kept)
         return logits
 
     def predict(self, batch: Tensor) -> Tensor:
         """The teacher's logits."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.teacher(batch)
-        return logits
+        return predicted(self.teacher, batch)
 
     def _learn(self, memory: Memory) -> None:
-        images = torch.stack([item.image for item in memory.items])
+        device = next(self.model.parameters()).device
+        images = torch.stack([item.image.to(device) for item in memory.items])
         ages = torch.tensor([item.age for item in memory.items], device=images.device) / memory.room
-        rng = CounterRng(self.seed, torch.arange(len(images)), f"rotta {self._steps}", images.device)
+        rng = CounterRng(self.seed, torch.arange(len(images)), f"rotta {self.steps}", images.device)
         views = random_views(images.to(torch.float32) / _WHITE, rng) * _WHITE
-        for net in (self.model, self.teacher):
-            _moving(net, True)
-        try:
+        with moving(self.model, self.teacher):
             with torch.no_grad():
                 target = self.teacher(images).softmax(1)
             with torch.enable_grad():
                 cross = -(target * self.model(views).log_softmax(1)).sum(1)
                 weights = torch.exp(-ages) / (1 + torch.exp(-ages))
-                (weights * cross).mean().backward()
-                self.optimiser.step()
-        finally:
-            for net in (self.model, self.teacher):
-                _moving(net, False)
-        self.optimiser.zero_grad(set_to_none=True)
-        with torch.no_grad():
-            for teacher, student in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
-                teacher.lerp_(student, self.follow)
-        self._steps += 1
-
-    def scale_rate(self, factor: float) -> None:
-        """Multiply the learning rate, for good."""
-        for group in self.optimiser.param_groups:
-            group["lr"] *= factor
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-
-    def reset(self) -> None:
-        """Back to the model as it was given, with an empty memory."""
-        self.model.load_state_dict(self._source)
-        self.teacher.load_state_dict(self._source)
-        self.optimiser.load_state_dict(copy.deepcopy(self._fresh))
-        self._memory, self._images, self._steps = None, 0, 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Student, teacher, optimiser, and what is in memory."""
-        kept = None
-        if self._memory is not None:
-            items = self._memory.items
-            kept = {
-                "classes": self._memory.classes,
-                "images": torch.stack([item.image for item in items]),
-                "rest": [[item.label, item.entropy, item.age] for item in items],
-            }
-        nets = {"model": self.model.state_dict(), "teacher": self.teacher.state_dict()}
-        rest = {"optimiser": self.optimiser.state_dict(), "memory": kept, "counts": [self._images, self._steps]}
-        return copy.deepcopy({**nets, **rest})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self.model.load_state_dict(state["model"])
-            self.teacher.load_state_dict(state["teacher"])
-            self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
-            self._images, self._steps = state["counts"]
-            self._memory = None
-            if (kept := state["memory"]) is not None:
-                self._memory = Memory(self.room, kept["classes"])
-                device = next(iter(self.adapted.values())).device
-                images = kept["images"].to(device, copy=True)
-                items = zip(images, kept["rest"], strict=True)
-                self._memory.items = [Item(image, label, entropy, age) for image, (label, entropy, age) in items]
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
-
-
-def _moving(net: nn.Module, on: bool) -> None:
-    for layer in net.modules():
-        if isinstance(layer, RobustNorm):
-            layer.moving = on
+                self._step((weights * cross).mean())
+        follow(self.teacher, self.model, self.follow)
+        self.steps += 1

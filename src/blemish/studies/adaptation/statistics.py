@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -41,6 +37,7 @@ class NormEMA(Unadapted):
     """
 
     name = "norm_ema"
+    parts = ("model",)
 
     def __init__(self, model: nn.Module, *, momentum: float | None = None) -> None:
         if momentum is not None and not 0 <= momentum <= 1:
@@ -49,7 +46,6 @@ class NormEMA(Unadapted):
         self._layers = batch_norm_layers(self.model, method=self.name)
         for layer in self._layers:
             layer.momentum = layer.momentum if momentum is None else momentum
-        self._source = copy.deepcopy(self.model.state_dict())
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Move the statistics, then predict."""
@@ -68,18 +64,3 @@ class NormEMA(Unadapted):
         finally:
             self.model.eval()
         return self._plain(batch)
-
-    def reset(self) -> None:
-        """Back to the statistics of training."""
-        self.model.load_state_dict(self._source)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The model with its moved statistics."""
-        return copy.deepcopy({"model": self.model.state_dict()})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self.model.load_state_dict(state["model"])
-        except (KeyError, RuntimeError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
