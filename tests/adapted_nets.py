@@ -48,6 +48,7 @@ CHANGES = {
     "memo": {"views": 4, "rate": 0.1},
     "note": {"optimiser": FAST, "room": 12, "every": 10, "momentum": 0.3},
     "rmt": {"optimiser": FAST, "decay": 0.9},
+    "adacontrast": {"rate": 0.1, "room": 40, "neighbours": 3, "first": 30, "decay": 0.9},
     "cotta": {"optimiser": FAST, "confident": 0.99, "views": 4, "restore": 0.1, "decay": 0.9},
 }
 

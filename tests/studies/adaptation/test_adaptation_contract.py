@@ -80,7 +80,13 @@ class TestEveryMethod:
             method.adapt(images(seed))
         changed = {key for key, value in parameters(method).items() if not torch.equal(value, before[key])}
         norms = {"network.1.weight", "network.1.bias"}
-        expected = set(before) if name in ("cotta", "rmt") else set() if name in {*WITHOUT_GRADIENTS, "memo"} else norms
+        expected = (
+            set(before)
+            if name in ("cotta", "rmt", "adacontrast")
+            else set()
+            if name in {*WITHOUT_GRADIENTS, "memo"}
+            else norms
+        )
         assert changed == expected
 
     def test_buffers_never_change_but_of_one_that_says_so(self, name: str) -> None:
@@ -90,7 +96,7 @@ class TestEveryMethod:
             method.adapt(images(seed))
         after = dict(method.model.named_buffers())  # type: ignore[attr-defined]
         same = all(torch.equal(value, after[key]) for key, value in before.items())
-        assert same == (name not in ("norm_ema", "rotta", "note"))
+        assert same == (name not in ("norm_ema", "rotta", "note", "adacontrast"))
 
     def test_predict_changes_nothing(self, name: str) -> None:
         """What comes after is the same with and without it; and it does not depend on how often it is asked."""
@@ -118,7 +124,7 @@ class TestEveryMethod:
 def test_models_without_batch_norm(name: str) -> None:
     """Group norm has scales and shifts to adapt; without any normalisation, methods of all weights have to do."""
     assert made(name, small_net("group")).adapt(images()).shape == (16, CLASSES)
-    if name in ("cotta", "memo", "rmt"):
+    if name in ("cotta", "memo", "rmt", "adacontrast"):
         assert made(name, small_net("none")).adapt(images()).shape == (16, CLASSES)
     else:
         with pytest.raises(InputError, match=f"{name} adapts the scales and shifts of normalisation layers"):

@@ -267,6 +267,19 @@ class TestCoTTA:
         means = random_views(torch.full((200, 3, 12, 12), 0.5), CounterRng(1, torch.arange(200))).mean((1, 2, 3))
         assert low - 0.01 < float(means.min()) < float(means.max()) < high + 0.01
 
+    def test_views_are_shifted_by_up_to_an_eighth_of_a_side(self) -> None:
+        """torchvision's affine shifts by 1/16 of what it is given, here an image with a border of half its side."""
+        dot = torch.zeros(1, 3, 48, 48)
+        dot[..., 23:25, 23:25] = 1
+        views = random_views(dot.expand(400, -1, -1, -1), CounterRng(2, torch.arange(400))).mean(1) - 0.1
+        weights = views.clamp(min=0)
+        places = torch.arange(48) - 23.5
+        total = weights.sum((1, 2))
+        for along in (1, 2):
+            shift = (weights.sum(along) * places).sum(1) / total
+            assert 5.5 < float(shift.abs().max()) < 6.1  # 48 / 8 = 6
+            assert abs(float(shift.mean())) < 0.6
+
 
 @pytest.mark.parametrize(
     ("margin", "limit"),

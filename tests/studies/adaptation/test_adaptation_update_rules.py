@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from adapted_nets import CLASSES, FAST, images, small_net
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
+from blemish.studies.adaptation.adacontrast import AdaContrast, contrast_with_queue
 from blemish.studies.adaptation.asr import ASR
-from blemish.studies.adaptation.augment import random_views
+from blemish.studies.adaptation.augment import mirrored, random_views, strong_views
 from blemish.studies.adaptation.augmix import _equalised, augmixed
 from blemish.studies.adaptation.cmf import CMF
 from blemish.studies.adaptation.memo import MEMO
@@ -314,6 +315,78 @@ class TestRMT:
             labels = net(x).argmax(1)
         expected = torch.stack([features[labels == one].mean(0) for one in labels.unique()])
         assert torch.allclose(method.prototypes, expected, atol=1e-5)
+
+
+class TestAdaContrast:
+    def test_the_contrast(self) -> None:
+        """Image by image; a key of the image's own label is left out."""
+        draw = torch.Generator().manual_seed(0)
+        z, keys, queue = (F.normalize(torch.randn(n, 5, generator=draw), dim=1) for n in (2, 2, 3))
+        labels, others = torch.tensor([1, 0]), torch.tensor([1, 2, 0])
+        total = 0.0
+        for i in range(2):
+            own = math.exp(float(z[i] @ keys[i]) / 0.07)
+            rest = [math.exp(float(z[i] @ queue[j]) / 0.07) for j in range(3) if others[j] != labels[i]]
+            total -= math.log(own / (own + sum(rest))) / 2
+        kept = {"features": queue, "labels": others}
+        assert float(contrast_with_queue(3 * z, keys, labels, kept, 0.07)) == pytest.approx(total, rel=1e-4)
+
+    def test_two_steps(self) -> None:
+        """The second is labelled by the nearest of the bank, which the teacher filled after the first."""
+        settings = {"room": 24, "neighbours": 3, "first": 16, "decay": 0.75, "rate": 0.1, "weight_decay": 0.01}
+        method, net = AdaContrast(small_net(), **settings), small_net().network  # type: ignore[arg-type]
+        student = {name: value.detach().clone().requires_grad_(True) for name, value in net.named_parameters()}
+        teacher = {name: value.detach().clone() for name, value in student.items()}
+        moments = {name: torch.zeros_like(value) for name, value in student.items()}
+        running = [net[1].running_mean.clone(), net[1].running_var.clone()]
+        queue = {key: value.clone() for key, value in method._first(torch.zeros(1, 24), CLASSES).items()}
+        bank: dict[str, Tensor] = {}
+
+        def through(w: dict[str, Tensor], x: Tensor, *, learns: bool = True) -> tuple[Tensor, Tensor]:
+            y = F.conv2d((x / 255 - 0.5) / 0.25, w["0.weight"], w["0.bias"], padding=1)
+            flat = y.transpose(0, 1).flatten(1)
+            mean, variance = (flat.mean(1), flat.var(1, unbiased=False)) if learns else running
+            if learns and w is student:
+                running[0] = 0.9 * running[0] + 0.1 * mean.detach()
+                running[1] = 0.9 * running[1] + 0.1 * flat.var(1).detach()
+            y = (y - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
+            z = F.adaptive_avg_pool2d(F.relu(y * w["1.weight"][:, None, None] + w["1.bias"][:, None, None]), 2).flatten(
+                1
+            )
+            return z, z @ w["6.weight"].T + w["6.bias"]
+
+        for step in range(2):
+            x = images(3 + step)
+            rng = CounterRng(0, 16 * step + torch.arange(16), "adacontrast")
+            weak = mirrored(x.float() / 255, rng.scoped("weak")) * 255
+            query, key = (strong_views(x.float() / 255, rng.scoped(name)) * 255 for name in ("query", "key"))
+            z, logits = through(student, weak)
+            labels = logits.argmax(1)
+            if step:
+                near = (F.normalize(z, dim=1) @ bank["z"].T).argsort(1, descending=True)[:, :3]
+                labels = torch.stack([bank["p"][row].mean(0) for row in near]).argmax(1)
+            z, logits = through(student, query)
+            teacher = {name: 0.75 * value + 0.25 * student[name].detach() for name, value in teacher.items()}
+            keys = F.normalize(through(teacher, key)[0], dim=1)
+            p = logits.softmax(1)
+            loss = -p.log()[torch.arange(16), labels].mean() + (p.mean(0) * p.mean(0).log()).sum()
+            loss = loss + contrast_with_queue(z, keys, labels, queue, 0.07)
+            gradients = torch.autograd.grad(loss, list(student.values()))
+            with torch.no_grad():
+                for (name, value), gradient in zip(student.items(), gradients, strict=True):
+                    whole = gradient + 0.01 * value
+                    moments[name] = 0.9 * moments[name] + whole if step else whole
+                    value -= 0.1 * (whole + 0.9 * moments[name])  # Nesterov's
+            found = method.adapt(x)
+            z, logits = through(teacher, weak)
+            bank = {"z": F.normalize(z, dim=1), "p": logits.softmax(1)}
+            queue = {
+                "features": torch.cat([queue["features"], keys])[-24:],
+                "labels": torch.cat([queue["labels"], labels])[-24:],
+            }
+            for name, value in method.model.network.named_parameters():
+                assert torch.allclose(value, student[name], atol=1e-4), name
+            assert torch.allclose(found, through(student, x.float(), learns=False)[1], atol=1e-3)
 
 
 class TestNOTE:

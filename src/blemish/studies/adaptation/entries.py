@@ -5,6 +5,7 @@ The methods' defaults are those for ImageNet. Their docstrings name the source o
 
 from __future__ import annotations
 
+from blemish.studies.adaptation.adacontrast import AdaContrast
 from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.base import Optimiser
 from blemish.studies.adaptation.cmf import CMF
@@ -91,7 +92,7 @@ ENTRIES = (
         cost=Cost(1, 1),
         changes=_NORM,
         paper="Rusak et al., TMLR 2022",
-        # Nothing is known of RPL on CIFAR in one pass; Tent's are used, as the two differ in their loss alone.
+        # Döbler et al.'s repository.
         cifar={"optimiser": _ADAM},
     ),
     MethodEntry(
@@ -140,7 +141,7 @@ ENTRIES = (
         cost=Cost(1, 1),
         changes=_NORM,
         paper="Press et al., NeurIPS 2023",
-        # RDumb was never run on CIFAR; these are ETA's.
+        # RDumb's authors did not run it on CIFAR; these are ETA's.
         cifar=_ETA_CIFAR,
     ),
     MethodEntry(
@@ -233,5 +234,13 @@ ENTRIES = (
         changes="all parameters",
         paper="Döbler et al., CVPR 2023, source-free",
         cifar={"optimiser": _ADAM},
+    ),
+    MethodEntry(
+        name="adacontrast",
+        make=AdaContrast,
+        needs="linear head",
+        cost=Cost(5, 1),
+        changes="all parameters, and statistics of batch norm",
+        paper="Chen et al., CVPR 2022, as in Döbler et al.'s repository",
     ),
 )
