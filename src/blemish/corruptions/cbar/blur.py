@@ -13,8 +13,14 @@ from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes
+from blemish.corruptions.cbar.published import (
+    as_bytes,
+    by_magnitude,
+    float64_per_image,
+    in_colour,
+    pixel_axes,
+    unit,
+)
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
@@ -159,9 +165,8 @@ def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -
     return out
 
 
-transverse_chromatic_abberation = Corruption(
+transverse_chromatic_abberation = unit(
     name="cbar:transverse_chromatic_abberation",
-    family="cbar",
     description="Enlarges the three channels by different amounts.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there, which is the same.
     table=by_magnitude(
@@ -170,13 +175,11 @@ transverse_chromatic_abberation = Corruption(
     draw=_draw_order,
     apply=_transverse,
     moves=A_LITTLE,
-    source=SOURCE,
     uint8_io=True,
 )
 
-circular_motion_blur = Corruption(
+circular_motion_blur = unit(
     name="cbar:circular_motion_blur",
-    family="cbar",
     description="Averages turns of the image about its centre, like a turning camera.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
     table=by_magnitude(
@@ -187,7 +190,6 @@ circular_motion_blur = Corruption(
     ),
     apply=_circular,
     moves=A_LITTLE,
-    source=SOURCE,
     version=2,
     shared=("half_angle",),
     uint8_io=True,

@@ -11,8 +11,14 @@ from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
+from blemish.corruptions.cbar.published import (
+    as_bytes,
+    by_magnitude,
+    float64_per_image,
+    pixel_axes,
+    uniform,
+    unit,
+)
 from blemish.corruptions.draws import signs
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
@@ -179,9 +185,8 @@ def _through_ripples(images: Tensor, params: Params, draw: Ripples) -> Positions
     return Positions(columns.expand(-1, height, -1), rows.expand(-1, -1, width))
 
 
-caustic_refraction = Corruption(
+caustic_refraction = unit(
     name="cbar:caustic_refraction",
-    family="cbar",
     description="Shows the image through moving water, with its bright lines.",
     # Published for 224 pixels. For 32 the same steps of the range that was scanned there.
     table=by_magnitude(
@@ -193,7 +198,6 @@ caustic_refraction = Corruption(
     draw=draw_water,
     apply=_caustic_refraction,
     moves=by_map(_through_water),
-    source=SOURCE,
     uint8_io=True,
 )
 
@@ -203,9 +207,8 @@ def _twirls(cells: int, *magnitudes: float) -> list[tuple[float, float, float]]:
     return [(0, 0, cells), *((math.pi * m / 20, 0.04 * m + 0.1, cells) for m in magnitudes)]
 
 
-pinch_and_twirl = Corruption(
+pinch_and_twirl = unit(
     name="cbar:pinch_and_twirl",
-    family="cbar",
     description="Pinches and twirls the image within the cells of a grid, one way or the other.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
     table=SeverityTable.by_preset(
@@ -217,14 +220,12 @@ pinch_and_twirl = Corruption(
     draw=_draw_twirls,
     apply=_pinch_and_twirl,
     moves=by_map(_through_twirls),
-    source=SOURCE,
     shared=("cells",),
     uint8_io=True,
 )
 
-ripple = Corruption(
+ripple = unit(
     name="cbar:ripple",
-    family="cbar",
     description="Moves rows and columns in waves.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
     table=by_magnitude(
@@ -233,6 +234,5 @@ ripple = Corruption(
     draw=_draw_ripples,
     apply=_ripple,
     moves=by_map(_through_ripples),
-    source=SOURCE,
     uint8_io=True,
 )

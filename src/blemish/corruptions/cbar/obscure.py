@@ -10,8 +10,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, by_magnitude, float64_per_image, pixel_axes, uniform
+from blemish.corruptions.cbar.published import by_magnitude, float64_per_image, pixel_axes, uniform, unit
 from blemish.corruptions.severity import Params
 from blemish.ops.bresenham import line_pixels
 from blemish.ops.compiled import compiled
@@ -110,25 +109,21 @@ def _lines(images: Tensor, params: Params, draw: Lines) -> Tensor:
     return flat[..., :-1].reshape(images.shape)
 
 
-checkerboard_cutout = Corruption(
+checkerboard_cutout = unit(
     name="cbar:checkerboard_cutout",
-    family="cbar",
     description="Covers some cells of a turned checkerboard with gray.",
     table=by_magnitude(imagenet=(2, 3, 4, 5, 6), cifar=(1, 2, 3, 4, 5), fraction=(0, lambda m: 0.1 * m)),
     draw=_draw_board,
     apply=_checkerboard,
-    source=SOURCE,
     uint8_io=True,
 )
 
-lines = Corruption(
+lines = unit(
     name="cbar:lines",
-    family="cbar",
     description="Draws thin gray lines across the image, more or less in one direction.",
     # Published for 32 pixels. For 224 the same steps of the range that was scanned there.
     table=by_magnitude(imagenet=(0.8, 1.6, 2.4, 3.2, 4), cifar=(0.5, 1, 1.5, 2, 2.5), density=(0, lambda m: m / 10)),
     draw=_draw_lines,
     apply=_lines,
-    source=SOURCE,
     uint8_io=True,
 )

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, side_scale
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image
+from blemish.corruptions.base import side_scale
+from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, unit
 from blemish.corruptions.severity import Params
 from blemish.ops.perlin import TABLE, turbulence
 
@@ -49,9 +49,8 @@ def _perlin(images: Tensor, params: Params, draw: Gradients) -> Tensor:
     return as_bytes(haze + clear)
 
 
-perlin_noise = Corruption(
+perlin_noise = unit(
     name="cbar:perlin_noise",
-    family="cbar",
     description="Mixes in a bright haze with veins: Perlin's noise of five scales.",
     # Published for 224 pixels. For 32 the same steps of the range that was scanned there, which is the same.
     table=by_magnitude(
@@ -59,6 +58,5 @@ perlin_noise = Corruption(
     ),
     draw=_draw_gradients,
     apply=_perlin,
-    source=SOURCE,
     uint8_io=True,
 )

@@ -9,17 +9,22 @@ Lengths are parts of the side S of a square image; of others the shorter side co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import PRESETS, Params, SeverityTable
 from blemish.ops.colour import luminance
 from blemish.ops.levels import truncated
 from blemish.ops.transfer import to_device
 
 SOURCE = "Mintun, Kirillov and Xie, NeurIPS 2021: the published generator of ImageNet-C̄ and CIFAR-10-C̄"
+
+unit = partial(Corruption, family="cbar", source=SOURCE)
+"""Declares one of the corruptions."""
 
 Formula = tuple[float, Callable[[float], float]]
 """A parameter at severity 0, where there is no corruption, and from a magnitude."""

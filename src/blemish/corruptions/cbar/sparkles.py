@@ -10,8 +10,14 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
+from blemish.corruptions.cbar.published import (
+    as_bytes,
+    by_magnitude,
+    float64_per_image,
+    pixel_axes,
+    uniform,
+    unit,
+)
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
@@ -106,9 +112,8 @@ def _inverse(images: Tensor, params: Params, draw: Rays) -> Tensor:
     return as_bytes((images.to(torch.float64) - 255).mul_(kept).add_(255))
 
 
-sparkles = Corruption(
+sparkles = unit(
     name="cbar:sparkles",
-    family="cbar",
     description="Puts five bright stars with many rays on the image.",
     table=by_magnitude(
         imagenet=(1, 2, 3, 5, 6),
@@ -118,13 +123,11 @@ sparkles = Corruption(
     ),
     draw=_draw_sparkles,
     apply=_sparkles,
-    source=SOURCE,
     uint8_io=True,
 )
 
-inverse_sparkles = Corruption(
+inverse_sparkles = unit(
     name="cbar:inverse_sparkles",
-    family="cbar",
     description="Whitens the image outwards from a point, in rays.",
     table=by_magnitude(
         imagenet=(1, 2, 4, 9, 10),
@@ -134,6 +137,5 @@ inverse_sparkles = Corruption(
     ),
     draw=_draw_inverse,
     apply=_inverse,
-    source=SOURCE,
     uint8_io=True,
 )

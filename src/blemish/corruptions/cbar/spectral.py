@@ -10,8 +10,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.published import SOURCE, as_bytes, by_magnitude, float64_per_image, in_colour
+from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, unit
 from blemish.corruptions.severity import Params
 from blemish.ops.fourier import transformed
 
@@ -72,20 +71,17 @@ def _blue_sample(images: Tensor, params: Params, draw: Phases) -> Tensor:
     return images * (noise > float64_per_image(params, "threshold", images))
 
 
-brownish_noise = Corruption(
+brownish_noise = unit(
     name="cbar:brownish_noise",
-    family="cbar",
     description="Adds smooth coloured noise, whose strength falls with the square of the frequency.",
     table=by_magnitude(imagenet=(1, 2, 3, 4, 5), cifar=(2.5, 4, 5.5, 6.5, 7), intensity=(0, lambda m: 6.4 * m)),
     draw=draw_three,
     apply=_brownish,
-    source=SOURCE,
     uint8_io=True,
 )
 
-blue_noise_sample = Corruption(
+blue_noise_sample = unit(
     name="cbar:blue_noise_sample",
-    family="cbar",
     description="Blackens pixels that keep away from each other: those where blue noise is low.",
     table=by_magnitude(
         imagenet=(0.8, 1.6, 2.4, 4, 5.6),
@@ -94,6 +90,5 @@ blue_noise_sample = Corruption(
     ),
     draw=_draw_one,
     apply=_blue_sample,
-    source=SOURCE,
     uint8_io=True,
 )

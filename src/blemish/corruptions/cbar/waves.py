@@ -10,15 +10,14 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.published import (
-    SOURCE,
     as_bytes,
     by_magnitude,
     float64_per_image,
     in_colour,
     pixel_axes,
     uniform,
+    unit,
 )
 from blemish.corruptions.severity import Params
 
@@ -115,33 +114,28 @@ def _plasma(images: Tensor, params: Params, draw: Plasma) -> Tensor:
     return as_bytes(in_colour(images, lambda levels: (1 - intensity / 255) * levels + field))
 
 
-single_frequency_greyscale = Corruption(
+single_frequency_greyscale = unit(
     name="cbar:single_frequency_greyscale",
-    family="cbar",
     description="Adds a plane sine wave of one frequency, the same in all channels.",
     # Published for 224 pixels. For 32 the same steps of the range that was scanned there.
     table=by_magnitude(imagenet=(1, 1.5, 2, 4.5, 5), cifar=(0.6, 0.9, 1.2, 2.7, 3), intensity=(0, lambda m: 19.6 * m)),
     draw=_draw_wave,
     apply=_single_frequency,
-    source=SOURCE,
     uint8_io=True,
 )
 
-cocentric_sine_waves = Corruption(
+cocentric_sine_waves = unit(
     name="cbar:cocentric_sine_waves",
-    family="cbar",
     description="Adds wavering rings around a point, dark on one side and bright on the other.",
     # Published for 224 pixels. For 32 the same steps of the range that was scanned there.
     table=by_magnitude(imagenet=(3, 5, 8, 9, 10), cifar=(1.5, 2.5, 4, 4.5, 5), intensity=(0, lambda m: 12.8 * m)),
     draw=_draw_rings,
     apply=_cocentric,
-    source=SOURCE,
     uint8_io=True,
 )
 
-plasma_noise = Corruption(
+plasma_noise = unit(
     name="cbar:plasma_noise",
-    family="cbar",
     description="Mixes in swirling clouds of colour.",
     # Published for 224 pixels. For 32 the same steps of the range that was scanned there.
     table=by_magnitude(
@@ -149,6 +143,5 @@ plasma_noise = Corruption(
     ),
     draw=_draw_plasma,
     apply=_plasma,
-    source=SOURCE,
     uint8_io=True,
 )

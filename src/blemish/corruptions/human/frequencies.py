@@ -11,16 +11,16 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import Corruption, side_scale
+from blemish.corruptions.base import side_scale
 from blemish.corruptions.draws import Field
 from blemish.corruptions.human.published import (
     BACKGROUND,
     FADING,
     SEVERITIES,
-    SOURCE,
     arrays,
     at_halves,
     on_gray,
+    unit,
 )
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
@@ -130,45 +130,37 @@ def _power_equalisation(images: Tensor, params: Params, draw: tuple[()]) -> Tens
     return on_gray(images, params, equalised)
 
 
-low_pass = Corruption(
+low_pass = unit(
     name="human:low_pass",
-    family="human",
     description="Blurs the gray image, on a gray ground.",
     table=SeverityTable.halves(sigma=at_halves(0, 1, 3, 5, 7, 10, 15, 40), opacity=FADING),
     apply=_low_pass,
     severities=SEVERITIES[7],
-    source=SOURCE,
 )
 
-high_pass = Corruption(
+high_pass = unit(
     name="human:high_pass",
-    family="human",
     description="Leaves only fine detail of the gray image.",
     # Published without a blur at severity 0, where nothing of this is seen.
     table=SeverityTable.halves(sigma=at_halves(3, 3, 1.5, 1, 0.7, 0.55, 0.45, 0.4), opacity=FADING),
     apply=_high_pass,
     severities=SEVERITIES[7],
-    source=SOURCE,
 )
 
-phase_noise = Corruption(
+phase_noise = unit(
     name="human:phase_noise",
-    family="human",
     description="Turns the phases of the gray image's frequencies at random.",
     table=SeverityTable.halves(degrees=at_halves(0, 30, 60, 90, 120, 150, 180), opacity=FADING),
     draw=_draw_turns,
     apply=_phase_noise,
     moves=A_LITTLE,
     severities=SEVERITIES[6],
-    source=SOURCE,
 )
 
-power_equalisation = Corruption(
+power_equalisation = unit(
     name="human:power_equalisation",
-    family="human",
     description="Gives all frequencies of the gray image their mean strength over many images.",
     table=SeverityTable.linear(opacity=(0, 1)),
     apply=_power_equalisation,
     severities=SEVERITIES[1],
-    source=SOURCE,
 )

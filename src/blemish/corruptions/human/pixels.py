@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from blemish.corruptions.base import Corruption, per_image
+from blemish.corruptions.base import per_image
 from blemish.corruptions.draws import Field, draw_pixel_uniforms
 from blemish.corruptions.human.published import (
     BACKGROUND,
     FADING,
     SEVERITIES,
-    SOURCE,
     arrays,
     at_halves,
     on_gray,
+    unit,
 )
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
@@ -121,55 +121,45 @@ def _false_colour(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     return out
 
 
-colour = Corruption(
+colour = unit(
     name="human:colour",
-    family="human",
     description="Takes the colour away.",
     table=SeverityTable.linear(opacity=(0, 1)),
     apply=_colour,
     severities=SEVERITIES[1],
-    source=SOURCE,
 )
 
-contrast = Corruption(
+contrast = unit(
     name="human:contrast",
-    family="human",
     description="Takes colour and contrast away.",
     table=SeverityTable.halves(contrast=at_halves(1, 0.5, 0.3, 0.15, 0.1, 0.05, 0.03, 0.01), opacity=FADING),
     apply=_contrast,
     severities=SEVERITIES[7],
-    source=SOURCE,
 )
 
-uniform_noise = Corruption(
+uniform_noise = unit(
     name="human:uniform_noise",
-    family="human",
     description="Adds uniform noise to a gray image of low contrast.",
     table=SeverityTable.halves(width=at_halves(0, 0.03, 0.05, 0.1, 0.2, 0.35, 0.6, 0.9), opacity=FADING),
     draw=draw_pixel_uniforms,
     apply=_uniform_noise,
     severities=SEVERITIES[7],
-    source=SOURCE,
 )
 
-rotation = Corruption(
+rotation = unit(
     name="human:rotation",
-    family="human",
     description="Turns the gray image by one, two or three quarters, anticlockwise.",
     table=SeverityTable.halves(quarters=at_halves(0, 1, 2, 3), opacity=FADING, rounded=("quarters",)),
     apply=_rotation,
     moves=by_map(_quarter_turns),
     severities=SEVERITIES[3],
-    source=SOURCE,
 )
 
-false_colour = Corruption(
+false_colour = unit(
     name="human:false_colour",
-    family="human",
     description="Turns colours into their opposites and keeps their luminance.",
     table=SeverityTable.linear(factor=(1, -1)),
     apply=_false_colour,
     severities=SEVERITIES[1],
-    source=SOURCE,
     uint8_io=True,
 )

@@ -7,7 +7,7 @@ and whole severities are levels; below severity 1 the image fades into the stimu
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from typing import NamedTuple
 
@@ -15,11 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import per_image
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params
 from blemish.ops.colour import luminance
 
 SOURCE = "Geirhos et al., NeurIPS 2018 and 2021 (model-vs-human): the published stimuli"
+
+unit = partial(Corruption, family="human", source=SOURCE)
+"""Declares one of the corruptions."""
 
 BACKGROUND = 0.4423
 """The gray around the images on the observers' screen."""

@@ -14,7 +14,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, quantise, side_scale
 from blemish.corruptions.draws import Field
 from blemish.corruptions.moves import by_map
-from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6
+from blemish.corruptions.noc.published import FIGURE_5, FIGURE_6, unit
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.positions import Positions, in_place
 from blemish.ops.stamps import pixels_between
@@ -104,28 +104,24 @@ def _make_border(kernels: Any, levels: Any, out: Any, params: Numbers, rng: Coun
 
 
 COVERS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="noc:obstruction",
-        family="noc",
         description="Hides a square part of the image.",
         table=SeverityTable.between(size=(0, 47, 125)),
         draw=_draw_square,
         apply=_obstruction,
         moves=by_map(_around_square),
         at_once=AtOnce("lookup", _make_obstruction),
-        severities="1-5",
         source=FIGURE_5,
     ),
-    Corruption(
+    unit(
         name="noc:border",
-        family="noc",
         description="Hides the image's border.",
         table=SeverityTable.between(thickness=(0, 9, 46)),
         draw=_draw_gray,
         apply=_border,
         moves=by_map(_inside_border),
         at_once=AtOnce("lookup", _make_border),
-        severities="1-5",
         source=FIGURE_6,
     ),
 )

@@ -12,7 +12,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.draws import signs
 from blemish.corruptions.moves import by_map
-from blemish.corruptions.noc.published import FIGURE_6
+from blemish.corruptions.noc.published import FIGURE_6, unit
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.positions import Positions, from_map, pixel_places
 from blemish.ops.transfer import to_device
@@ -128,51 +128,43 @@ def _stretched(images: Tensor, params: Params, draw: Cut) -> Positions:
 
 
 GEOMETRY: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="noc:translation",
-        family="noc",
         description="Moves the image sideways and up or down.",
         table=SeverityTable.between(distance=(0, 15, 62)),
         draw=_draw_signs,
         apply=_translation,
         moves=by_map(_translated),
-        severities="1-5",
         source=FIGURE_6,
     ),
     # The figure prints one number, 0.39. The authors' released settings are 12 to 39 degrees, and 39 degrees move the
     # first row by tan(39°) / 2 = 0.40 of the height.
-    Corruption(
+    unit(
         name="noc:shear",
-        family="noc",
         description="Slants the image to the left or to the right.",
         table=SeverityTable.between(degrees=(0, 12, 39)),
         draw=_draw_sign,
         apply=_shear,
         moves=by_map(_sheared),
-        severities="1-5",
         source=FIGURE_6,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:elastic",
-        family="noc",
         description="Crops the height or the width and stretches the rest to fill the image.",
         table=SeverityTable.between(cropped=(0, 44, 110)),
         draw=_draw_cut,
         apply=_elastic,
         moves=by_map(_stretched),
-        severities="1-5",
         source=FIGURE_6,
     ),
-    Corruption(
+    unit(
         name="noc:rotation",
-        family="noc",
         description="Turns the image about its centre, clockwise or anticlockwise.",
         table=SeverityTable.between(degrees=(0, 7, 50)),
         draw=_draw_sign,
         apply=_rotation,
         moves=by_map(_turned),
-        severities="1-5",
         source=FIGURE_6,
     ),
 )

@@ -11,7 +11,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.draws import Field, by_level, signs
-from blemish.corruptions.noc.published import FIGURE_6
+from blemish.corruptions.noc.published import FIGURE_6, unit
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE, luminance
 from blemish.ops.fused import fused
@@ -105,64 +105,52 @@ def _hue(images: Tensor, params: Params, draw: Field) -> Tensor:
 
 
 LIGHT: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="noc:backlight",
-        family="noc",
         description="Brightens one side of a straight line and darkens the other.",
         table=SeverityTable.between(shift=(0, 0.11, 0.44)),
         draw=_draw_split,
         apply=_backlight,
-        severities="1-5",
         source=FIGURE_6,
     ),
-    Corruption(
+    unit(
         name="noc:brightness",
-        family="noc",
         description="Brightens or darkens every value by the same amount.",
         table=SeverityTable.between(shift=(0, 0.16, 0.51)),
         draw=_draw_sign,
         apply=_brightness,
-        severities="1-5",
         source=FIGURE_6,
         at_once=by_level(_brightness, _draw_sign),
     ),
-    Corruption(
+    unit(
         name="noc:contrast",
-        family="noc",
         description="Pulls every value towards the mean of the image.",
         table=SeverityTable.between(reduction=(0, 0.33, 0.74)),
         apply=_contrast,
-        severities="1-5",
         source=FIGURE_6,
     ),
-    Corruption(
+    unit(
         name="noc:color_distortion",
-        family="noc",
         description="Raises one of the red, green and blue channels.",
         table=SeverityTable.between(shift=(0, 0.09, 0.40)),
         draw=_draw_channel,
         apply=_color_distortion,
-        severities="1-5",
         source=FIGURE_6,
         at_once=by_level(_color_distortion, _draw_channel),
     ),
-    Corruption(
+    unit(
         name="noc:gray_scale",
-        family="noc",
         description="Fades colours to gray.",
         table=SeverityTable.between(weight=(0, 0.49, 1)),
         apply=_gray_scale,
-        severities="1-5",
         source=FIGURE_6,
     ),
-    Corruption(
+    unit(
         name="noc:hue",
-        family="noc",
         description="Turns all hues by the same angle, in one direction or the other.",
         table=SeverityTable.between(turns=(0, 0.05, 0.5)),
         draw=_draw_sign,
         apply=_hue,
-        severities="1-5",
         source=FIGURE_6,
     ),
 )

@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
-from blemish.corruptions.noc.published import FIGURE_5
+from blemish.corruptions.noc.published import FIGURE_5, unit
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.stamps import Inside, covered, covered_index, times_covered, topmost
 from blemish.ops.transfer import to_device
@@ -145,56 +145,46 @@ def _rain(images: Tensor, params: Params, draw: Shapes) -> Tensor:
 
 
 SHAPES: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="noc:artifacts",
-        family="noc",
         description="Draws short dotted horizontal lines.",
         table=SeverityTable.between(count=(0, 15, 170), rounded=("count",)),
         draw=_draw_lines,
         apply=_artifacts,
-        severities="1-5",
         source=FIGURE_5,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:vertical_artifacts",
-        family="noc",
         description="Draws short dotted vertical lines.",
         table=SeverityTable.between(count=(0, 15, 180), rounded=("count",)),
         draw=_draw_lines,
         apply=_vertical_artifacts,
-        severities="1-5",
         source=FIGURE_5,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:rhombus",
-        family="noc",
         description="Covers the image with small gray rhombuses.",
         table=SeverityTable.between(count=(0, 9, 76), rounded=("count",)),
         draw=_draw_shapes,
         apply=_rhombus,
-        severities="1-5",
         source=FIGURE_5,
     ),
-    Corruption(
+    unit(
         name="noc:rain",
-        family="noc",
         description="Whitens small disks, like drops on a window.",
         table=SeverityTable.between(count=(0, 12, 120), rounded=("count",)),
         draw=_draw_shapes,
         apply=_rain,
-        severities="1-5",
         source=FIGURE_5,
     ),
-    Corruption(
+    unit(
         name="noc:circles",
-        family="noc",
         description="Covers the image with small gray disks.",
         table=SeverityTable.between(count=(0, 7, 50), rounded=("count",)),
         draw=_draw_shapes,
         apply=_circles,
-        severities="1-5",
         source=FIGURE_5,
     ),
 )

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per_image, side_scale
 from blemish.corruptions.draws import Field, add_noise, by_level, draw_normals, draw_pixel_uniforms, make_noise
-from blemish.corruptions.noc.published import FIGURE_5
+from blemish.corruptions.noc.published import FIGURE_5, unit
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.linear import LinearMap
@@ -150,68 +150,56 @@ def _make_pixelate(kernels: Any, levels: Any, out: Any, params: Numbers, rng: Co
 
 
 TEXTURE: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="noc:quantization",
-        family="noc",
         description="Rounds values to a few evenly spaced levels.",
         table=SeverityTable.between(levels=(256, _MOST_LEVELS, _FEWEST_LEVELS)),
         apply=_quantization,
-        severities="1-5",
         source=FIGURE_5,
         version=2,
         at_once=by_level(_quantization),
     ),
-    Corruption(
+    unit(
         name="noc:gaussian_noise",
-        family="noc",
         description="Adds normal noise to every value.",
         table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
         draw=draw_normals,
         apply=add_noise,
         at_once=AtOnce("noise", make_noise),
-        severities="1-5",
         source=FIGURE_5,
     ),
-    Corruption(
+    unit(
         name="noc:salt_pepper",
-        family="noc",
         description="Turns random pixels black or white.",
         table=SeverityTable.between(amount=(0, 0.003, 0.032)),
         draw=draw_pixel_uniforms,
         apply=_salt_pepper,
         at_once=AtOnce("noise", _make_salt_pepper),
-        severities="1-5",
         source=FIGURE_5,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:blur",
-        family="noc",
         description="Mixes the image with a blurred copy.",
         table=SeverityTable.between(weight=(0, 0.4, 0.95)),
         apply=_blur,
-        severities="1-5",
         source=FIGURE_5,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:thumbnail_resize",
-        family="noc",
         description="Shrinks the image and enlarges it again, both smoothly.",
         table=SeverityTable.between(factor=(1, 1.1, 3.25)),
         apply=_thumbnail_resize,
-        severities="1-5",
         source=FIGURE_5,
         version=2,
     ),
-    Corruption(
+    unit(
         name="noc:pixelate",
-        family="noc",
         description="Gives blocks of pixels their mean.",
         table=SeverityTable.between(size=(1, 2, 4)),
         apply=_pixelate,
         at_once=AtOnce("blocks", _make_pixelate),
-        severities="1-5",
         source=FIGURE_5,
     ),
 )

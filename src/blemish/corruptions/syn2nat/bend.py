@@ -12,7 +12,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import SOURCE
+from blemish.corruptions.syn2nat.published import unit
 from blemish.corruptions.syn2nat.ranges import between, rounded, symmetric
 from blemish.ops.distort import area_enlarged, grid_positions, lens_positions, quadrilateral_map
 from blemish.ops.positions import Positions, from_map
@@ -149,40 +149,31 @@ def _on_grid(images: Tensor, params: Params, draw: Stretch) -> Positions:
 
 
 BENDS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:perspective",
-        family="syn2nat",
         description="Looks at a part of the image askew: corners move inwards by 10–30 % (std); "
         "lower severities by less.",
         table=SeverityTable.linear(std_low=(0, 0.1), std_high=(0, 0.3)),
         draw=_draw_perspective,
         apply=_perspective,
         moves=by_map(_seen_askew),
-        severities=(5,),
-        source=SOURCE,
         version=2,
     ),
-    Corruption(
+    unit(
         name="syn2nat:optical_distortion",
-        family="syn2nat",
         description="A strong barrel or pincushion lens, strength up to ±4 and shift ±4 of 224 pixels; "
         "lower severities less.",
         table=SeverityTable.linear(strength=(0, 4), shift=(0, 4)),
         draw=_draw_optical,
         apply=_optical,
         moves=by_map(_through_lens),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:grid_distortion",
-        family="syn2nat",
         description="Stretches each row and column of a 5 × 5 grid 0- to 2-fold; lower severities nearer to 1.",
         table=SeverityTable.linear(limit=(0, 1)),
         draw=_draw_grid,
         apply=_grid,
         moves=by_map(_on_grid),
-        severities=(5,),
-        source=SOURCE,
     ),
 )

@@ -18,7 +18,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, unit
 from blemish.ops.box import box_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.filters import line_blur, pad
@@ -139,83 +139,62 @@ def _downscale(levels: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 BLURS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:blur",
-        family="syn2nat",
         description="The mean over a square of 5, 7 or 9 of 224 pixels; lower severities have smaller squares.",
         table=SeverityTable.linear(size=(0, 1)),
         draw=partial(_draw_kernel, _BOX_RADII),
         apply=_blur,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:gaussian_blur",
-        family="syn2nat",
         description="A Gaussian kernel of 9, 11 or 13 of 224 pixels (sigma 1.7, 2 or 2.3); "
         "lower severities have smaller ones.",
         table=SeverityTable.linear(size=(0, 1)),
         draw=partial(_draw_kernel, _GAUSSIAN_SIGMAS),
         apply=_gaussian,
-        severities=(5,),
-        source=SOURCE,
         version=2,
     ),
-    Corruption(
+    unit(
         name="syn2nat:median_blur",
-        family="syn2nat",
         description="The median over a square of 5, 7, 9 or 11 of 224 pixels; lower severities have smaller squares.",
         table=SeverityTable.linear(size=(0, 1)),
         draw=partial(_draw_kernel, _MEDIAN_RADII),
         apply=_median,
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:motion_blur",
-        family="syn2nat",
         description="The mean along a random line in a square of 11 to 17 of 224 pixels; "
         "lower severities have shorter lines.",
         table=SeverityTable.linear(size=(0, 1)),
         draw=_draw_motion,
         apply=_motion,
         moves=A_LITTLE,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:image_compression",
-        family="syn2nat",
         description="JPEG compression at quality 5–15; "
         "lower severities approach quality 100. The same law as jpeg_compression.",
         table=SeverityTable.linear(quality_low=(100, 5), quality_high=(100, 15)),
         draw=_draw_quality,
         apply=_jpeg,
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:jpeg_compression",
-        family="syn2nat",
         description="JPEG compression at quality 5–15; lower severities approach quality 100.",
         table=SeverityTable.linear(quality_low=(100, 5), quality_high=(100, 15)),
         draw=_draw_quality,
         apply=_jpeg,
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:downscale",
-        family="syn2nat",
         description="Shrinks the image to 45 % and enlarges it again, without smoothing; lower severities shrink less.",
         table=SeverityTable.linear(scale=(1, 0.45)),
         apply=_downscale,
         moves=A_LITTLE,
-        severities=(5,),
-        source=SOURCE,
         shared=("scale",),
         uint8_io=True,
     ),

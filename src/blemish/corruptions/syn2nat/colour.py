@@ -20,7 +20,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.draws import by_level
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, Ranks, draw_ranks, unit
 from blemish.ops.colour import luminance
 from blemish.ops.fused import fused
 from blemish.ops.hsv import shift_hsv
@@ -127,114 +127,84 @@ def _sepia(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 COLOURS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:color_jitter",
-        family="syn2nat",
         description="Scales brightness, contrast and saturation by up to ±70 % and turns the hue by up to 0.7 of a "
         "circle, in any order; gray images keep to brightness and contrast.",
         table=SeverityTable.linear(limit=(0, 0.7)),
         draw=_draw_jitter,
         apply=_jitter,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:hue_saturation_value",
-        family="syn2nat",
         description="Shifts hue by up to ±200°, saturation by ±150 and value by ±100 levels; "
         "gray images have only a value.",
         table=SeverityTable.linear(hue_limit=(0, 100), saturation_limit=(0, 150), value_limit=(0, 100)),
         draw=draw_ranks,
         apply=_shift_hsv,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:invert",
-        family="syn2nat",
         description="The negative; severity 5 only, because a blend with the image would lose it halfway.",
         table=SeverityTable.linear(weight=(0, 1)),
         apply=_invert,
-        severities=(5,),
-        source=SOURCE,
         only_severity=5,
         uint8_io=True,
         at_once=by_level(_invert, uint8_io=True),
     ),
-    Corruption(
+    unit(
         name="syn2nat:posterize",
-        family="syn2nat",
         description="Keeps the 2 highest of 8 bits; lower severities keep more, fractions of a bit included.",
         table=SeverityTable.linear(bits=(8, 2)),
         apply=_posterize,
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
         at_once=by_level(_posterize, uint8_io=True),
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_brightness",
-        family="syn2nat",
         description="Adds up to ±90 % of white.",
         table=SeverityTable.linear(limit=(0, 0.9)),
         draw=draw_ranks,
         apply=_brightness,
-        severities=(5,),
-        source=SOURCE,
         at_once=by_level(_brightness, draw_ranks),
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_contrast",
-        family="syn2nat",
         description="Multiplies all values by −0.5 to 2.5; what falls below 0 is black.",
         table=SeverityTable.linear(limit=(0, 1.5)),
         draw=draw_ranks,
         apply=_contrast,
-        severities=(5,),
-        source=SOURCE,
         at_once=by_level(_contrast, draw_ranks),
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_gamma",
-        family="syn2nat",
         description="Darkens by a gamma of 3 to 10; lower severities lower both ends towards 1.",
         table=SeverityTable.linear(gamma_low=(1, 3), gamma_high=(1, 10)),
         draw=draw_ranks,
         apply=_gamma,
-        severities=(5,),
-        source=SOURCE,
         at_once=by_level(_gamma, draw_ranks),
     ),
-    Corruption(
+    unit(
         name="syn2nat:rgb_shift",
-        family="syn2nat",
         description="Adds up to ±200 levels to each channel; a gray image gets one shift.",
         table=SeverityTable.linear(limit=(0, 200)),
         draw=draw_ranks,
         apply=_rgb_shift,
-        severities=(5,),
-        source=SOURCE,
         at_once=by_level(_rgb_shift, draw_ranks),
     ),
-    Corruption(
+    unit(
         name="syn2nat:solarize",
-        family="syn2nat",
         description="Inverts values of 200 levels and more; lower severities raise the threshold towards 256.",
         table=SeverityTable.linear(threshold=(256, 200)),
         apply=_solarize,
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
         at_once=by_level(_solarize, uint8_io=True),
     ),
-    Corruption(
+    unit(
         name="syn2nat:to_sepia",
-        family="syn2nat",
         description="Sepia toning; "
         "lower severities blend it with the image. A gray image gets the toned image's luminance.",
         table=SeverityTable.linear(weight=(0, 1)),
         apply=_sepia,
-        severities=(5,),
-        source=SOURCE,
     ),
 )

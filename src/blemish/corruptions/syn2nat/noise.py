@@ -13,7 +13,7 @@ from blemish.corruptions.base import AtOnce, Corruption, Numbers, as_planes, per
 from blemish.corruptions.draws import draw_pixel_uniforms, make_noise
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, Ranks, draw_ranks, span
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, Ranks, draw_ranks, span, unit
 from blemish.ops.filters import pad
 from blemish.ops.fused import fused
 from blemish.ops.hsv import hue, hue_ramps, lightness, lightness_room
@@ -111,33 +111,26 @@ def _iso_noise(images: Tensor, params: Params, draw: Grain) -> Tensor:
 
 
 NOISES: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:emboss",
-        family="syn2nat",
         description="Adds relief lit from one corner, a 3×3 filter at every image size; "
         "lower severities blend it with the image.",
         table=SeverityTable.linear(alpha=(0, 1), strength_low=(0.2, 0.2), strength_high=(0.7, 0.7)),
         draw=draw_ranks,
         apply=_emboss,
         moves=A_LITTLE,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:gauss_noise",
-        family="syn2nat",
         description="Adds normal noise of variance 500 to 1000 in squared levels; "
         "its standard deviation grows with severity.",
         table=SeverityTable.linear(sigma_low=(0, 500**0.5), sigma_high=(0, 1000**0.5)),
         draw=_draw_normals,
         apply=_gauss_noise,
         at_once=AtOnce("noise", _make_gauss),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:iso_noise",
-        family="syn2nat",
         description="Sensor noise at high ISO: photons over dark parts and random hues; "
         "gray images get the photons only.",
         table=SeverityTable.linear(
@@ -145,23 +138,17 @@ NOISES: tuple[Corruption, ...] = (
         ),
         draw=_draw_iso,
         apply=_iso_noise,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:multiplicative_noise",
-        family="syn2nat",
         description="Multiplies every pixel by 0.7 to 1.3, all its channels alike.",
         table=SeverityTable.linear(limit=(0, 0.3)),
         draw=_draw_multipliers,
         apply=_multiplicative_noise,
         at_once=AtOnce("noise", _make_multiplicative),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:sharpen",
-        family="syn2nat",
         description="Sharpens by a 3×3 filter, at every image size, which also darkens; "
         "lower severities blend it with the image.",
         table=SeverityTable.linear(
@@ -169,7 +156,5 @@ NOISES: tuple[Corruption, ...] = (
         ),
         draw=draw_ranks,
         apply=_sharpen,
-        severities=(5,),
-        source=SOURCE,
     ),
 )

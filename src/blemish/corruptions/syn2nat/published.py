@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.base import per_image
+from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.severity import Params
 
 SOURCE = "Laugros, Caplier and Ospici, Syn2Nat; made with albumentations 0.5.2"
+
+unit = partial(Corruption, family="syn2nat", severities=(5,), source=SOURCE)
+"""Declares one of the candidates."""
 
 # The reference rounds where the base truncates.
 HALF_LEVEL = 0.5 / 255

@@ -12,7 +12,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import SOURCE
+from blemish.corruptions.syn2nat.published import unit
 from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.transfer import to_device
 
@@ -95,29 +95,23 @@ def _tiling(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
 
 
 REARRANGEMENTS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:flip",
-        family="syn2nat",
         description="Flips left to right, upside down, or both; there is no less of it.",
         table=SeverityTable.linear(),
         draw=_draw_flips,
         apply=_flip,
         moves=by_map(_flipped),
-        severities=(5,),
-        source=SOURCE,
         only_severity=5,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_grid_shuffle",
-        family="syn2nat",
         description="Cuts the image into 4 × 4 tiles and shuffles them; lower severities shuffle only some.",
         table=SeverityTable.linear(share=(0, 1)),
         draw=_draw_tiles,
         apply=_shuffle,
         moves=by_map(_tiles_moved),
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
 )

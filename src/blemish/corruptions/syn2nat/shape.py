@@ -19,7 +19,7 @@ from blemish.corruptions.base import AtOnce, Corruption, Numbers, side_scale
 from blemish.corruptions.draws import by_level
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import SOURCE
+from blemish.corruptions.syn2nat.published import unit
 from blemish.ops.colour import LUMINANCE
 from blemish.ops.positions import Positions, in_place
 from blemish.ops.stamps import pixels_between
@@ -145,53 +145,41 @@ def _drop_channel(levels: Tensor, params: Params, draw: Channel) -> Tensor:
 
 
 OCCLUSIONS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:border",
-        family="syn2nat",
         description="Keeps the centre, 130 of 224 pixels, and blackens the rest; lower severities keep more.",
         table=SeverityTable.linear(kept=(1, 130 / 224)),
         apply=_border,
         moves=by_map(_inside_border),
         at_once=AtOnce("lookup", _make_border),
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:coarse_dropout",
-        family="syn2nat",
         description="Blackens 16–48 squares of 8 of 224 pixels; lower severities have fewer.",
         table=SeverityTable.linear(share=(0, 1)),
         draw=_draw_coarse_dropout,
         apply=_cut,
         moves=by_map(_around_holes),
         at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_coarse_dropout)),
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:cutout",
-        family="syn2nat",
         description="Blackens one square of 150 of 224 pixels; lower severities have a smaller one.",
         table=SeverityTable.linear(side=(0, _CUTOUT_SIDE)),
         draw=_draw_cutout,
         apply=_cut,
         moves=by_map(_around_holes),
         at_once=AtOnce("lookup", partial(_make_holes, draw=_draw_cutout)),
-        severities=(5,),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="syn2nat:channel_dropout",
-        family="syn2nat",
         description="Sets one of the three channels to 0; there is no less of it.",
         table=SeverityTable.linear(),
         draw=_draw_channel,
         apply=_drop_channel,
-        severities=(5,),
-        source=SOURCE,
         only_severity=5,
         uint8_io=True,
         at_once=by_level(_drop_channel, _draw_channel, uint8_io=True),

@@ -12,7 +12,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, side_scale
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import SOURCE
+from blemish.corruptions.syn2nat.published import unit
 from blemish.corruptions.syn2nat.ranges import between, rounded, symmetric
 from blemish.ops.distort import shifted
 from blemish.ops.positions import Positions, from_map
@@ -132,49 +132,37 @@ def _stretched(images: Tensor, params: Params, draw: Moves) -> Positions:
 
 
 WARPS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:affine",
-        family="syn2nat",
         description="Shrinks the image to 60–80 % and fills up with its mirror image; lower severities shrink less.",
         table=SeverityTable.linear(scale_low=(1, 0.6), scale_high=(1, 0.8)),
         draw=_draw_affine,
         apply=_affine,
         moves=by_map(_zoomed),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:rotate",
-        family="syn2nat",
         description="Turns the image by up to ±180°; lower severities by a smaller angle.",
         table=SeverityTable.linear(degrees=(0, 180)),
         draw=_draw_rotate,
         apply=_rotate,
         moves=by_map(_turned),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:translate",
-        family="syn2nat",
         description="Shifts the image by up to ±70 % of each side; lower severities by less.",
         table=SeverityTable.linear(share=(0, 0.7)),
         draw=_draw_translate,
         apply=_translate,
         moves=by_map(_translated),
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:elastic_transform",
-        family="syn2nat",
         description="Shears and stretches the image by moving three points up to 50 of 224 pixels; "
         "lower severities by less.",
         table=SeverityTable.linear(affine=(0, 50)),
         draw=_draw_elastic,
         apply=_elastic,
         moves=by_map(_stretched),
-        severities=(5,),
-        source=SOURCE,
     ),
 )

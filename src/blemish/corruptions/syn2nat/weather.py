@@ -18,7 +18,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
 from blemish.corruptions.draws import Field
 from blemish.corruptions.severity import Params, SeverityTable
-from blemish.corruptions.syn2nat.published import HALF_LEVEL, SOURCE, span
+from blemish.corruptions.syn2nat.published import HALF_LEVEL, span, unit
 from blemish.ops.box import box_blur
 from blemish.ops.drawing import disc_counts, distances, paint_discs, polygon_union, stroke_mask
 from blemish.ops.hsv import lightness, relit
@@ -229,58 +229,43 @@ def _flare(images: Tensor, params: Params, draw: Flare) -> Tensor:
 
 
 WEATHER: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="syn2nat:random_fog",
-        family="syn2nat",
         description="Faint white discs all over a blurred image, a fog coefficient of 0.8 to 1; "
         "lower severities thin them out and blur less.",
         table=SeverityTable.linear(density_low=(0.8, 0.8), density_high=(1, 1), opacity=(0, 0.08), blur=(0, 1)),
         draw=_draw_fog,
         apply=_fog,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_rain",
-        family="syn2nat",
         description="Gray strokes over a blurred and darkened image; "
         "lower severities draw fewer, blur less and darken less.",
         table=SeverityTable.linear(drops=(0, 1), blur=(0, 1), light=(1, 0.7)),
         draw=_draw_rain,
         apply=_rain,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_shadow",
-        family="syn2nat",
         description="Two to four polygons of eight random corners at half the lightness; lower severities darken less.",
         table=SeverityTable.linear(light=(1, 0.5)),
         draw=_draw_shadow,
         apply=_shadow,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_snow",
-        family="syn2nat",
         description="Multiplies the lightness of all that is darker than a random bound by 2.5; "
         "lower severities by less.",
         table=SeverityTable.linear(point_low=(0.1, 0.1), point_high=(0.3, 0.3), gain=(1, 2.5)),
         draw=_draw_snow,
         apply=_snow,
-        severities=(5,),
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="syn2nat:random_sun_flare",
-        family="syn2nat",
         description="A white sun with a halo of 200 pixels in the upper half and faint reflections on a line through "
         "it; lower severities have a smaller halo and fainter reflections.",
         table=SeverityTable.linear(radius=(0, 200), reflections=(0, 1)),
         draw=_draw_flare,
         apply=_flare,
-        severities=(5,),
-        source=SOURCE,
     ),
 )

@@ -10,7 +10,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption, per_image
-from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
+from blemish.corruptions.cbar.candidates.published import scanned, unit
 from blemish.corruptions.cbar.published import by_magnitude, in_colour, uniform
 from blemish.corruptions.draws import Field, signs
 from blemish.corruptions.severity import Params
@@ -115,57 +115,45 @@ def _color_dither(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 COLOURS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="cbar:bleach_bypass",
-        family="cbar",
         description="Raises contrast and takes colour away, like film whose silver was not bleached.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         apply=_bleach_bypass,
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="cbar:technicolor",
-        family="cbar",
         description="Changes saturated colours as old film of three strips did.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         apply=_technicolor,
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="cbar:pseudocolor",
-        family="cbar",
         description="Shows brightness by five random colours.",
         table=by_magnitude(imagenet=scanned(1, 10), cifar=scanned(0, 7), amount=(0, lambda m: 0.05 * m)),
         draw=_draw_palette,
         apply=_pseudocolor,
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="cbar:color_balance",
-        family="cbar",
         description="Makes colours stronger or weaker.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         draw=_draw_sign,
         apply=_color_balance,
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="cbar:hue_shift",
-        family="cbar",
         description="Turns all hues by the same angle, in one direction or the other.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), turns=(0, lambda m: 0.05 * m)),
         draw=_draw_sign,
         apply=_hue_shift,
-        source=SOURCE,
     ),
-    Corruption(
+    unit(
         name="cbar:color_dither",
-        family="cbar",
         description="Rounds values to a few levels, passing the errors on along each row.",
         table=by_magnitude(
             imagenet=scanned(2, 12), cifar=scanned(0, 10), levels=(256, lambda m: 14 - int(m)), rounded=("levels",)
         ),
         apply=_color_dither,
-        source=SOURCE,
     ),
 )

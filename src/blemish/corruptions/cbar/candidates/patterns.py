@@ -12,7 +12,7 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.blur import faded, spline_levels
-from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
+from blemish.corruptions.cbar.candidates.published import scanned, unit
 from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes, uniform
 from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
@@ -149,50 +149,41 @@ def _chromatic(images: Tensor, params: Params, draw: Angles) -> Tensor:
 
 
 PATTERNS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="cbar:voronoi_noise",
-        family="cbar",
         description="Adds light or shade in the cells around random points.",
         table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(1, 5), intensity=(0, lambda m: 25.5 * m)),
         draw=_draw_cells,
         apply=_voronoi,
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:caustic_noise",
-        family="cbar",
         description="Adds the bright lines at the bottom of moving water.",
         table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(2, 7), intensity=(0, lambda m: 25.5 * m)),
         draw=draw_water,
         apply=_caustic_noise,
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:blue_noise",
-        family="cbar",
         description="Adds coloured noise of high frequencies.",
         table=by_magnitude(imagenet=scanned(0, 7), cifar=scanned(0, 2), intensity=(0, lambda m: 19.6 * m)),
         draw=draw_three,
         apply=_blue_noise,
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:scatter",
-        family="cbar",
         description="Takes each pixel from somewhere near it.",
         table=by_magnitude(imagenet=scanned(0, 5), cifar=scanned(1, 5), radius=(0, lambda m: 0.01 * m)),
         draw=_draw_scatter,
         apply=_scatter,
         moves=A_LITTLE,
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:chromatic_abberation",
-        family="cbar",
         description="Moves the three channels in different directions.",
         table=by_magnitude(
             imagenet=scanned(0, 10),
@@ -203,7 +194,6 @@ PATTERNS: tuple[Corruption, ...] = (
         draw=_draw_angles,
         apply=_chromatic,
         moves=A_LITTLE,
-        source=SOURCE,
         uint8_io=True,
     ),
 )

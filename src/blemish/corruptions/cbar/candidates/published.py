@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from blemish.corruptions.base import Corruption
+
 SOURCE = (
     "Mintun, Kirillov and Xie, NeurIPS 2021: a candidate for C̄ that was not chosen; written from its description, "
     "without pixels to compare with"
 )
+
+unit = partial(Corruption, family="cbar", source=SOURCE)
+"""Declares one of the candidates."""
 
 
 def scanned(low: float, high: float) -> tuple[float, ...]:

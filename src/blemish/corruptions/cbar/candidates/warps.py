@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
-from blemish.corruptions.cbar.candidates.published import SOURCE, scanned
+from blemish.corruptions.cbar.candidates.published import scanned, unit
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, pixel_axes, uniform
 from blemish.corruptions.draws import signs
 from blemish.corruptions.moves import A_LITTLE, by_map
@@ -202,42 +202,35 @@ def _in_perspective(images: Tensor, params: Params, draw: Signs) -> Positions:
 
 
 WARPS: tuple[Corruption, ...] = (
-    Corruption(
+    unit(
         name="cbar:fish_eye",
-        family="cbar",
         description="Covers the image with half balls of glass.",
         table=by_magnitude(imagenet=scanned(0, 4), cifar=scanned(0, 1), index=(1, lambda m: 0.2 * m + 1)),
         draw=_draw_places,
         apply=_fish_eye,
         moves=A_LITTLE,
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:water_drop",
-        family="cbar",
         description="Shows the image through the rings of a drop that fell into water.",
         table=by_magnitude(imagenet=scanned(5, 10), cifar=scanned(2, 10), amplitude=(0, lambda m: 0.025 * m)),
         draw=_draw_drop,
         apply=_water_drop,
         moves=by_map(_through_rings),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:quadrilateral_no_bars",
-        family="cbar",
         description="Stretches a quadrilateral of the image over it; the image shows where there is nothing.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), reach=(0, lambda m: m / 30)),
         draw=_draw_corners,
         apply=_quadrilateral,
         moves=by_map(_in_quadrilateral),
-        source=SOURCE,
         uint8_io=True,
     ),
-    Corruption(
+    unit(
         name="cbar:perspective_no_bars",
-        family="cbar",
         description="Shows the image in another perspective, over itself.",
         table=by_magnitude(
             imagenet=scanned(0, 10),
@@ -250,7 +243,6 @@ WARPS: tuple[Corruption, ...] = (
         draw=_draw_signs,
         apply=_perspective,
         moves=by_map(_in_perspective),
-        source=SOURCE,
         uint8_io=True,
     ),
 )
