@@ -15,12 +15,14 @@ from torch import Tensor
 import blemish
 from blemish.core.errors import InputError, Notice
 from blemish.data.shapes import class_map, shapes_source, shapes_truth
-from blemish.data.truth import coco_images, coco_truth
+from blemish.data.truth import Boxes, BoxTruth, coco_images, coco_truth
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
 from blemish.models.answering import AnsweringModel
 from blemish.models.colour_detector import colour_detector
 from blemish.models.detectors import from_detector, open_detector
+from blemish.reports.protocol import ProtocolRow, protocol_rows
+from blemish.reports.reading import read_all
 from blemish.tasks.detection import Detection
 
 COUNT = 8
@@ -176,6 +178,26 @@ def test_two_detectors_are_compared_on_the_same_images(measured: Run, tmp_path: 
     page = blemish.write_report([measured, other], tmp_path / "page.html", replicates=20).read_text()
     assert "AP by corruption and severity" in page
     assert "Worst-hit images" not in page
+    task = shown_protocol(measured, other)["Task"]
+    assert [row.name for row in task] == ["name", "columns", "settings · truth", "settings · categories"]
+    assert task[2].values == 2 * [shapes_truth(COUNT).digest]
+
+
+def shown_protocol(*runs: Run) -> dict[str, list[ProtocolRow]]:
+    return protocol_rows(read_all(runs, replicates=5))
+
+
+def test_runs_with_other_boxes_are_told_apart(measured: Run, tmp_path: Path) -> None:
+    own = shapes_truth(COUNT)
+    fewer = {name: Boxes(e.boxes[1:], e.labels[1:], e.areas[1:], e.crowd[1:]) for name, e in own.images.items()}
+    truth = BoxTruth(own.categories, fewer)
+    other = evaluate(
+        colour_detector(), shapes_source(COUNT), benchmark(CONDITIONS), out=tmp_path, task=Detection(truth)
+    )
+    with pytest.raises(InputError, match=rf'task\.settings\.truth is "{own.digest}" and "{truth.digest}"'):
+        blemish.compare(measured, other)
+    assert [row.name for row in shown_protocol(measured, other)["Task"] if row.differs] == ["settings · truth"]
+    assert not any(row.name == "classes" for row in shown_protocol(measured)["Images"])
 
 
 def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:

@@ -85,4 +85,6 @@ def report_command(
         **settings,
     )
     written = read_with_progress("report", work)
-    say(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB, {counted_models(runs)})")
+    size = written.stat().st_size
+    said = f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"
+    say(f"wrote {written} ({said}, {counted_models(runs)})")

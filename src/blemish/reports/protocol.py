@@ -16,6 +16,7 @@ from blemish.reports.reading import Reading, differences, firsts
 _PARTS = {
     "benchmark": "Benchmark",
     "protocol": "Protocol",
+    "task": "Task",
     "data": "Images",
     "model": "Model",
     "made_with": "Made with",
@@ -24,12 +25,16 @@ _OWN = "model"
 """Runs are of different models as a rule, so that their entries are not marked as differences."""
 
 _SILENT = ("benchmark.conditions",)
+_OF_CLASSES = ("data.classes", "protocol.labels")
+"""What is said of images with a label, and of no other task."""
 
 
 def _flat(value: Any, name: str) -> dict[str, str]:
     """Entries as dotted names and readable texts."""
     if name == "protocol.corruptions" and isinstance(value, Mapping):
         return {name: _versions(value)}
+    if name == "task.columns" and isinstance(value, Mapping):
+        return {name: _text(list(value))}
     if isinstance(value, Mapping):
         return {key: text for field, item in value.items() for key, text in _flat(item, f"{name}.{field}").items()}
     return {name: _text(value)}
@@ -64,11 +69,14 @@ def _entries(reading: Reading) -> dict[str, str]:
     entries = as_json(run.info)
     texts = {"benchmark.number of conditions": str(len(run.info.benchmark.conditions))}
     for part in _PARTS:
-        texts |= _flat(entries[part], part)
+        if entries.get(part) is not None:
+            texts |= _flat(entries[part], part)
     # The one that its numbers are relative to, which need not be the benchmark's own.
     texts["benchmark.baseline"] = reading.scores.baseline or "none"
     if run.info.protocol.pixels == NOT_HERE:
         texts["protocol.seed"] = _text(None)  # nobody here drew anything
+    if run.info.task is not None:
+        texts = {name: text for name, text in texts.items() if name not in _OF_CLASSES}
     texts["benchmark.metric"] = reading.scores.metric  # of a part, the part's: it is not the benchmark's own number
     return {name: text for name, text in texts.items() if name not in _SILENT}
 
@@ -92,7 +100,7 @@ def protocol_rows(readings: Sequence[Reading]) -> dict[str, list[ProtocolRow]]:
         values = [entry.get(field, "–") for entry in entries]
         differs = part != _OWN and len(set(values)) > 1
         rows[_PARTS[part]].append(ProtocolRow(name.replace("_", " ").replace(".", " · "), values, differs))
-    return rows
+    return {title: own for title, own in rows.items() if own}
 
 
 def run_warnings(readings: Sequence[Reading]) -> list[str]:
