@@ -97,7 +97,8 @@ def onnx_detector(path: Path, side: int | str) -> None:
 def test_a_detector_of_onnx(tmp_path: Path, side: int | str, scale: tuple[float, float]) -> None:
     foreign("onnxruntime")
     onnx_detector(tmp_path / "net.onnx", side)
-    model = open_detector(str(tmp_path / "net.onnx"), outputs=("dets", "scores", "labels"), device="cpu")
+    model_outputs = ("dets", "scores", "labels")
+    model = open_detector(str(tmp_path / "net.onnx"), outputs=model_outputs, device="cpu")
     pixels = torch.full((2, 3, 32, 40), 51, dtype=torch.uint8)
     answers: list[dict[str, Any]] = model(pixels)
     assert len(answers) == 2
@@ -105,6 +106,12 @@ def test_a_detector_of_onnx(tmp_path: Path, side: int | str, scale: tuple[float,
     assert answers[0]["boxes"].numpy() == pytest.approx(boxes)
     assert answers[1]["scores"].numpy() == pytest.approx([0.2, 0.2], rel=1e-5)
     assert answers[1]["labels"].tolist() == [1, 3]
+    assert model.classes is None
+    (tmp_path / "names.txt").write_text("none\nred\ngreen\nblue\n")
+    named = open_detector(str(tmp_path / "net.onnx"), outputs=model_outputs, class_names=str(tmp_path / "names.txt"))
+    assert named.reopen is not None
+    for each in (named, named.reopen(torch.device("cpu"))):
+        assert each.classes == ("none", "red", "green", "blue")
     with pytest.raises(InputError, match="no output 'boxes' among dets, scores, labels"):
         open_detector(str(tmp_path / "net.onnx"))
 
@@ -146,6 +153,8 @@ def test_a_model_of_pixels_of_onnx(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected none, or an ONNX file"):
         open_segmenter("demo:colours", outputs=("classes",))
     onnx_segmenter(path, "n", last=True)
+    with pytest.raises(InputError, match="classes are told by the numbers of the maps"):
+        open_segmenter(str(path), class_names="imagenet")
     with pytest.raises(InputError, match="channels last"):
         open_segmenter(str(path))
 

@@ -228,6 +228,10 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
         )  # type: ignore[arg-type]
 
 
+def one_box(label: int) -> dict[str, Tensor]:
+    return {"boxes": torch.tensor([[1.0, 1, 9, 9]]), "scores": torch.ones(1), "labels": torch.tensor([label])}
+
+
 def test_labels_are_matched_by_name(tmp_path: Path) -> None:
     """A model with other numbers for the same names, one that the truth has not, and one that it lacks."""
     renamed = from_detector(
@@ -239,8 +243,22 @@ def test_labels_are_matched_by_name(tmp_path: Path) -> None:
     with pytest.warns(Notice, match="does not know blue: their AP is 0"):
         measured = run(tmp_path, renamed, CONDITIONS[:1])
     assert blemish.score(measured, replicates=20).find("ap", "clean").estimate.value == pytest.approx(200 / 3)
+    beyond = from_detector(lambda i: [one_box(3) for _ in i], classes=["red", "green", "blue"], device="cpu")
+    with pytest.raises(InputError, match="label 3; expected a place among its 3 classes"):
+        run(tmp_path / "b", beyond, CONDITIONS[:1])
     with pytest.raises(InputError, match="names none of the 3 categories"):
         run(tmp_path, from_detector(lambda _: [], classes=["cat"], device="cpu"), CONDITIONS[:1])
+
+
+def test_names_of_voc_are_those_of_coco() -> None:
+    """RT-DETR and D-FINE call COCO's categories so; a model that knows both names means two things."""
+    truth = BoxTruth({63: "couch", 5: "airplane", 1: "person", 9: "tvmonitor"}, {})
+
+    def numbers(*classes: str | None) -> dict[int, int]:
+        return Detection(truth)._numbers(from_detector(lambda _: [], classes=classes, device="cpu"))
+
+    assert numbers("person", "sofa", "aeroplane", "tv", "cat") == {0: 1, 1: 63, 2: 5, 3: 9}
+    assert numbers("sofa", None, "couch", "airplane") == {2: 63, 3: 5}
 
 
 def coco_folder(folder: Path, count: int = 4, **changed: Any) -> Path:
@@ -305,7 +323,8 @@ def test_the_command_measures_shapes(tmp_path: Path) -> None:
     for extra, message in (
         (("--mean", "0.5"), "--mean is for classifiers"),
         (("--until", "1"), "--until is for classifiers"),
-        (("--class-names", "imagenet"), "--class-names is for classifiers"),
+        (("--class-names", "imagenet"), "class names for demo:colours, which brings its own"),
+        (("--mapping", "imagenet"), "--mapping is for classifiers"),
         (("--task", "poetry"), "unknown task 'poetry'"),
         (("-d", str(tmp_path)), "without --annotations"),
         (("-m", "resnet50"), "unknown detector 'resnet50'"),

@@ -98,7 +98,11 @@ def run_command(
     ] = None,
     output_names: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_TASK, help="Of an ONNX model: its boxes, scores and labels, or class scores."),
+        typer.Option(
+            rich_help_panel=_TASK,
+            help="Of an ONNX model: its boxes, scores and labels, or class scores. Labels are the numbers of "
+            "categories, or places among --class-names, from 0.",
+        ),
     ] = None,
 ) -> None:
     """Measure how a classifier holds up, condition by condition, and keep what it said of every image.
@@ -140,7 +144,7 @@ def run_command(
             if given:
                 raise InputError(f"--{option.replace('_', '-')} is for classifiers; expected none with --task")
         opened = open_task(task, images.data, annotations)
-        asked = opened.model(model.model, **_settings_of(model, speed, output_names))
+        asked = opened.model(model.model, **_settings_of(model, speed, output_names), class_names=images.class_names)
 
         def measured(report: ProgressReport) -> Run:
             return evaluate(
@@ -208,7 +212,7 @@ def _tell(run: Run, out: Path, until: float | None = None) -> None:
     say(f"next: blemish score {out}; blemish report {out} -o report.html", style="dim")
 
 
-_OF_CLASSES = ("labels", "mapping", "columns", "class_names")
+_OF_CLASSES = ("labels", "mapping", "columns")
 _OF_TASKS = ("model", "name", "weights", "device", "allow_code")
 
 

@@ -210,8 +210,7 @@ def protocol_differences(first: Run, second: Run) -> list[str]:
     if _named(first) != _named(second):
         lines.append(f"task is {_named(first)} and {_named(second)}")
     else:
-        tasks = (run.info.task for run in (first, second))
-        lines += [f"{name} is {a} and {b}" for name, a, b in differing(*tasks, "task")]
+        lines += [f"{name} is {a} and {b}" for name, a, b in differing(first.info.task, second.info.task, "task")]
     one, other = (run.info.benchmark.conditions for run in (first, second))
     only = [[text for text in a if text not in b] for a, b in ((one, other), (other, one))]
     if any(only):  # another order changes nothing

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from blemish.core.class_names import read_class_names
 from blemish.core.errors import InputError
 from blemish.models.answering import AnsweringModel
 from blemish.models.by_name import fetched, import_library
@@ -37,8 +38,12 @@ def open_detector(
     device: str | torch.device | None = None,
     allow_code: bool = False,
     outputs: Sequence[str] = _NAMES,
+    class_names: str | Sequence[str] | None = None,
 ) -> AnsweringModel:
-    """A detector that is named by a text; ``outputs`` are the names of an ONNX model's boxes, scores and labels."""
+    """A detector that is named by a text; ``outputs`` are the names of an ONNX model's boxes, scores and labels.
+
+    ``class_names`` are those of its labels, from 0, where it does not know them: a file, or the names themselves.
+    """
     if len(outputs) != len(_NAMES):
         raise InputError(f"outputs {', '.join(outputs)}; expected three, of boxes, scores and labels")
     target, kind, rest = device_named(device), *_parted(text)
@@ -59,8 +64,14 @@ def open_detector(
         raise InputError(f"unknown detector {text!r}; expected {DETECTORS}")
     if weights is not None and kind not in ("torchvision", "hf"):
         raise InputError(f"weights {weights} for {text}; expected a torchvision: or hf: detector that takes them")
-    reopen = partial(_reopened, text, {"name": name, "weights": weights, "allow_code": allow_code, "outputs": outputs})
-    settings = {"name": name or model.name, "reopen": None if kind == "python" else reopen}
+    said = model.classes
+    if class_names is not None:
+        if said is not None:
+            raise InputError(f"class names for {text}, which brings its own; expected none")
+        said = class_names = read_class_names(class_names)
+    own = {"name": name, "weights": weights, "allow_code": allow_code, "outputs": outputs, "class_names": class_names}
+    reopen = None if kind == "python" else partial(_reopened, text, own)
+    settings = {"name": name or model.name, "classes": said, "reopen": reopen}
     return AnsweringModel(**{f: getattr(model, f) for f in model.__dataclass_fields__} | settings)
 
 

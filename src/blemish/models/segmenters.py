@@ -39,8 +39,11 @@ def open_segmenter(
     device: str | torch.device | None = None,
     allow_code: bool = False,
     outputs: Sequence[str] = (),
+    class_names: str | None = None,
 ) -> AnsweringModel:
     """A model of pixels that is named by a text; ``outputs`` names an ONNX output, by default the first."""
+    if class_names is not None:
+        raise InputError(f"class names for {text}; expected none: its classes are told by the numbers of the maps")
     target = device_named(device)
     kind, _, rest = text.partition(":")
     if kind == "torchvision":

@@ -31,6 +31,10 @@ _COLUMNS = {
 }
 _TRUE = ("boxes", "labels", "areas", "crowd")
 _SHOWN = 5
+_VOC = {"aeroplane": "airplane", "motorbike": "motorcycle", "sofa": "couch", "pottedplant": "potted plant"}
+_VOC |= {"diningtable": "dining table", "tvmonitor": "tv"}
+_OTHER_NAMES = _VOC | {own: other for other, own in _VOC.items()}
+"""What PASCAL VOC, and models such as RT-DETR and D-FINE, call categories of COCO, and the other way round."""
 # Answers are alike whose unlike boxes have less than this share of all scores. Boxes are alike whose scores differ by
 # less than this part of the best one, and whose sides by less than this many pixels and this part of the longer one.
 _OTHER = 0.05
@@ -72,9 +76,10 @@ class Detection:
         if model.classes is None:
             return {number: number for number in self.truth.categories}
         numbers = {name: number for number, name in self.truth.categories.items()}
-        return {
-            label: numbers[name] for label, name in enumerate(model.classes) if name is not None and name in numbers
-        }
+        for name, other in _OTHER_NAMES.items():
+            if other in numbers and other not in model.classes:
+                numbers.setdefault(name, numbers[other])
+        return {label: numbers[name] for label, name in enumerate(model.classes) if name in numbers}
 
     def answers(self, model: AnsweringModel, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask a detector; what it says of categories that are not in the truth is dropped."""
@@ -147,7 +152,11 @@ def _found(
     if model.classes is None and (strange := [kind for kind in kinds if kind not in numbers]):
         raise InputError(
             f"model {model.name}: {image}: label {strange[0]}; expected the number of a category, "
-            f"{first_few([str(number) for number in numbers], _SHOWN)}"
+            f"{first_few([str(number) for number in numbers], _SHOWN)} (or class names, in the order of the labels)"
+        )
+    if model.classes is not None and (strange := [kind for kind in kinds if not 0 <= kind < len(model.classes)]):
+        raise InputError(
+            f"model {model.name}: {image}: label {strange[0]}; expected a place among its {len(model.classes)} classes"
         )
     kept = [row for row, kind in enumerate(kinds) if kind in numbers]
     sides = torch.cat([corners[:, :2], corners[:, 2:] - corners[:, :2]], dim=1)[kept]
