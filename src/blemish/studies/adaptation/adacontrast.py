@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +14,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.augment import mirrored, strong_views
+from blemish.studies.adaptation.base import Gradient, follow
 from blemish.studies.adaptation.features import linear_end, noted_features
 from blemish.studies.adaptation.norm import UnsuitedError
 
 _WHITE = 255.0
 
 
-class AdaContrast:
+class AdaContrast(Gradient):
     """Contrastive test-time adaptation. Chen et al., CVPR 2022, online as in Döbler et al.'s repository.
 
     All parameters change. Of each image there are a weak view, which may be mirrored, and two strong ones
@@ -41,6 +42,11 @@ class AdaContrast:
     """
 
     name = "adacontrast"
+    parts = ("model", "optimiser", "teacher")
+    memory: ClassVar[Mapping[str, Any]] = {"images": 0, "bank": {}, "queue": {}}
+    images: int
+    bank: dict[str, Tensor]
+    queue: dict[str, Tensor]
 
     def __init__(
         self,
@@ -71,21 +77,15 @@ class AdaContrast:
         self.optimiser = torch.optim.SGD(
             self.model.requires_grad_(True).parameters(), rate, momentum=0.9, nesterov=True, weight_decay=weight_decay
         )
-        self._source = copy.deepcopy(self.model.state_dict())
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
+        self.adapted = dict(self.model.named_parameters())
         self._begin()
-
-    def _begin(self) -> None:
-        self._images = 0
-        self.bank: dict[str, Tensor] = {}
-        self.queue: dict[str, Tensor] = {}
 
     def adapt(self, batch: Tensor) -> Tensor:
         """Learn, then predict."""
         with torch.inference_mode(False):
             if self._end is None:
                 self._end = linear_end(self.model, batch, method=self.name)
-            rng = CounterRng(self.seed, self._images + torch.arange(len(batch)), self.name, batch.device)
+            rng = CounterRng(self.seed, self.images + torch.arange(len(batch)), self.name, batch.device)
             unit = batch.to(torch.float32) / _WHITE
             weak = mirrored(unit, rng.scoped("weak")) * _WHITE
             strong = [strong_views(unit, rng.scoped(which)) * _WHITE for which in ("query", "key")]
@@ -96,29 +96,19 @@ class AdaContrast:
                 labels = self._labels(features, logits)
             with torch.enable_grad():
                 features, logits = self._seen(self.model, strong[0])
+                follow(self.teacher, self.model, 1 - self.decay)
                 with torch.no_grad():
-                    for mean, value in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
-                        mean.lerp_(value, 1 - self.decay)
                     keys = F.normalize(self._seen(self.teacher, strong[1])[0], dim=1)
                 loss = F.cross_entropy(logits, labels)
                 loss = loss + contrast_with_queue(features, keys, labels, self.queue, self.temperature)
                 average = logits.softmax(1).mean(0)
-                loss = loss + (average * (average + 1e-8).log()).sum()
-                loss.backward()  # type: ignore[no-untyped-call]
-                self.optimiser.step()
-                self.optimiser.zero_grad(set_to_none=True)
+                self._step(loss + (average * (average + 1e-8).log()).sum())
             with torch.no_grad():
                 features, logits = self._seen(self.teacher, weak)
             self.bank = self._newest(self.bank, {"features": F.normalize(features, dim=1), "p": logits.softmax(1)})
             self.queue = self._newest(self.queue, {"features": keys, "labels": labels})
-            self._images += len(batch)
+            self.images += len(batch)
         return self.predict(batch)
-
-    def predict(self, batch: Tensor) -> Tensor:
-        """The student's logits, in evaluation mode."""
-        with torch.inference_mode(False), torch.no_grad():
-            logits: Tensor = self.model(batch)
-        return logits
 
     def _seen(self, net: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
         """Features and logits while batch norm learns."""
@@ -135,7 +125,7 @@ class AdaContrast:
         return noted[0], logits
 
     def _labels(self, features: Tensor, logits: Tensor) -> Tensor:
-        if self._images < self.first:
+        if self.images < self.first:
             return logits.argmax(1)
         likeness = F.normalize(features, dim=1) @ self.bank["features"].T
         near = likeness.topk(min(self.neighbours, likeness.shape[1])).indices
@@ -150,39 +140,6 @@ class AdaContrast:
         if not kept:
             return {name: value[-self.room :] for name, value in new.items()}
         return {name: torch.cat([value, new[name]])[-self.room :] for name, value in kept.items()}
-
-    def scale_rate(self, factor: float) -> None:
-        """Multiply the learning rate, for good."""
-        for group in self.optimiser.param_groups:
-            group["lr"] *= factor
-        self._fresh = copy.deepcopy(self.optimiser.state_dict())
-
-    def reset(self) -> None:
-        """Back to the model as it was given, with an empty bank and a random queue."""
-        self.model.load_state_dict(self._source)
-        self.teacher.load_state_dict(self._source)
-        self.optimiser.load_state_dict(copy.deepcopy(self._fresh))
-        self._begin()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Student, teacher, optimiser, bank and queue."""
-        nets = {"model": self.model.state_dict(), "teacher": self.teacher.state_dict()}
-        rest = {"optimiser": self.optimiser.state_dict(), "bank": self.bank, "queue": self.queue}
-        return copy.deepcopy({**nets, **rest, "images": self._images})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        try:
-            self.model.load_state_dict(state["model"])
-            self.teacher.load_state_dict(state["teacher"])
-            self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
-            device = next(self.model.parameters()).device
-            self.bank, self.queue = (
-                {name: value.to(device, copy=True) for name, value in state[what].items()} for what in ("bank", "queue")
-            )
-            self._images = int(state["images"])
-        except (AttributeError, KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise InputError(f"a state that is not one of {self.name} on this model ({error})") from error
 
 
 def contrast_with_queue(
