@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blemish.core.statistics import Estimate
 from blemish.corruptions.severity import severity_text
 from blemish.metrics.beside import Beside, Fall
 from blemish.reports.reading import Reading
-from blemish.reports.tables import Cell, Table, number, signed
-
-_EMPTY = Cell("–")
+from blemish.reports.tables import Cell, Table, estimate_cell, number, signed
 
 
 def beside_tables(readings: Sequence[Reading]) -> list[Table]:
@@ -40,7 +37,7 @@ def published_table(pairs: Pairs) -> Table | None:
         if accuracy is None or reading.part is not None:
             notes.append(f"{reading.name}: only a part of the benchmark was measured, so that it has no place here.")
             continue
-        lines.append((accuracy.estimate.value, reading.name, "measured here", _cell(accuracy.estimate)))
+        lines.append((accuracy.estimate.value, reading.name, "measured here", estimate_cell(accuracy.estimate)))
         if reading.run.info.protocol.pixels != "stored":
             notes.append(f"{reading.name}: images made here ({reading.title}), not the published ones.")
     rows = tuple((Cell(name), Cell(kind), cell) for _, name, kind, cell in sorted(lines, key=lambda line: -line[0]))
@@ -53,13 +50,8 @@ def mean_table(pairs: Pairs) -> Table | None:
     rows = []
     for reading, beside in pairs:
         if beside.model is not None and beside.people is not None and beside.difference is not None:
-            difference = beside.difference
-            low, high = signed(difference.low), signed(difference.high)
-            cells = (
-                _cell(beside.model),
-                _cell(beside.people),
-                Cell(signed(difference.value), interval=f"{low}, {high}"),
-            )
+            difference = estimate_cell(beside.difference, write=signed)
+            cells = (estimate_cell(beside.model), estimate_cell(beside.people), difference)
             rows.append((Cell(reading.name), Cell(str(beside.counted)), *cells))
     if not rows:
         return None
@@ -79,9 +71,9 @@ def level_table(pairs: Pairs) -> Table | None:
     for corruption, text in places:
         items = [model.get((corruption, text)) for model in by_model]
         shown = next(item for item in items if item is not None)
-        models = [_EMPTY if item is None or item.model is None else _cell(item.model) for item in items]
+        models = [estimate_cell(None if item is None else item.model) for item in items]
         severity = severity_text(shown.level.severity)
-        rows.append((Cell(corruption), Cell(text), Cell(severity), _cell(shown.people), *models))
+        rows.append((Cell(corruption), Cell(text), Cell(severity), estimate_cell(shown.people), *models))
     if not rows:
         return None
     columns = ("stimulus", "level", "severity", "people", *(reading.name for reading, _ in pairs))
@@ -113,10 +105,6 @@ def fall_cell(fall: Fall) -> Cell:
     """A severity with its interval; an end that is open is one at which the model never falls below people."""
     ends = ["never" if end is None else number(end) for end in (fall.low, fall.high)]
     return Cell("never" if fall.severity is None else number(fall.severity), interval=", ".join(ends))
-
-
-def _cell(estimate: Estimate) -> Cell:
-    return Cell(number(estimate.value), interval=f"{number(estimate.low)}, {number(estimate.high)}")
 
 
 def _capital(text: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blemish.core.statistics import Estimate
 from blemish.metrics.compare import Comparison, Difference
 from blemish.metrics.consistency import Consistency
 from blemish.metrics.quantities import QUANTITIES
 from blemish.metrics.titles import SUMMARY, TITLES, both_names
 from blemish.reports.reading import benchmark_title, title_of
 from blemish.reports.score_tables import signed, value_text
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import Cell, Table, estimate_cell
 from blemish.reports.wording import PLAIN, Wording
 
 _WHOLE = both_names(SUMMARY)
@@ -60,16 +59,11 @@ def consistency_table(consistency: Consistency) -> Table:
     """Whether two models fail on the same images: κ over all corruptions, and for each."""
     rows = [("all, mean over conditions", consistency.mean), *consistency.corruptions.items()]
     clean = [(item.condition, item.kappa) for item in consistency.conditions if item.condition == "clean"]
-    cells = tuple((Cell(name), _kappa(estimate)) for name, estimate in (*rows, *clean))
+    cells = tuple((Cell(name), estimate_cell(estimate, 2)) for name, estimate in (*rows, *clean))
     notes = ["1: right and wrong on the same images; 0: as independent errors at the same accuracies would be."]
     if consistency.people is not None:
         notes.append(f"Between people, at the published levels that count: {consistency.people:.2f}.")
     return Table("Error consistency (Cohen's κ)", ("corruption", "κ"), cells, notes=tuple(notes))
-
-
-def _kappa(estimate: Estimate) -> Cell:
-    value, low, high = (number(end, 2) for end in (estimate.value, estimate.low, estimate.high))
-    return Cell(value, interval=f"{low}, {high}")
 
 
 def _of(name: str, rows: Sequence[Difference]) -> list[Difference]:

@@ -20,7 +20,7 @@ from blemish.reports.reading import (
     title_of,
     titles_of,
 )
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import NOTHING, Cell, Table, number
 from blemish.reports.wording import PLAIN, Wording
 
 _GROUP_METRICS = (
@@ -52,7 +52,6 @@ _SHORT = {
 }
 _QUANTITIES = tuple(quantity.name for quantity in QUANTITIES)
 _FEW = 4
-_EMPTY = Cell("–")
 
 
 def value_text(name: str, value: float) -> str:
@@ -68,13 +67,13 @@ def signed(name: str, value: float) -> str:
 
 def cell(name: str, shown: Score | None) -> Cell:
     """A number alone."""
-    return _EMPTY if shown is None else Cell(value_text(name, shown.estimate.value), shown.trained_on)
+    return NOTHING if shown is None else Cell(value_text(name, shown.estimate.value), shown.trained_on)
 
 
 def with_interval(name: str, shown: Score | None) -> Cell:
     """A number and its interval in brackets."""
     if shown is None:
-        return _EMPTY
+        return NOTHING
     estimate = shown.estimate
     value, low, high = (value_text(name, end) for end in (estimate.value, estimate.low, estimate.high))
     return Cell(value, shown.trained_on, f"{low}, {high}")
@@ -151,7 +150,7 @@ def corruption_table(reading: Reading) -> Table | None:
     for group, members in reading.groups.items():
         by_column = {column_of(condition): condition for condition in members}
         levels = [
-            cell(shown, reading.get(shown, "condition", str(by_column[column]))) if column in by_column else _EMPTY
+            cell(shown, reading.get(shown, "condition", str(by_column[column]))) if column in by_column else NOTHING
             for column in columns
         ]
         wholes = [

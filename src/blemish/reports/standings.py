@@ -16,7 +16,7 @@ from blemish.metrics.scored import Score
 from blemish.metrics.testbed import published_lines
 from blemish.reports.reading import Reading, marked
 from blemish.reports.score_tables import cell
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import NOTHING, Cell, Table, number
 from blemish.reports.wording import PLAIN, Wording
 
 _NORMALISED = ("mce", "relative_mce", "mfr")
@@ -31,7 +31,6 @@ _HEADS = {
     "flips": "flip probability",
 }
 _METRICS = {"clean_error": "error"}
-_EMPTY = Cell("–")
 _BASELINE = " (baseline)"
 _LINES = {"all": "all {} models", "standard": "the {} of standard training"}
 
@@ -114,7 +113,7 @@ def models_table(
     for model in models:
         own = [model.get(name) for name in columns]
         own += [model.reading.get(metric, "corruption", group) for group in groups]
-        lines.append((_clean(model), (Cell(model.name), *(_EMPTY if s is None else cell(s.name, s) for s in own))))
+        lines.append((_clean(model), (Cell(model.name), *(NOTHING if s is None else cell(s.name, s) for s in own))))
     if not columns or len(lines) + len(references) < 2:
         return None
     lines += [(m.clean_error or 0.0, _published_row(m, columns, len(groups))) for m in references]
@@ -135,7 +134,7 @@ def _published_row(model: PublishedModel, columns: Sequence[str], groups: int) -
     values = [model.get(name) if name in ("clean_error", *_NORMALISED) else None for name in columns]
     # A baseline's errors divided by themselves.
     values += [100.0 if model.name.endswith(_BASELINE) else None] * groups
-    return (Cell(model.name), *(_EMPTY if value is None else Cell(number(value)) for value in values))
+    return (Cell(model.name), *(NOTHING if value is None else Cell(number(value)) for value in values))
 
 
 def positions(model: Standing) -> dict[str, Position]:

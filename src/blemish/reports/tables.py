@@ -5,9 +5,12 @@ Numbers in which a model met a corruption that it was trained on carry a †, in
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from blemish.core.statistics import Estimate
 
 DAGGER = "†"
 FOOTNOTE = f"{DAGGER} The model was trained on a corruption in this number, which does not measure robustness to it."
@@ -75,6 +78,27 @@ def signed(value: float, digits: int = 1) -> str:
     """
     text = number(value, digits)
     return f"+{text}" if value > 0 and float(text) != 0 else text
+
+
+NOTHING = Cell("–")
+"""For what is not known."""
+
+
+def estimate_cell(estimate: Estimate | None, digits: int = 1, *, write: Callable[..., str] = number) -> Cell:
+    """A number with its interval, where it has one.
+
+    >>> str(estimate_cell(Estimate(1.5, 1.0, 2.0), write=signed)), str(estimate_cell(None))
+    ('+1.5 [+1.0, +2.0]', '–')
+    """
+    if estimate is None:
+        return NOTHING
+    value, low, high = (write(end, digits) for end in (estimate.value, estimate.low, estimate.high))
+    return Cell(value, interval=f"{low}, {high}" if math.isfinite(estimate.width) else "")
+
+
+def percent_cell(share: Estimate | None, *, write: Callable[..., str] = number) -> Cell:
+    """A share in per cent with its interval, where it has one."""
+    return estimate_cell(share and share.scaled(100), write=write)
 
 
 def _one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blemish.metrics.imports import AdaptationTable, adaptation_tables
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import NOTHING, Cell, Table, number
 from blemish.studies.arena.results import ArenaInfo
 from blemish.studies.arena.scores import Scored
 from blemish.studies.arena.setting import orders
@@ -52,7 +52,7 @@ def published_table(setting: Scored, info: ArenaInfo) -> Table | None:
         (
             Cell(name),
             Cell(number(100 * setting.entrants[name].error.value)),
-            *(Cell(number(errors[name])) if name in errors else Cell("–") for _, errors in known),
+            *(Cell(number(errors[name])) if name in errors else NOTHING for _, errors in known),
         )
         for name in names
     )

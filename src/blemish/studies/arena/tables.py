@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from blemish.core.statistics import Estimate
-from blemish.reports.tables import Cell, Table, number, signed
+from blemish.reports.tables import NOTHING, Cell, Table, number, percent_cell, signed
 from blemish.studies.arena.scores import UNADAPTED, Entrant, Scored
 from blemish.studies.arena.tuning import SIGNALS, Choice, choices
 
@@ -16,17 +14,6 @@ INTERVALS = (
     "spread over seeds."
 )
 
-_NOTHING = Cell("–")
-
-
-def percent(estimate: Estimate | None, text: Callable[[float], str] = number) -> Cell:
-    """A share in per cent with its interval."""
-    if estimate is None:
-        return _NOTHING
-    scaled = estimate.scaled(100)
-    ends = f"{text(scaled.low)}, {text(scaled.high)}" if math.isfinite(scaled.width) else ""
-    return Cell(text(scaled.value), interval=ends)
-
 
 def error_table(settings: Sequence[Scored]) -> Table:
     """Methods × settings: the error, and after it the rank among the methods of the setting."""
@@ -35,7 +22,7 @@ def error_table(settings: Sequence[Scored]) -> Table:
     def cell(setting: Scored, name: str) -> Cell:
         entrant = setting.entrants.get(name)
         if entrant is None:
-            return _NOTHING
+            return NOTHING
         rank = "" if entrant.place is None else f" ({entrant.place.rank})"
         return Cell(number(100 * entrant.error.value) + rank)
 
@@ -77,21 +64,21 @@ def _ordered(setting: Scored) -> list[Entrant]:
 
 def _row(entrant: Entrant, *, compared: bool) -> tuple[Cell, ...]:
     runs = [100 * error for error in entrant.by_run]
-    spread = _NOTHING if len(runs) < 2 else Cell(f"{number(min(runs))} … {number(max(runs))}")
+    spread = NOTHING if len(runs) < 2 else Cell(f"{number(min(runs))} … {number(max(runs))}")
     place, falls = entrant.place, entrant.collapses
-    fall = _NOTHING
+    fall = NOTHING
     if entrant.label != UNADAPTED and compared:
         many = f" ({len(falls)} streams)" if len(falls) > 1 else ""
         fall = Cell(f"at image {falls[0].at:,}{many}" if falls else "no")
     return (
         Cell(entrant.label),
-        percent(entrant.error),
-        percent(entrant.gain, signed),
-        _NOTHING if place is None else Cell(place.rank),
-        _NOTHING if place is None else Cell(place.letters),
+        percent_cell(entrant.error),
+        percent_cell(entrant.gain, write=signed),
+        NOTHING if place is None else Cell(place.rank),
+        NOTHING if place is None else Cell(place.letters),
         spread,
         fall,
-        percent(entrant.forgetting, signed),
+        percent_cell(entrant.forgetting, write=signed),
     )
 
 
@@ -109,11 +96,11 @@ def _cost_row(entrant: Entrant, base: Entrant | None) -> tuple[Cell, ...]:
     return (
         Cell(entrant.label),
         Cell(number(1000 * entrant.seconds, 3)),
-        _NOTHING if times is None else Cell(number(times)),
-        _NOTHING if entrant.passes is None else Cell(f"{entrant.passes:g}"),
-        _NOTHING if entrant.memory is None else Cell(f"{entrant.memory / 1e6:,.0f}"),
+        NOTHING if times is None else Cell(number(times)),
+        NOTHING if entrant.passes is None else Cell(f"{entrant.passes:g}"),
+        NOTHING if entrant.memory is None else Cell(f"{entrant.memory / 1e6:,.0f}"),
         Cell(number(100 * entrant.adapted)),
-        percent(entrant.clean),
+        percent_cell(entrant.clean),
     )
 
 
@@ -125,7 +112,7 @@ def condition_table(setting: Scored) -> Table:
         (
             Cell(entrant.label),
             *(
-                Cell(number(100 * entrant.by_condition[name])) if name in entrant.by_condition else _NOTHING
+                Cell(number(100 * entrant.by_condition[name])) if name in entrant.by_condition else NOTHING
                 for name in names
             ),
         )
@@ -153,7 +140,7 @@ def tuning_table(setting: Scored) -> Table | None:
 def _tuned(choice: Choice) -> tuple[Cell, ...]:
     def cell(entrant: Entrant | None) -> Cell:
         if entrant is None:
-            return _NOTHING
+            return NOTHING
         return Cell(f"{number(100 * entrant.error.value)} ({entrant.label.partition('@')[2] or 'published'})")
 
     rules = (cell(choice.by.get(name)) for name in SIGNALS)

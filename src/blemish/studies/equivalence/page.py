@@ -15,12 +15,11 @@ from blemish.core.files import write_bytes
 from blemish.reports.examples import Picture, condition_label, inline_picture
 from blemish.reports.html import check_report_path
 from blemish.reports.page import ALL_INSIDE, Page, Section, render_page
-from blemish.reports.tables import number, signed
+from blemish.reports.tables import number
 from blemish.studies.equivalence.compare_sets import Cell, Contrast, Equivalence
 from blemish.studies.equivalence.tables import (
     count_text,
     difference_text,
-    interval_text,
     rests_on,
     statistics_table,
     storage_order,
@@ -123,7 +122,7 @@ def _whisker(item: Contrast, widest: float) -> Mapping[str, str]:
     def x(value: float) -> str:
         return f"{_WIDTH / 2 * (1 + max(-1.0, min(1.0, value / widest))):.1f}"
 
-    interval = item.difference
+    interval, gap = item.difference, difference_text(item)
     return {
         "band": x(-item.margin),
         "band_width": f"{_WIDTH * item.margin / widest:.1f}",
@@ -131,7 +130,7 @@ def _whisker(item: Contrast, widest: float) -> Mapping[str, str]:
         "low": x(interval.low),
         "high": x(interval.high),
         "value": x(interval.value),
-        "text": f"{signed(interval.value, 1)}, interval {interval_text(interval)}, margin {item.margin:g}",
+        "text": f"{gap.text}, interval {gap.interval}, margin {item.margin:g}",
     }
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from blemish.benchmarks.benchmark import STORAGES
 from blemish.core.csv_files import csv_text
 from blemish.core.marks import MADE_WITH
-from blemish.core.statistics import Estimate
-from blemish.reports.tables import Cell, Table, number, signed
+from blemish.reports.tables import Cell, Table, estimate_cell, number, signed
 from blemish.studies.equivalence.compare_sets import Contrast, Equivalence
 from blemish.studies.equivalence.verdicts import FEWEST, Verdict, overall
 
@@ -26,16 +25,9 @@ TITLES = {
 """What a number is called."""
 
 
-def interval_text(interval: Estimate, digits: int = 1) -> str:
-    """The ends of an interval, or nothing where there is none."""
-    return (
-        ", ".join(signed(end, digits) for end in (interval.low, interval.high)) if math.isfinite(interval.width) else ""
-    )
-
-
 def difference_text(contrast: Contrast, digits: int = 1) -> Cell:
     """A difference with its interval."""
-    return Cell(signed(contrast.difference.value, digits), interval=interval_text(contrast.difference, digits))
+    return estimate_cell(contrast.difference, digits, write=signed)
 
 
 def count_text(verdicts: list[Verdict]) -> str:

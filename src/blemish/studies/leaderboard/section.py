@@ -9,7 +9,7 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import Estimate
 from blemish.evaluation.runs import Run
 from blemish.reports.page import ExtraSections, Section
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import Cell, Table, estimate_cell, number
 from blemish.studies.leaderboard.lines import TIERS
 from blemish.studies.leaderboard.place import Placed, places_of
 
@@ -31,7 +31,7 @@ def place_sections(
 
 def _part(place: Placed) -> dict[str, Any]:
     info = place.table.info
-    own = (Cell(f"{place.run.name} (this run)"), _cell(place.value))
+    own = (Cell(f"{place.run.name} (this run)"), estimate_cell(place.value))
     rows = (*_rows(place.above), own, *_rows(place.below))
     metric = "mCE" if info.metric == "mce" else "mean error" if info.cells is not None else "error"
     return {
@@ -49,8 +49,4 @@ def _part(place: Placed) -> dict[str, Any]:
 
 
 def _rows(models: Sequence[tuple[str, Estimate]]) -> list[tuple[Cell, Cell]]:
-    return [(Cell(name), _cell(value)) for name, value in models]
-
-
-def _cell(value: Estimate) -> Cell:
-    return Cell(number(value.value), interval=f"{number(value.low)}, {number(value.high)}")
+    return [(Cell(name), estimate_cell(value)) for name, value in models]

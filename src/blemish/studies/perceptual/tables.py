@@ -8,11 +8,9 @@ from blemish.core.csv_files import csv_text
 from blemish.core.statistics import Estimate
 from blemish.corruptions.severity import severity_text
 from blemish.reports.reading import column_of
-from blemish.reports.tables import Cell, Table, number
+from blemish.reports.tables import NOTHING, Cell, Table, number, percent_cell
 from blemish.studies.perceptual.curves import Area, ErrorCurves
 from blemish.studies.perceptual.distances import Distances, Measure
-
-_EMPTY = Cell("–")
 
 
 def distance_table(distances: Sequence[Distances], measure: Measure) -> Table:
@@ -27,7 +25,7 @@ def distance_table(distances: Sequence[Distances], measure: Measure) -> Table:
     rows = tuple(
         (
             Cell(group),
-            *(Cell(number(members[c].mean(measure.name).value, 3)) if c in members else _EMPTY for c, _ in columns),
+            *(Cell(number(members[c].mean(measure.name).value, 3)) if c in members else NOTHING for c, _ in columns),
         )
         for group, members in groups.items()
     )
@@ -46,8 +44,8 @@ def corruption_table(curves: ErrorCurves) -> Table:
             Cell(curve.corruption),
             Cell(number(curve.distances[1], 3)),
             Cell(number(curve.reach, 3)),
-            _percent(own.error),
-            _percent(common.error),
+            percent_cell(own.error),
+            percent_cell(common.error),
         )
         for curve, own, common in zip(curves.curves, curves.own, curves.common, strict=True)
     )
@@ -65,7 +63,7 @@ def catalogue_table(models: Sequence[ErrorCurves]) -> Table:
         (
             Cell(area.of),
             Cell(curves.model),
-            _percent(area.error),
+            percent_cell(area.error),
             Cell(f"{area.corruptions} of {area.corruptions + area.left_out}"),
         )
         for name in dict.fromkeys(area.of for curves in models for area in curves.catalogues)
@@ -130,10 +128,3 @@ def areas_csv(models: Sequence[ErrorCurves]) -> str:
 
 def _numbers(error: Estimate | None) -> list[object]:
     return [None] * 3 if error is None else [100 * error.value, 100 * error.low, 100 * error.high]
-
-
-def _percent(error: Estimate | None) -> Cell:
-    if error is None:
-        return _EMPTY
-    value, low, high = (number(100 * end) for end in (error.value, error.low, error.high))
-    return Cell(value, interval=f"{low}, {high}")

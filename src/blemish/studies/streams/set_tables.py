@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
-from blemish.core.statistics import Estimate
-from blemish.reports.tables import Cell, Table, number, signed
+from blemish.reports.tables import NOTHING, Cell, Table, number, percent_cell, signed
 from blemish.studies.streams.set_scores import ColumnScores, MethodScores
 
 INTERVALS = (
@@ -14,26 +12,15 @@ INTERVALS = (
     "speeds: runs of one seed meet the same corruptions in the same order, so that they count as one."
 )
 
-_NOTHING = Cell("–")
-
-
-def _percent(estimate: Estimate | None, text: Callable[[float], str] = number) -> Cell:
-    """A share in per cent with its interval, where it has one; ``text`` writes a number."""
-    if estimate is None:
-        return _NOTHING
-    scaled = estimate.scaled(100)
-    ends = f"{text(scaled.low)}, {text(scaled.high)}" if math.isfinite(scaled.width) else ""
-    return Cell(text(scaled.value), interval=ends)
-
 
 def _by_set(columns: Sequence[ColumnScores], title: str, cell: Callable[[MethodScores], Cell]) -> Table:
     """A row per method and a column per set; rows without a number are left out."""
     names = list(dict.fromkeys(name for column in columns for name in column.methods))
     everything = [
-        (Cell(name), *(cell(column.methods[name]) if name in column.methods else _NOTHING for column in columns))
+        (Cell(name), *(cell(column.methods[name]) if name in column.methods else NOTHING for column in columns))
         for name in names
     ]
-    rows = [row for row in everything if any(each != _NOTHING for each in row[1:])]
+    rows = [row for row in everything if any(each != NOTHING for each in row[1:])]
     return Table(title, ("method", *(column.column for column in columns)), tuple(rows))
 
 
@@ -41,13 +28,13 @@ def accuracy_table(columns: Sequence[ColumnScores]) -> Table:
     """Accuracy over all images."""
     runs = max(len(column.runs) for column in columns)
     title = f"Accuracy over all images, mean of {runs} run{'s' if runs > 1 else ''}"
-    return _by_set(columns, title, lambda scores: _percent(scores.accuracy))
+    return _by_set(columns, title, lambda scores: percent_cell(scores.accuracy))
 
 
 def gain_table(columns: Sequence[ColumnScores]) -> Table:
     """What each method gains on the model that is not adapted, run by run."""
     title = "Gain on the model that is not adapted, in points"
-    return _by_set(columns, title, lambda scores: _percent(scores.gain, signed))
+    return _by_set(columns, title, lambda scores: percent_cell(scores.gain, write=signed))
 
 
 def window_table(column: ColumnScores) -> Table:
@@ -56,10 +43,10 @@ def window_table(column: ColumnScores) -> Table:
     rows = tuple(
         (
             Cell(name),
-            _percent(scores.minimum),
-            _percent(scores.mean),
-            _percent(scores.maximum),
-            _NOTHING if name == "none" else Cell(f"{scores.collapsed} of {runs}"),
+            percent_cell(scores.minimum),
+            percent_cell(scores.mean),
+            percent_cell(scores.maximum),
+            NOTHING if name == "none" else Cell(f"{scores.collapsed} of {runs}"),
         )
         for name, scores in column.methods.items()
     )
@@ -90,8 +77,8 @@ def walk_table(columns: Sequence[ColumnScores]) -> Table:
                     Cell(f"{run.run.seed} · {run.run.speed:,}"),
                     Cell(f"{run.scores['images']:,}"),
                     Cell(number(100 * run.run.target)),
-                    _NOTHING if held is None else Cell(number(100 * held["mean"])),
-                    _NOTHING if held is None else Cell(number(100 * held["deviation"])),
+                    NOTHING if held is None else Cell(number(100 * held["mean"])),
+                    NOTHING if held is None else Cell(number(100 * held["deviation"])),
                     Cell(f"{seams['jumping']} of {seams['count']}"),
                     Cell(number(seams["mean"], 2)),
                     Cell(number(seams["largest"], 2)),
