@@ -15,7 +15,7 @@ from blemish.corruptions.catalog import hint
 from blemish.evaluation.runs import Run, RunLike, as_run
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.compare import Comparison, compare, protocol_differences
-from blemish.metrics.gate_rules import Rule, Status, decide, images_that_decide, read_rule
+from blemish.metrics.gate_rules import SHARES, Rule, Status, decide, images_that_decide, read_rule
 from blemish.metrics.looks import enough_replicates
 from blemish.metrics.maker import NOT_KNOWN, Missing
 from blemish.metrics.scored import Score, Scores
@@ -102,7 +102,7 @@ def gate(
     verdicts = [_of_rule(rule, scores, by_point) for rule in rules]
     if before is not None and max_drop is not None:
         notes += _unfinished(before)
-        verdicts.append(_of_drop(compare(before, run, **settings), max_drop, by_point))
+        verdicts.append(_of_drop(compare(before, run, **settings), max_drop, by_point, level))
     return Gate(
         model=run.name,
         benchmark=scores.benchmark,
@@ -150,8 +150,9 @@ def _of_rule(rule: Rule, scores: Scores, by_point: bool) -> Verdict:
     row = rows[0]
     # Natural sets have images of their own, in numbers that scores do not tell.
     images = None if row.scope == "natural" or row.name == "natural_gap" else scores.images
-    verdict = _verdict(str(rule), row.estimate, rule.sign, rule.bound, row.unit, images, by_point=by_point)
-    return _with_words(verdict, _words_on(row, scores))
+    how: dict[str, Any] = {"by_point": by_point, "level": scores.level, "share": row.name in SHARES}
+    verdict = _verdict(str(rule), row.estimate, rule.sign, rule.bound, row.unit, images, **how)
+    return _with_words(verdict, [*_words_on(row, scores), *_words_on_width(row.estimate, by_point)])
 
 
 def _unit(rule: Rule) -> str:
@@ -164,6 +165,12 @@ def _words_on(row: Score, scores: Scores) -> list[str]:
     if row.trained_on:
         words.append("the model was trained on a corruption in this number, which does not measure robustness to it")
     return words
+
+
+def _words_on_width(estimate: Estimate, by_point: bool) -> list[str]:
+    if estimate.width or by_point:
+        return []
+    return ["no resample differs from another, so that the interval says nothing of other images"]
 
 
 def _why_missing(rule: Rule, scores: Scores) -> str:
@@ -200,7 +207,7 @@ def _reason(name: str, of: str, missing: Sequence[Missing]) -> str | None:
     return f"{why} ({first_few([f'{item.of}: {item.why}' for item in below], _NAMED)})" if below else why
 
 
-def _of_drop(comparison: Comparison, max_drop: float, by_point: bool) -> Verdict:
+def _of_drop(comparison: Comparison, max_drop: float, by_point: bool, level: float) -> Verdict:
     """How much worse the second is, against what is allowed."""
     row, name = comparison.headline, comparison.metric
     higher = name in TITLES and TITLES[name].higher_is_better
@@ -216,21 +223,21 @@ def _of_drop(comparison: Comparison, max_drop: float, by_point: bool) -> Verdict
     drop = Estimate(-change.value, -change.high, -change.low) if higher else change
     unit = "points" if row.unit else ""
     images = None if name == "natural_gap" else comparison.images
-    verdict = _verdict(text, drop, "<=", max_drop, unit, images, by_point=by_point)
+    verdict = _verdict(text, drop, "<=", max_drop, unit, images, by_point=by_point, level=level)
     words = [f"{row.first:.4g} before, {row.second:.4g} now"]
     if comparison.part is not None:
         words.append(f"this is the {whole_title(name, comparison.part)}")
-    if change.width == 0 and not by_point:
-        words.append("no resample differs from another, so that the interval says nothing of other images")
+    words += _words_on_width(change, by_point)
     if any(row.trained_on):
         words.append("a model was trained on a corruption in this number")
     return _with_words(verdict, words)
 
 
 def _verdict(
-    text: str, estimate: Estimate, sign: str, bound: float, unit: str, images: int | None, *, by_point: bool
+    text: str, estimate: Estimate, sign: str, bound: float, unit: str, images: int | None, *, by_point: bool, **how: Any
 ) -> Verdict:
-    decision = decide(estimate, sign, bound, by_point=by_point)
+    """What is decided, in words; ``how`` are the settings of `decide`."""
+    decision = decide(estimate, sign, bound, by_point=by_point, **how)
     number = f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]{f' {unit}' if unit else ''}"
     needed = None
     if decision.status is not Status.UNDECIDED:

@@ -9,7 +9,7 @@ from enum import Enum
 
 from blemish.benchmarks.condition import read_condition
 from blemish.core.errors import InputError, brief
-from blemish.core.statistics import Estimate
+from blemish.core.statistics import Estimate, normal_quantile
 from blemish.corruptions.catalog import hint
 from blemish.metrics.titles import TITLES
 
@@ -17,7 +17,10 @@ _RULE = re.compile(
     r"(?:(?P<of>[^<>]*[^<>\s])\s+)?(?P<name>[A-Za-z]\w*)\s*(?P<sign><=|>=|<|>)\s*"
     r"(?P<number>[-−+]?(?:\d+(?:\.\d*)?|\.\d+))\s*(?P<unit>%|[A-Za-z]+)?"
 )
-_SHARES = ("error", "accuracy", "balanced_error", "confidence", "ece", "flips")
+SHARES = ("error", "accuracy", "balanced_error", "confidence", "ece", "flips")
+"""Metrics that lie between 0 and 100 %."""
+
+_POWER = 0.8
 _DIGITS = 9  # numbers that differ by less are equal: 0.55 · 100 is not 55 in floating point
 
 
@@ -76,8 +79,8 @@ def read_rule(text: str) -> Rule:
         )
     number = float(match["number"].replace("−", "-"))  # tables print a real minus
     bound = _in_its_unit(text, name, number, match["unit"])
-    if not math.isfinite(bound) or (name in _SHARES and not 0 <= bound <= 100):
-        expected = "a number from 0 to 100 %" if name in _SHARES else "a finite number"
+    if not math.isfinite(bound) or (name in SHARES and not 0 <= bound <= 100):
+        expected = "a number from 0 to 100 %" if name in SHARES else "a finite number"
         raise InputError(f"requirement {brief(text)}: {name} against {bound:g}; expected {expected}")
     return Rule(name, _condition_text(match["of"] or ""), match["sign"], bound)
 
@@ -103,15 +106,28 @@ def _condition_text(of: str) -> str:
     return str(read_condition(of)) if "@" in of else of
 
 
-def decide(estimate: Estimate, sign: str, bound: float, *, by_point: bool = False) -> Decision:
+def decide(
+    estimate: Estimate,
+    sign: str,
+    bound: float,
+    *,
+    by_point: bool = False,
+    level: float = 0.95,
+    share: bool = False,
+) -> Decision:
     """Whether the whole interval keeps to a bound, breaks it, or reaches across; by the value alone if ``by_point``.
 
-    The value has to be on the same side as its interval. An interval shrinks as 1/√n, so that the end across the bound,
-    h away from a value that is d away from it, gets there with (h/d)² times as many images; that is an estimate, since
-    the value moves too. Where the value lies exactly on the bound, no number of images decides.
+    The value has to be on the same side as its interval. An interval of this ``level`` shrinks as 1/√n, so that the end
+    across the bound, h away from a value that is d away from it, gets there with (h/d)² times as many images. The value
+    moves too: so many decide in half of the cases only, and f² times as many in four of five, with f = 1 + 0.84 / z and
+    the interval's z, 1.96 at 95 %. That is an estimate, as nobody knows where the value will end. Where it lies exactly
+    on the bound, no number of images decides.
 
-    >>> decide(Estimate(58.0, 56.0, 62.0), "<", 60)
-    Decision(status=<Status.UNDECIDED: 'undecided'>, times=4.0)
+    A ``share`` in percent of 0 or 100 has an exact interval, whose end is (α/2)^(1/n) from the other extreme: as long
+    as all answers agree, log(1 − h) / log(1 − d) times as many images decide.
+
+    >>> round(decide(Estimate(58.0, 56.0, 62.0), "<", 60).times / 2**2, 2)
+    2.04
     """
     value, low, high, bound = (round(x, _DIGITS) for x in (estimate.value, estimate.low, estimate.high, bound))
     points = [value] if by_point else [value, low, high]
@@ -123,7 +139,14 @@ def decide(estimate: Estimate, sign: str, bound: float, *, by_point: bool = Fals
     if value == bound:
         return Decision(Status.UNDECIDED)
     across = high if value < bound else low
-    return Decision(Status.UNDECIDED, ((across - value) / (bound - value)) ** 2)
+    if share and value in (0, 100):
+        return Decision(Status.UNDECIDED, _log_rest(across - value) / _log_rest(bound - value))
+    surely = 1 + normal_quantile(2 * _POWER - 1) / normal_quantile(level)
+    return Decision(Status.UNDECIDED, (surely * (across - value) / (bound - value)) ** 2)
+
+
+def _log_rest(percent: float) -> float:
+    return math.log1p(-min(abs(percent) / 100, 1 - 1e-12))
 
 
 def _keeps(number: float, sign: str, bound: float) -> bool:

@@ -173,12 +173,15 @@ def measured(
     *,
     level: float,
 ) -> Estimate:
-    """A metric of one model. Where all images of a condition agree, its error and accuracy get an exact interval."""
+    """A metric of one model. Where all answers under all its conditions agree, rates get an exact interval.
+
+    An image counts once, however many conditions it was seen under.
+    """
     value = metric.function(point)
     known = ("error", "accuracy", "balanced_error")
-    if metric.name in known and len(metric.conditions) == 1 and value in (0, 1):
-        key: Key = ("correct", str(metric.conditions[0]))
-        table = next(table for table in tables if key in table.columns)
+    keys: list[Key] = [("correct", str(condition)) for condition in metric.conditions]
+    table = next((table for table in tables if all(key in table.columns for key in keys)), None)
+    if metric.name in known and table is not None and value in (0, 1):
         images = table.images_by_the_rarest if metric.name == "balanced_error" else len(table.images)
         return unanimous_interval(float(value), images, level=level).scaled(TITLES[metric.name].scale)
     return estimate(metric, value, metric.function(replicated), level=level)
