@@ -72,6 +72,11 @@ def test_bits_of_a_whole_imagenet_c_are_less_than_a_megabyte_even_at_random() ->
         (lzma.compress(b"blemish bits 1\n" + struct.pack("<III", 1, 1, 1) + b"\xff" + bytes(5)), "UTF-8"),
         (lzma.compress(b"blemish bits 1\n" + struct.pack("<III", 2, 1, 3) + b"b\0a" + bytes(10)), "sorted"),
         (lzma.compress(b"blemish bits 1\n" + struct.pack("<III", 2, 1, 3) + b"abc" + bytes(10)), "1 names for 2"),
+        (lzma.compress(b"blemish bits 1\n" + struct.pack("<III", 2**20, 2000, 2**30)), "1048576 images and 2000"),
+        (
+            lzma.compress(b"blemish bits 1\n" + struct.pack("<III", 2, 1, 5002) + b"a\0" + b"b" * 5000 + bytes(10)),
+            "one of them of 5000 characters",
+        ),
     ],
 )
 def test_damaged_bits_are_refused(content: bytes, message: str) -> None:

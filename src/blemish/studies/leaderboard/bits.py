@@ -28,7 +28,9 @@ _MAGIC = b"blemish bits 1\n"
 _COUNTS = struct.Struct("<III")
 _BETWEEN = "\0"
 _LONGEST_NAME = 4096
-_MOST = 2**31
+# In bytes, unpacked, or as numpy holds names and outcomes: ten times those of a million images with a hundred outcomes.
+_MOST = 2**30
+_SIGN = np.dtype("U1").itemsize
 # Bits of neighbours in a byte are alike, those of neighbouring bytes are not: no context.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
 
@@ -81,16 +83,21 @@ def unpacked(content: bytes) -> Bits:
         images, conditions, length = _COUNTS.unpack(start[len(_MAGIC) :])
         width = -(-conditions // 8)
         whole = length + images * (4 + width)
-        if not images or not conditions or length > images * _LONGEST_NAME or whole > _MOST:
+        held = max(whole, images * conditions)
+        if not images or not conditions or length > images * _LONGEST_NAME or held > _MOST:
             raise InputError(f"{images} images and {conditions} conditions with {length} bytes of names")
         # Never more than it says, however much is packed into it.
         rest = _read(opened, whole + 1)
     if len(rest) != whole or not opened.eof or opened.unused_data:
         raise InputError(f"{len(rest)} bytes of names, labels and bits; expected {whole}")
     with refused("names that are not UTF-8", UnicodeDecodeError):
-        names = np.array(rest[:length].decode("utf-8").split(_BETWEEN))
-    if len(names) != images:
-        raise InputError(f"{len(names)} names for {images} images")
+        texts = rest[:length].decode("utf-8").split(_BETWEEN)
+    if len(texts) != images:
+        raise InputError(f"{len(texts)} names for {images} images")
+    # Each takes as much room as the longest: one that is long enough would fill any memory.
+    if (longest := max(map(len, texts))) * images * _SIGN > _MOST or longest > _LONGEST_NAME:
+        raise InputError(f"{images} names, one of them of {longest} characters")
+    names = np.array(texts)
     labels = np.frombuffer(rest, "<i4", images, length).astype(np.int32)
     columns: NDArray[Any] = np.frombuffer(rest, np.uint8, images * width, length + 4 * images).reshape(width, images)
     correct = np.unpackbits(np.ascontiguousarray(columns.T), axis=1, count=conditions).astype(bool)
