@@ -96,7 +96,14 @@ def test_models_are_switched_off(used: Callable[..., Any]) -> None:
         const off = counts();
         const words = document.getElementById("shown").textContent;
         document.getElementById("all").click();
-        return { before, off, words, after: counts() };
+        const rest = [1, 2].map((number) => {
+          const box = document.querySelector(`input[data-switch="${number}"]`);
+          box.click();
+          const shown = seen("#ranking tbody tr");
+          box.click();
+          return shown;
+        });
+        return { before, off, words, rest, after: counts() };
         }"""
     )
     assert found["before"]["cards"] == 3
@@ -106,6 +113,7 @@ def test_models_are_switched_off(used: Callable[..., Any]) -> None:
     assert (found["before"]["all"], found["off"]["all"]) == (3, 2)
     assert (found["before"]["lines"], found["off"]["lines"]) == (3, 2)
     assert found["off"]["answers"] * 3 == found["before"]["answers"] * 2
+    assert found["rest"] == [2, 2], "the best, which has a star after its name, and the one without a rank"
     assert found["words"] == "2 of 3"
     assert found["after"] == found["before"]
 

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import blemish
+from blemish.models.demo import demo_model
+from blemish.studies.audit.alternatives import alternatives
+from blemish.studies.audit.subject import open_subject
 from conftest import SHARED
 from perf_scripts import module
 
@@ -71,3 +75,24 @@ def test_a_wrong_order_of_the_classes_is_not_taken_for_other_faults() -> None:
     order = np.array([0, 1, 2, 5, 4, 3, 6, 7, 8, 9])
     found = blemish.audit("demo:plain", replace(source, labels=order[source.labels]))
     assert {finding.check for finding in found.problems} == {"class-order"}
+
+
+def test_black_images_are_all_that_is_said_of_black_images() -> None:
+    """Another mean and std would help a little, and the model always says the same: both lead astray."""
+    source = blemish.open_source("demo:digits").take(np.arange(200))
+    black = setups.of_pixels(source, lambda pixels: (pixels > 127).astype(np.uint8))
+    found = blemish.audit("demo:plain", black)
+    assert [finding.check for finding in found.problems] == ["value-range"]
+    assert {check.name for check in found.checks if check.skipped == "the images are black"} >= {
+        *("class-order", "normalisation", "near-chance", "random-labels")
+    }
+
+
+@pytest.mark.parametrize(("lossy", "expected"), [(False, [28, 64]), (True, [64])])
+def test_smaller_inputs_are_not_tried_on_lossy_images(lossy: bool, expected: list[int]) -> None:
+    """They smooth the traces of JPEG away, which makes them better and not right."""
+    images = torch.zeros((4, 3, 32, 32), dtype=torch.uint8)
+    source = blemish.open_source((images, torch.arange(4)))
+    subject = open_subject(demo_model("plain"), source, blemish.Protocol(), count=4, batch_size=None)
+    ways = alternatives(replace(subject, lossy=lossy))
+    assert [way.model.preprocessing.size[0] for way in ways if "an input of" in way.what] == expected

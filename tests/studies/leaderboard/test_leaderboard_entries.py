@@ -178,6 +178,13 @@ def test_bits_of_other_images_than_stated_are_refused(tmp_path: Path) -> None:
         read_entry(found.path)
 
 
+def test_more_stages_than_images_are_refused(tmp_path: Path) -> None:
+    found = entry(tmp_path)
+    changed(found.path, sealed=True, stages=10**12)  # as many as would fill any memory
+    with pytest.raises(InputError, match="stages is 1000000000000; expected 1 or more, and no more than"):
+        read_entry(found.path)
+
+
 @pytest.mark.parametrize(
     ("benchmark", "message"),
     [

@@ -31,9 +31,9 @@ _USUAL_GRAY = {
 _WHITE = 255.0
 _CAFFE = tuple(round(value / _WHITE, 6) for value in (103.939, 116.779, 123.68))
 
-# Sides that networks are made for. Much larger ones than now would make an audit slow.
+# Sides that networks are made for. More than twice the present one would make an audit slow.
 _SIDES = (28, 32, 64, 96, 128, 160, 224, 256, 299, 384)
-_LARGEST = 1.5
+_LARGEST = 2
 _SHOWN_SIDES = 3
 # A network may see a little better at another size than the one it was made for, which is no fault of the set-up.
 _LEAST_GAIN = 0.1
@@ -158,7 +158,7 @@ def _over(values: tuple[float, ...], divisor: float) -> tuple[float, ...]:
 def _of_size(subject: Subject) -> Iterator[Alternative]:
     yield from _of_protocol(subject)
     shape = tuple(int(side) for side in np.median(subject.images.shapes[:, 1:], axis=0))
-    yield from _of_input(subject.model, (shape[0], shape[1]))
+    yield from _of_input(subject.model, (shape[0], shape[1]), lossy=subject.lossy)
 
 
 def _of_protocol(subject: Subject) -> Iterator[Alternative]:
@@ -178,8 +178,11 @@ def _of_protocol(subject: Subject) -> Iterator[Alternative]:
             yield Alternative("resizing", what, todo, subject.model, protocol)
 
 
-def _of_input(model: Classifier, shape: tuple[int, int]) -> Iterator[Alternative]:
-    """Other sizes of the model's input, and other ways to bring images to it."""
+def _of_input(model: Classifier, shape: tuple[int, int], *, lossy: bool) -> Iterator[Alternative]:
+    """Other sizes of the model's input, and other ways to bring images to it.
+
+    Of ``lossy`` images a smaller input smooths the traces of JPEG away, which makes it better and not right.
+    """
     own = model.preprocessing
     if own.size is not None and own.size != shape:
         to = None if own.resizing is None else own.resizing.to
@@ -193,7 +196,8 @@ def _of_input(model: Classifier, shape: tuple[int, int]) -> Iterator[Alternative
         yield _resized(model, replace(own, size=None, resizing=None), text)
     now = min(shape if own.size is None else own.size)
     near = sorted(_SIDES, key=lambda side: abs(np.log(side / now)))
-    sides = [side for side in near if side != now and side <= _LARGEST * now][:_SHOWN_SIDES]
+    least = now if lossy else 0
+    sides = [side for side in near if side != now and least <= side <= _LARGEST * now][:_SHOWN_SIDES]
     for side in sides:
         changed = replace(own, size=(side, side), resizing=None)
         yield replace(_resized(model, changed, f"an input of {side}×{side} pixels"), least_gain=_LEAST_GAIN)

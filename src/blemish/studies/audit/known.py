@@ -94,7 +94,7 @@ def said_by_user(percent: float | None) -> Expected | None:
         return None
     if not 0 < percent <= 100:
         raise InputError(f"accuracy {percent:g}; expected percent above 0 and up to 100, such as 76.1")
-    return Expected(percent / 100, percent / 100, "what was expected")
+    return Expected(percent / 100, percent / 100, "--accuracy, or accuracy=")
 
 
 def expected_accuracy(

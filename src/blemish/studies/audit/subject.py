@@ -25,7 +25,7 @@ class Subject:
     """A model and some of the images that it is to be measured on, with the labels that it means.
 
     Every beginning of ``images`` holds the classes in their proportions. ``source`` holds all images, ``rows`` says
-    which of them were taken.
+    which of them were taken. Images that are ``lossy`` were JPEG once, though they should not have been.
     """
 
     model: Classifier
@@ -35,6 +35,7 @@ class Subject:
     rows: NDArray[np.int64]
     images: Images
     batch_size: int | None = None
+    lossy: bool = False
 
     @property
     def label_classes(self) -> int:

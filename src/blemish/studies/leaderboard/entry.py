@@ -225,8 +225,8 @@ def _check(header: ModelHeader, bits: Bits) -> None:
     expected = (header.data.images, len(header.benchmark.conditions))
     if bits.correct.shape != expected:
         raise InputError(f"bits of shape {bits.correct.shape}; expected {expected}, images by conditions")
-    if header.stages < 1:
-        raise InputError(f"stages is {header.stages}; expected 1 or more")
+    if not 1 <= header.stages <= header.data.images:
+        raise InputError(f"stages is {header.stages}; expected 1 or more, and no more than there are images")
 
 
 def check_conditions(run: Run) -> None:
