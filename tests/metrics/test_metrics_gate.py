@@ -107,7 +107,7 @@ class TestDecisions:
         assert decide(wide, "<=", 58, by_point=True) == Decision(Status.PASSED)
 
     def test_how_many_images(self) -> None:
-        # Below the bound: the upper end is 6 away, the bound 2: with (6/2)² = 9 times as many it gets there, on average.
+        # Below the bound: the upper end is 6 away, the bound 2: (6/2)² = 9 times as many bring it there on average.
         # Four times out of five it does with (1 + 0.8416 / 1.96)² as many, where 0.8416 is the normal law's 80 % point.
         assert decide(Estimate(58, 57, 64), "<", 60).times == pytest.approx(9 * FOUR_OF_FIVE)
         # Above it: the lower end is 5 away, the bound 2: 6.25 times.
