@@ -2,10 +2,15 @@
 
 The networks themselves are not kept. The file is written anew after every network and is always complete, so that a
 run can be stopped at any time; the next one takes it, and others of the same settings, and goes on.
+
+    python perf/network_records.py OUT RECORDS.npz …
+
+writes lists (.json) of what files hold to OUT, one for all files of the same name: small, and enough to go on from.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import io
 import json
@@ -72,7 +77,7 @@ class Records:
         own = {name: facts for name, facts in self.facts.items() if name in self.correct}
         buffer = io.BytesIO()
         texts = {PROTOCOL: json.dumps(self.protocol), FACTS: json.dumps(own)}
-        np.savez_compressed(buffer, **{key: np.array(text) for key, text in texts.items()}, **arrays)
+        np.savez(buffer, **{key: np.array(text) for key, text in texts.items()}, **arrays)
         write_bytes(path, buffer.getvalue())
 
     def write_index(self, path: Path) -> None:
@@ -173,6 +178,7 @@ def compiled(
     *,
     wanted: bool = True,
     layout: torch.memory_format = torch.channels_last,
+    measured: int = MEASURED,
 ) -> nn.Module:
     """The net, compiled for batches of training (of this layout) and of measuring, where that is wanted and works.
 
@@ -187,7 +193,7 @@ def compiled(
         with torch.autocast(device.type, dtype=torch.bfloat16):
             quick.train()(images).sum().backward()
         with torch.inference_mode(), measuring(device):
-            images = torch.rand(MEASURED, *shape, device=device)
+            images = torch.rand(measured, *shape, device=device)
             quick.eval()(images.contiguous(memory_format=torch.channels_last))
     except Exception as error:  # whatever a compiler lacks, the plain net remains
         print(f"not compiled: {type(error).__name__}: {str(error).splitlines()[:1]}", flush=True)
@@ -211,3 +217,20 @@ class Deadline:
     def took(self, seconds: float) -> None:
         """Tell how long a network took."""
         self.slowest = max(self.slowest, seconds)
+
+
+def main() -> None:
+    """Write the lists."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("records", type=Path, nargs="+")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for stem in sorted({path.stem for path in options.records}):
+        records = Records.read(*(path for path in options.records if path.stem == stem))
+        records.write_index(options.out / f"{stem}.json")
+        print(f"{stem}: {len(records.facts)} networks")
+
+
+if __name__ == "__main__":
+    main()

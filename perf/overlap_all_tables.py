@@ -2,10 +2,12 @@
 
     python perf/overlap_all_tables.py OUT RECORDS.npz … [--scratch RECORDS.npz …] [--resamples 50]
 
-RECORDS are those of fine-tuned networks of one or more seeds, in any number of files. Writes to OUT: accuracies.csv
+RECORDS are those of fine-tuned networks of one or more seeds, in any number of files. Corruptions that a network is
+missing for, of any seed, are left out and named. Writes to OUT: accuracies.csv
 (means over seeds), overlap.csv (from these), correct-seedN.npz and overlap-seedN.csv, categories.json, core.toml and
 two figures. Prints, in Markdown, how far seeds agree, what Algorithm 1 chooses and how stable that is, how published
-benchmarks cover each other, the core, and, with --scratch, how far fine-tuning misleads.
+benchmarks cover each other, the core and what a seed makes of a core that others chose, and, with --scratch, how far
+fine-tuning misleads.
 """
 
 from __future__ import annotations
@@ -29,13 +31,25 @@ from blemish.studies.construction.coverage import balance_by
 from blemish.studies.construction.figures import SAVING, agreement_figure, overlap_figure
 from blemish.studies.construction.gather import Correct, write_correct
 from blemish.studies.construction.matrices import OverlapMatrix, write_matrix
-from blemish.studies.construction.overlap import overlap_intervals, overlap_matrix
+from blemish.studies.construction.overlap import LEAST_GAIN, overlap_intervals, overlap_matrix
 from blemish.studies.construction.selection import select_non_overlapping, sweep_thresholds
 from blemish.studies.construction.stability import choice_stability, resampled_matrices
 from blemish.studies.construction.tables import STANDARD, AccuracyTable, write_table
 from network_records import Records
 
-BENCHMARKS = ("imagenet-c", "imagenet-noc", "imagenet-syn2nat", "noc-candidates", "syn2nat-candidates")
+BENCHMARKS = (
+    "imagenet-c",
+    "imagenet-c-extra",
+    "imagenet-noc",
+    "imagenet-syn2nat",
+    "imagenet-c-bar",
+    "cifar10-c-bar",
+    "opticsbench",
+    "laion-c",
+    "noc-candidates",
+    "syn2nat-candidates",
+    "c-bar-candidates",
+)
 
 
 def by_seed(paths: Sequence[Path]) -> dict[int, Records]:
@@ -46,12 +60,26 @@ def by_seed(paths: Sequence[Path]) -> dict[int, Records]:
     return {seed: Records.read(*files[seed]) for seed in sorted(files)}
 
 
-def correct_of(records: Records) -> Correct:
-    """Correctness image by image; settings are named like the networks."""
+def complete(records: dict[int, Records]) -> list[str]:
+    """The corruptions that there is a network for in every seed; the others are named."""
+    trained = next(iter(records.values())).protocol["trained"]
+    for seed, found in records.items():
+        if found.protocol["trained"] != trained:
+            raise InputError(f"seed {seed}: networks of other corruptions; expected those of {next(iter(records))}")
+        if STANDARD not in found.correct:
+            raise InputError(f"seed {seed}: the standard network is missing; expected its records")
+    names = [name for name in trained if all(name in found.correct for found in records.values())]
+    if left := [name for name in trained if name not in names]:
+        print(f"left out, as not every seed has a network for them: {', '.join(left)}\n")
+    if len(names) < 2:
+        raise InputError(f"{len(names)} corruptions have a network in every seed; expected two at least")
+    return names
+
+
+def correct_of(records: Records, names: Sequence[str]) -> Correct:
+    """Correctness image by image of the networks of these corruptions; settings are named like the networks."""
     settings = [text.partition("@")[0] for text in records.protocol["sets"]["corrupted"]]
-    models = [STANDARD, *records.protocol["trained"]]
-    if missing := [name for name in models if name not in records.correct]:
-        raise InputError(f"seed {records.protocol['seed']}: {len(missing)} networks are missing, such as {missing[0]}")
+    models = [STANDARD, *names]
     kept = [k for k, name in enumerate(settings) if name == "clean" or name in models]
     rows = np.stack([records.right(name, "corrupted")[kept] for name in models])
     return Correct(rows, tuple(models), tuple(settings[k] for k in kept))
@@ -75,7 +103,11 @@ def seeds_table(matrices: dict[int, OverlapMatrix]) -> None:
     """How far the matrices of single seeds agree."""
     rows = []
     for one, other in itertools.combinations(matrices, 2):
-        found = compare_matrices(matrices[one], matrices[other])
+        try:
+            found = compare_matrices(matrices[one], matrices[other])
+        except InputError as error:
+            print(f"seeds {one} and {other}: {error}\n")
+            continue
         largest = found.largest[0]
         pair = " – ".join(largest.pair)
         rows.append(
@@ -93,7 +125,11 @@ def seeds_table(matrices: dict[int, OverlapMatrix]) -> None:
 
 
 def stability_table(
-    reference: OverlapMatrix, matrices: dict[int, OverlapMatrix], found: dict[int, Correct], resamples: int
+    reference: OverlapMatrix,
+    matrices: dict[int, OverlapMatrix],
+    found: dict[int, Correct],
+    resamples: int,
+    least_gain: float,
 ) -> None:
     """How stable Algorithm 1's choice and the core are."""
 
@@ -108,7 +144,9 @@ def stability_table(
     for title, choose in ways.items():
         groups = {f"{len(matrices)} seeds": list(matrices.values())}
         for seed, one in found.items():
-            drawn = resampled_matrices(one.correct, one.models, one.settings, resamples=resamples)
+            drawn = resampled_matrices(
+                one.correct, one.models, one.settings, resamples=resamples, least_gain=least_gain
+            )
             groups[f"seed {seed}, {resamples} resamples"] = list(drawn)
         for group, others in groups.items():
             stable = choice_stability(reference, others, choose)
@@ -127,6 +165,56 @@ def stability_table(
     print_rows(["choice", "from", "the same", "in common", "covered", "sizes", "always chosen"], rows)
 
 
+def held_out_table(found: dict[int, Correct], matrices: dict[int, OverlapMatrix], least_gain: float) -> None:
+    """A core that was chosen from other seeds, as a seed scores it that had no part in the choice.
+
+    A core is the best of very many sets, so that noise which happens to help it counts in its favour where it was
+    chosen: here it does not.
+    """
+    rows = []
+    for seed, matrix in matrices.items():
+        others = [one for other, one in found.items() if other != seed]
+        if not others:
+            return
+        core = select_core(overlap_matrix(mean_table(others), least_gain=least_gain))
+        there = mutual_coverage(matrix, {"core": core.members, "all": matrix.names})["core", "all"]
+        rows.append(
+            [
+                seed,
+                len(core.members),
+                f"{core.coverage} of {len(matrix.names)}",
+                f"{there[0]} of {there[1]}",
+                f"{above(matrix, core.members)} of {len(core.members) * (len(core.members) - 1) // 2}",
+                select_core(matrix).coverage,
+            ]
+        )
+    header = ["left out", "members", "covered as chosen", "covered by the one left out", "pairs above .1 there"]
+    print_rows([*header, "covered by its own core"], rows)
+
+
+def above(matrix: OverlapMatrix, names: Sequence[str]) -> int:
+    """How many pairs of some corruptions overlap by more than .1."""
+    return int((matrix.only(names).scores[np.triu_indices(len(names), 1)] > 0.1).sum())
+
+
+def gains_table(found: dict[int, Correct]) -> None:
+    """How much training on a corruption helps against it: scores divide by that, so small gains make them noisy."""
+    tables = [mean_table([one]) for one in found.values()]
+    names = [name for name in tables[0].models if name != STANDARD]
+    gains = {name: float(np.mean([own_gain(table, name) for table in tables])) for name in names}
+    rows = []
+    for least, most in itertools.pairwise((-1.0, 0.01, 0.02, 0.05, 0.1, np.inf)):
+        inside = [name for name in names if least <= gains[name] < most]
+        rows.append([f"below {most:g}" if least < 0 else f"from {least:g}", len(inside), ", ".join(inside) or "–"])
+    print_rows(["gain in robustness to itself", "corruptions", ""], rows)
+
+
+def own_gain(table: AccuracyTable, name: str) -> float:
+    """How much the robustness score for a corruption is raised by training on it."""
+    before, after = (table.accuracy(m, name) / table.accuracy(m, "clean") for m in (STANDARD, name))
+    return after - before
+
+
 def coverage_table(matrix: OverlapMatrix, core: Core) -> None:
     """How many corruptions of each published benchmark are in another or covered by it."""
     sets = {name: load_benchmark(name).groups for name in BENCHMARKS}
@@ -142,16 +230,21 @@ def coverage_table(matrix: OverlapMatrix, core: Core) -> None:
     print_rows(["covers ↓ of →", *known], rows)
 
 
-def scratch_table(tuned: dict[int, Records], scratch: Sequence[Path], folder: Path) -> None:
+def scratch_table(tuned: dict[int, Records], scratch: Sequence[Path], folder: Path, least_gain: float) -> None:
     """Scores of a sample of corruptions from scratch beside those of the same seed by fine-tuning."""
     rows = []
     for seed, records in by_seed(scratch).items():
-        names = records.protocol["trained"]
-        long = overlap_matrix(mean_table([correct_of(records)]), corruptions=names)
         if seed not in tuned:
             raise InputError(f"seed {seed} from scratch, but not fine-tuned; expected both")
-        short = overlap_matrix(mean_table([correct_of(tuned[seed])]), corruptions=names)
-        found = compare_matrices(long, short, threshold=0.1, largest=len(long.pairs()))
+        names = [name for name in complete({seed: records}) if name in tuned[seed].correct]
+        print(f"from scratch, seed {seed}: {', '.join(names)}\n")
+        tables = [mean_table([correct_of(one, names)]) for one in (records, tuned[seed])]
+        long, short = (overlap_matrix(table, least_gain=least_gain) for table in tables)
+        try:
+            found = compare_matrices(long, short, threshold=0.1, largest=len(long.pairs()))
+        except InputError as error:
+            print(f"seed {seed}, from scratch and fine-tuned: {error}\n")
+            continue
         write_matrix(long, folder / f"overlap-scratch-seed{seed}.csv")
         scores = [(d.first, d.second) for d in found.largest]
         figure = agreement_figure(found, scores, names=("from scratch", "fine-tuned"))
@@ -180,12 +273,15 @@ def main() -> None:
     parser.add_argument("records", type=Path, nargs="+")
     parser.add_argument("--scratch", type=Path, nargs="*", default=[])
     parser.add_argument("--resamples", type=int, default=50)
+    parser.add_argument("--least-gain", type=float, default=LEAST_GAIN, help="scores of smaller gains are undefined")
     options = parser.parse_args()
     tuned = by_seed(options.records)
-    found = {seed: correct_of(records) for seed, records in tuned.items()}
-    matrices = {seed: overlap_matrix(mean_table([one])) for seed, one in found.items()}
+    names = complete(tuned)
+    found = {seed: correct_of(records, names) for seed, records in tuned.items()}
+    least = options.least_gain
+    matrices = {seed: overlap_matrix(mean_table([one]), least_gain=least) for seed, one in found.items()}
     table = mean_table(list(found.values()))
-    matrix = overlap_matrix(table)
+    matrix = overlap_matrix(table, least_gain=least)
     options.out.mkdir(parents=True, exist_ok=True)
     write_table(table, options.out / "accuracies.csv")
     write_matrix(matrix, options.out / "overlap.csv")
@@ -194,8 +290,11 @@ def main() -> None:
         write_matrix(matrices[seed], options.out / f"overlap-seed{seed}.csv")
     undefined = sorted({name for name in matrix.names if np.isnan(matrix.scores[matrix.index(name)]).all()})
     print(f"{len(matrix.names)} corruptions, {len(found)} seeds; scores undefined: {', '.join(undefined) or 'none'}\n")
+    gains_table(found)
     for seed, one in found.items():
-        spread = overlap_intervals(one.correct, one.models, one.settings, resamples=max(2, options.resamples))
+        spread = overlap_intervals(
+            one.correct, one.models, one.settings, resamples=max(2, options.resamples), least_gain=least
+        )
         width = (spread.high - spread.low)[np.triu_indices(len(matrix.names), 1)]
         print(f"seed {seed}: median width of the 95 % intervals of scores {np.nanmedian(width):.3f}")
     print()
@@ -211,7 +310,8 @@ def main() -> None:
     title = f"{len(core.members)} corruptions that cover {core.coverage} of {len(matrix.names)}"
     write_benchmark(make_benchmark("blemish-core", core.members, title=title), options.out / "core.toml")
     coverage_table(matrix, core)
-    stability_table(matrix, matrices, found, options.resamples)
+    held_out_table(found, matrices, least)
+    stability_table(matrix, matrices, found, options.resamples, least)
     try:
         categories, _ = find_categories(matrix.defined())
     except InputError as error:
@@ -223,7 +323,7 @@ def main() -> None:
     drawn = matrix.only([*ordered, *core.uncovered])
     save_figure(overlap_figure(drawn, chosen=core.members, title=title), options.out / "overlap-all.png", **SAVING)
     if options.scratch:
-        scratch_table(tuned, options.scratch, options.out)
+        scratch_table(tuned, options.scratch, options.out, least)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ from perf_scripts import module
 
 
 def test_every_corruption_is_there_at_its_published_severities() -> None:
-    """ImageNet-C's fifteen, 23 candidates of NOC, 40 of Syn2Nat; C̄'s fifteen, four of optics, six of LAION-C."""
+    """ImageNet-C's fifteen and four, candidates: 23 of NOC, 40 of Syn2Nat, 30 of C̄; four of optics, six of LAION-C."""
     script = module("overlap_all")
     assert len(script.published_conditions(script.PAPERS)) == 15 + 23 + 40
     texts = script.published_conditions()
-    assert len(texts) == len(set(texts)) == 15 + 23 + 40 + 15 + 4 + 6
+    assert len(texts) == len(set(texts)) == 15 + 23 + 40 + 4 + 30 + 4 + 6
     assert all(parse_condition(text).group in catalog for text in script.SENSORS)
     assert {"fog@1-5", "frost@1-5", *(f"{unit.name}@1-5" for unit in NOC)} < set(texts)
     assert {f"{unit.name}@5" for unit in SYN2NAT} < set(texts)
@@ -64,20 +64,64 @@ def test_networks_are_trained_measured_and_continued(
     assert "0 are missing" in call("one")
     # Elsewhere, from the list of what is done and the standard network.
     for name in ("noc:border", "syn2nat:invert"):
-        del records.facts[name]
-    records.write_index(tmp_path / "done.json")
-    earlier = ["--earlier", tmp_path / "done.json"]
-    with pytest.raises(InputError, match="no standard network to begin with; expected --standard FILE"):
-        call("two", *earlier)
-    said = call("two", *earlier, "--standard", tmp_path / "one" / "standard-seed0.pt")
+        del records.facts[name], records.correct[name]
+    (tmp_path / "call1").mkdir()
+    records.write(tmp_path / "call1" / "overlap_all-tuned-seed0.npz")
+    arguments = [tmp_path / "done", tmp_path / "call1" / "overlap_all-tuned-seed0.npz"]
+    monkeypatch.setattr(sys, "argv", ["network_records.py", *map(str, arguments)])
+    module("network_records").main()
+    assert "overlap_all-tuned-seed0: 2 networks" in capsys.readouterr().out
+    with pytest.raises(InputError, match="no standard network to begin with; expected it or --earlier"):
+        call("two", "--earlier", tmp_path / "done")
+    (tmp_path / "one" / "standard-seed0.pt").rename(tmp_path / "done" / "standard-seed0.pt")
+    said = call("two", "--earlier", tmp_path / "done")
     assert "2 networks are there, 2 are missing" in said
     rest = module("network_records").Records.read(tmp_path / "two" / "overlap_all-tuned-seed0.npz")
     assert list(rest.facts) == ["noc:border", "syn2nat:invert"]
     again = module("network_records").Records.read(tmp_path / "one" / "overlap_all-tuned-seed0.npz")
     for name in rest.facts:
         np.testing.assert_array_equal(rest.right(name, "corrupted"), again.right(name, "corrupted"))
-    assert "1 networks are there" not in call("two", "--from-scratch", 1)
-    assert (tmp_path / "two" / "overlap_all-scratch-seed0.npz").is_file()
+    # From scratch, each part in a file of its own.
+    for part, names in enumerate((["standard"], ["noc:border"])):
+        assert "0 networks are there, 1 are missing" in call("two", "--from-scratch", 1, "--part", part, 2)
+        file = tmp_path / "two" / f"overlap_all-scratch-seed0-part{part}.npz"
+        assert list(module("network_records").Records.read(file).facts) == names
+
+
+def test_what_fails_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A corruption that does not run is left out; a network that fails does not cost those after it."""
+    script = module("overlap_all")
+    conditions = ["brightness@1-5", "noc:border@1-5", "syn2nat:invert@5"]
+    monkeypatch.setattr(script, "published_conditions", lambda _: [text for text in conditions for _ in range(16)])
+    monkeypatch.setattr(script, "SENSORS", ())
+    images = np.random.default_rng(0).integers(0, 256, (100, 32, 32, 3)).astype(np.uint8)
+    np.savez(tmp_path / "images.npz", images=images, labels=np.arange(100) % 10)
+    whole = script.corrupted_sets
+
+    def broken(images: torch.Tensor, conditions: Any, **more: Any) -> Any:
+        if len(images) == 8 and conditions[0].group == "noc:border":
+            raise RuntimeError("no such kernel")
+        return whole(images, conditions, **more)
+
+    class Failing(script.Trainer):  # type: ignore[misc, name-defined]
+        def run_epoch(self) -> float:
+            if self.corruptors[0].corruptions and self.corruptors[0].corruptions[0].name == "brightness":
+                raise RuntimeError("out of memory")
+            return float(super().run_epoch())
+
+    monkeypatch.setattr(script, "corrupted_sets", broken)
+    monkeypatch.setattr(script, "Trainer", Failing)
+    arguments = [tmp_path / "images.npz", tmp_path / "images.npz", tmp_path / "out", "--quick", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["overlap_all.py", *map(str, arguments)])
+    script.main()
+    said = capsys.readouterr().out
+    assert "left out, since it does not run here: noc:border@1-5 (RuntimeError('no such kernel'))" in said
+    assert said.endswith("failed: brightness\n")
+    records = module("network_records").Records.read(tmp_path / "out" / "overlap_all-tuned-seed0.npz")
+    assert records.protocol["trained"] == ["brightness", "syn2nat:invert"]
+    assert list(records.facts) == ["standard", "syn2nat:invert"]
 
 
 NAMES = ("gaussian_noise", "shot_noise", "fog", "contrast", "noc:border", "syn2nat:invert")
@@ -129,12 +173,26 @@ def test_tables_of_made_up_networks(
     mean = (one.correct.mean(axis=2) + other.correct.mean(axis=2)) / 2
     np.testing.assert_allclose(mean, table.values)
     assert "| 0 and 1 | 15 |" in text  # pairs of six corruptions
+    assert "| from 0.1 | 6 | gaussian_noise, shot_noise," in text  # .3 of .9, each
+    assert "| left out | members |" in text
     assert "| 0 | 6 |" in text  # pairs of the four from scratch
-    records = module("network_records").Records.read(tuned[0])
-    for name in NAMES[-2:]:
-        del records.correct[name]
-    with pytest.raises(InputError, match="seed 0: 2 networks are missing, such as noc:border"):
-        module("overlap_all_tables").correct_of(records)
+    # One seed is not finished, and scratch networks lie in two files.
+    records = module("network_records").Records
+    for name, file, kept in (("short", tuned[0], NAMES[:4]), ("a", scratch, NAMES[:2]), ("b", scratch, NAMES[2:4])):
+        part = records.read(file)
+        part.correct = {key: part.correct[key] for key in ("standard", *kept)}
+        part.write(tmp_path / f"{name}.npz")
+    files = [tmp_path / "out2", tmp_path / "short.npz", tuned[1], "--scratch", tmp_path / "a.npz", tmp_path / "b.npz"]
+    monkeypatch.setattr(sys, "argv", ["overlap_all_tables.py", *map(str, files), "--resamples", "3"])
+    module("overlap_all_tables").main()
+    text = capsys.readouterr().out
+    assert "left out, as not every seed has a network for them: noc:border, syn2nat:invert" in text
+    assert "4 corruptions, 2 seeds; scores undefined: none" in text
+    assert "| 0 | 6 |" in text
+    found = module("overlap_all_tables").by_seed(tuned)
+    del found[1].correct["standard"]
+    with pytest.raises(InputError, match="seed 1: the standard network is missing"):
+        module("overlap_all_tables").complete(found)
 
 
 def test_correlations_of_made_up_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
