@@ -334,8 +334,14 @@ class TestSequential:
 
     def test_no_width_is_never_enough(self, tmp_path: Path) -> None:
         right = np.ones(200, bool)
-        run = write_run(tmp_path, "m", {"clean": right, "fog@1": right, "snow@1": right}, images=200)
+        outcomes = {"clean": right, "fog@1": right, "snow@1": right}
+        run = write_run(tmp_path, "m", outcomes, images=200, benchmark={"metric": "robustness"})
         assert precise_enough(run, width=1, look=1) == (False, 0.0)
+        # Errors have an exact interval, in which an image counts once: as above, of 200.
+        run = write_run(tmp_path, "error", outcomes, images=200)
+        exact = pytest.approx(100 * (1 - 0.0125 ** (1 / 200)))
+        assert precise_enough(run, width=1, look=1) == (False, exact)
+        assert precise_enough(run, width=3, look=1) == (True, exact)
 
     def test_score_widens_by_itself(self, tmp_path: Path) -> None:
         """What the documentation promises: a run with a goal needs no level of its own to be corrected for looks."""
