@@ -163,7 +163,7 @@ def test_methods_that_a_network_does_not_suit(place: Path) -> None:
     code, output, errors = invoke(*run, "-o", "all", "--methods", "all")
     assert code == 0
     made = list(json.loads((place / "all" / "summary.json").read_text())["methods"])
-    assert made == ["none", "t3a", "lame", "cotta", "rmt"]
+    assert made == ["none", "t3a", "lame", "cotta", "rmt", "adacontrast"]
     assert "left out, because Sequential has no batch norm layers: bn, norm_alpha, norm_ema, rotta, note\n" in output
     assert "left out, because it takes 129 passes an image; name it to run it: memo\n" in output
     lack = "Sequential has no scales and shifts of normalisation layers"
