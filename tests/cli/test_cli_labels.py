@@ -178,7 +178,7 @@ def test_streams_follow_the_same_rule() -> None:
     made = command("ccc", "calibrate", *given, "-m", "python:shade_models:imagenet")
     assert made.exit_code == 0, made.output
     assert "labels are ImageNet's class indices" in made.stderr
-    walk = ("--target", 0.5, "--images", 8, "--speed", 4)
+    walk = ("--target", 0.5, "--length", 8, "--speed", 4)
     assert command("ccc", "walk", "surfaces", *walk, "-o", "walk.json").exit_code == 0
     ran = ("ccc", "run", "walk.json", "-d", "val", "--methods", "none", "--batch-size", 4, "--device", "cpu")
     assert "4 class folders" in command(*ran, "-m", "python:shade_models:hundred", "-o", "a").stderr

@@ -69,7 +69,7 @@ def test_joins_overlap(folder: Path) -> None:
 
 def test_joins_streams(folder: Path) -> None:
     blemish_command("ccc", "calibrate", *NET, "-c", "mine,fog", "--step", 5, "-j", 2, "-o", "surfaces", *PLUGIN)
-    walk = ("ccc", "walk", "surfaces", "--target", 0.8, "--images", 20, "--speed", 10, "-o", "walk.json")
+    walk = ("ccc", "walk", "surfaces", "--target", 0.8, "--length", 20, "--speed", 10, "-o", "walk.json")
     blemish_command(*walk, "-c", "mine:shaded,fog", *PLUGIN)
     blemish_command("ccc", "run", "walk.json", *NET, "--methods", "none", "-j", 1, "-o", "run", *PLUGIN)
     blemish_command("ccc", "materialise", "walk.json", "-d", "digits.npz", "-o", "shards", "--anyway", *PLUGIN)

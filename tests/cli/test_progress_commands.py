@@ -135,7 +135,7 @@ def test_streams(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "ccc", "calibrate", *net, "-c", "contrast,brightness", "--step", "2.5", "-o", tmp_path / "surfaces"
     )
     assert any(line.startswith("ccc calibrate: calibrating, ") for line in lines)
-    invoke("ccc", "walk", tmp_path / "surfaces", "--target", "0.1", "--images", "40", "-o", tmp_path / "walk.json")
+    invoke("ccc", "walk", tmp_path / "surfaces", "--target", "0.1", "--length", "40", "-o", tmp_path / "walk.json")
     _, lines = invoke("ccc", "run", tmp_path / "walk.json", *net, "--methods", "none,bn", "-o", tmp_path / "run")
     assert any(line.startswith("ccc run: adapting, ") for line in lines)
     shards = ("ccc", "materialise", tmp_path / "walk.json", "-d", "digits.npz", "-o", tmp_path / "shards", "--anyway")

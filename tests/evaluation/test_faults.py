@@ -232,7 +232,7 @@ def test_streams_are_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (code, "another run is writing to cal" in said) == (2, True)
     assert invoke(*calibrate)[0] == 0
     assert not (Path("cal") / STAGING).exists()
-    walk = ["ccc", "walk", "cal", "--target", "0.3", "--speed", "5", "--images", "40", "-o", "walk.json"]
+    walk = ["ccc", "walk", "cal", "--target", "0.3", "--speed", "5", "--length", "40", "-o", "walk.json"]
     assert invoke(*walk)[0] == 0
     with held_folder(Path("run")):
         code, said = invoke("ccc", "run", "walk.json", *CCC, "--methods", "none", "-o", "run")

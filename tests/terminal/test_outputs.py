@@ -44,7 +44,7 @@ COMPARE = ["compare", "results/one", "results/two", "--replicates", "5"]
 SHOW = ["show", "cat.png", "-c", "contrast", "-s", "1"]
 SEPARATION = ["separation", "-d", "digits.npz"]
 EQUIVALENCE = ["equivalence", "-d", "digits.npz", "--stored", "theirs.npz"]
-WALK = ["ccc", "walk", "surfaces", "--target", "0.8", "--images", "40"]
+WALK = ["ccc", "walk", "surfaces", "--target", "0.8", "--length", "40"]
 SELECT = ["build", "select", "overlap.csv"]
 
 # The last argument is the file.
