@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from blemish.benchmarks.benchmark import METRICS, Benchmark
 from blemish.benchmarks.condition import Condition, Step
@@ -71,11 +72,13 @@ def _entry(benchmark: Benchmark) -> dict[str, object]:
 def _table(benchmarks: list[Benchmark]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     table.add_column("name", style="cyan", no_wrap=True)
-    table.add_column("conditions", justify="right")
-    table.add_column("headline", no_wrap=True)
     table.add_column("what it is", ratio=1)
     for benchmark in benchmarks:
-        table.add_row(benchmark.name, str(len(benchmark.conditions) - 1), benchmark.metric, benchmark.title)
+        _, _, words = benchmark.title.partition(": ")  # what stands before it is the name once more
+        count = len(benchmark.conditions) - 1
+        facts = f"{count} conditions, headline {benchmark.metric}"
+        words = words[:1].upper() + words[1:] or benchmark.title
+        table.add_row(benchmark.name, Text(words).append(f"\n{facts}", style="dim"))
     return table
 
 
