@@ -211,6 +211,8 @@ def test_texts_are_copied(visit: Visit, server: ExplorerServer) -> None:
     for tab, kind in (("Benchmark (TOML)", "toml"), ("Command", "command"), ("Python", "python")):
         visit.page.get_by_role("tab", name=tab).click()
         assert visit.page.locator("#copy-text").text_content() == texts[kind]
+        said = visit.page.locator("#copied").inner_text()
+        assert ("exactly the pixels of B, contrast@3." in said) == (kind != "toml"), said
         visit.page.locator("#copy").click()
         visit.page.get_by_text("Copied").wait_for()
         assert visit.page.evaluate("navigator.clipboard.readText()") == texts[kind]
@@ -301,6 +303,49 @@ def test_the_clean_picture_is_seen_while_held(visit: Visit) -> None:
     assert np.array_equal(visit.pixels(), clean)
     visit.page.mouse.up()
     assert np.array_equal(visit.pixels(), before)
+
+
+def test_a_short_click_leaves_the_corrupted_picture(visit: Visit) -> None:
+    """The clean pixels come after the button was let go, and are not wanted any more."""
+    visit.shows("contrast@3")
+    before = visit.pixels()
+    with visit.page.expect_response(lambda response: "c=clean" in response.url):
+        visit.pane().locator("canvas").click()
+    visit.page.evaluate("new Promise(resolve => setTimeout(resolve, 300))")
+    assert np.array_equal(visit.pixels(), before)
+
+
+def test_keys_work_while_the_slider_has_the_focus(visit: Visit) -> None:
+    visit.shows("contrast@3", seed=7)
+    visit.pane().locator("input[type=range]").focus()
+    keys = visit.page.keyboard
+    keys.press("ArrowRight")
+    visit.shows("contrast@3.05")  # the browser's own step: it is not taken twice
+    keys.press("4")
+    visit.shows("contrast@4")
+    keys.press("r")
+    visit.shows("contrast@4", seed=8)
+
+
+def test_who_chooses_by_the_keyboard_stays_at_the_control(visit: Visit) -> None:
+    focus = "document.activeElement.className || document.activeElement.title || document.activeElement.type"
+    visit.shows("contrast@3")
+    visit.page.locator("#theme").focus()
+    visit.page.keyboard.press("Tab")  # the keyboard is what moves the focus
+    visit.pane().locator(".corruption").focus()
+    visit.page.keyboard.press("ArrowUp")
+    visit.shows("fog@3")
+    assert visit.page.evaluate(focus) == "corruption"
+    visit.page.keyboard.press("ArrowDown")
+    visit.shows("contrast@3")
+    visit.pane().locator(".remove").focus()
+    visit.page.keyboard.press("Enter")
+    visit.shows("clean")
+    assert visit.page.evaluate(focus) == "add"
+    visit.page.locator("#shelf button").nth(1).focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_function("document.querySelector('#lead').textContent.startsWith('digit 1')")
+    assert visit.page.evaluate(focus) == "digit 1.png"
 
 
 def test_the_walk_is_played(browser: Any, folder: Path, tmp_path: Path) -> None:

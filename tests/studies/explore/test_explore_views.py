@@ -86,6 +86,21 @@ def test_the_command_that_is_copied_makes_the_same_pixels(picture: Picture) -> N
     assert texts_of(picture, View.of("fog@1+contrast@2"), NOWHERE)["command"].startswith("blemish explore")
 
 
+@pytest.mark.parametrize(("size", "side"), [((20, 26), 224), ((40, 60), 224), ((300, 260), 512), ((300, 260), 64)])
+def test_the_command_that_opens_the_page_again_shows_the_same_pixels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], side: int
+) -> None:
+    """Pictures that are smaller than the page's squares were not resized, so they may not be with the copied side."""
+    monkeypatch.chdir(tmp_path)
+    demo_picture(64).resize(size).save("small.png")
+    [picture], _ = pictures_at(Path("small.png"), side)
+    words = shlex.split(texts_of(picture, View.of("contrast@2"), NOWHERE)["command"].splitlines()[-1])
+    [again], _ = pictures_at(Path(words[2]), int(words[words.index("--side") + 1]))
+    assert again.key == picture.key
+    code, _, errors = invoke(*words[1:], "-c", "contrast", "--export", "page")
+    assert code == 0, errors
+
+
 @pytest.mark.parametrize("condition", ["contrast@2.5", "gaussian_noise@1.5+contrast@2"])
 def test_the_benchmark_that_is_copied_is_run_on_the_same_pixels(picture: Picture, condition: str) -> None:
     view = View.of(condition, 5)

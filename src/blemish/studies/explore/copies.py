@@ -125,8 +125,7 @@ def as_command(picture: Picture, view: View, origin: Origin) -> str:
         out = shlex.quote(_file_name(picture, view.condition))
         lines.append(f"blemish corrupt{place} -o {out} -c {steps[0].name} -s {steps[0].level}{seed}{more}")
     opened = f" --condition {view.condition}" if steps else ""
-    side = picture.image.width
-    lines.append(f"blemish explore{place}{opened}{seed if steps else ''} --side {side}{origin.options}")
+    lines.append(f"blemish explore{place}{opened}{seed if steps else ''} --side {picture.side}{origin.options}")
     return "\n".join(lines) + "\n"
 
 

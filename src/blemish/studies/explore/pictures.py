@@ -36,8 +36,9 @@ _MOST_DROPPED = 12
 class Picture:
     """A square picture as it is corrupted. ``path`` is what makes it again; the built-in one has none.
 
-    ``resize`` and ``crop`` are what was done to the file's picture; ``turned`` says that it was first turned as its
-    camera asks for. Random draws are those of ``id``, which `blemish corrupt` gives a single file, too: by its name.
+    ``resize`` and ``crop`` are what was done to the file's picture, for squares of at most ``side``; ``turned`` says
+    that it was first turned as its camera asks for. Random draws are those of ``id``, which `blemish corrupt` gives a
+    single file, too: by its name.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Picture:
     crop: int | None
     turned: bool = False
     note: str = ""
+    side: int = SIDE
 
     @property
     def id(self) -> int:
@@ -79,12 +81,13 @@ def prepared(picture: Image.Image, path: str, side: int = SIDE, *, name: str | N
         crop = shorter
     square = resize_and_crop(upright, resize=resize, crop=crop)
     # A new image, without what files say of themselves beside their pixels.
-    return Picture(name, path, Image.frombytes(square.mode, square.size, square.tobytes()), resize, crop, turned, note)
+    plain = Image.frombytes(square.mode, square.size, square.tobytes())
+    return Picture(name, path, plain, resize, crop, turned, note, side)
 
 
 def built_in(side: int = SIDE) -> Picture:
     """The picture that comes with the package."""
-    return Picture("blemish-demo.png", None, demo_picture(side), None, None, note="painted by code")
+    return Picture("blemish-demo.png", None, demo_picture(side), None, None, note="painted by code", side=side)
 
 
 def pictures_at(place: Path | None, side: int = SIDE) -> tuple[list[Picture], str]:

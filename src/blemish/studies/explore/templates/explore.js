@@ -17,8 +17,13 @@ const shelf = {
       button.addEventListener("click", () => this.choose(picture.key));
       return button;
     });
-    $("#shelf").replaceChildren(...buttons);
-    $("#shelf").hidden = buttons.length < 2;
+    const [row, at] = [$("#shelf"), state.pictures.findIndex((picture) => picture.key === this.chosen)];
+    const held = row.contains(document.activeElement);
+    row.replaceChildren(...buttons);
+    row.hidden = buttons.length < 2;
+    if (held) buttons[at].focus();
+    const [left, right] = [buttons[at].offsetLeft - row.offsetLeft, buttons[at].offsetLeft - row.offsetLeft + buttons[at].offsetWidth];
+    row.scrollLeft = Math.min(left, Math.max(row.scrollLeft, right - row.clientWidth));
     const picture = state.pictures.find((each) => each.key === this.chosen);
     const models = state.models.length ? "" : "start it with -m MODEL to see what a model says";
     $("#lead").textContent = [picture.name, `${picture.width} × ${picture.height} px`, picture.note, state.note, models].filter(Boolean).join(" · ");
@@ -47,12 +52,17 @@ const copies = {
       const query = active.query();
       this.texts = await source.copies(query);
       $("#copies").dataset.condition = query.c;
-      $("#copied-view").textContent = `${"AB"[active.number]}, ${query.c}`;
+      this.view = `${"AB"[active.number]}, ${query.c}`;
       this.show();
     });
   },
   show() {
     $("#copy-text").textContent = this.texts[this.kind] ?? "";
+    const before = state.stored ? ", before they were stored here" : "";
+    $("#copied").textContent =
+      this.kind === "toml"
+        ? `The corruption of ${this.view}, for all images of a run. Random draws follow an image's path in its folder.`
+        : `Text that gives exactly the pixels of ${this.view}${before}.`;
   },
   async copy() {
     const button = $("#copy");
@@ -119,7 +129,8 @@ for (const severity of "012345") keys[severity] = () => active.slide(active.move
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.matches("select, input[type=number], input[type=range]")) return;
+  if (event.target.matches("select, input[type=number]")) return;
+  if (event.target.matches("input[type=range]") && event.key.startsWith("Arrow")) return; // a slider moves by itself
   const action = keys[event.key];
   if (!action) return;
   event.preventDefault();

@@ -37,11 +37,21 @@ class Pane {
   // Rows of controls, made anew when corruptions are chosen; while a slider moves they stay.
   controls() {
     const place = $(".steps", this.root);
+    const [number, part] = this.focused(place);
     place.replaceChildren(...this.steps.map((step, number) => this.row(step, number)));
     $(".hint", this.root).hidden = this.steps.length > 0;
     $(".add", this.root).hidden = Boolean(state.stored) || this.steps.length >= 2;
     $(".add", this.root).textContent = this.steps.length ? "+ then another" : "+ corruption";
+    if (part) (place.children[number] ? $(part, place.children[number]) : $(".add", this.root)).focus();
     this.changed();
+  }
+
+  // Which control of which row the keyboard is at: the new one takes its place.
+  focused(place) {
+    const at = document.activeElement;
+    if (!place.contains(at) || !at.matches(":focus-visible")) return [0, null];
+    const parts = [".catalogue", ".corruption", ".remove", "input[type=range]"];
+    return [[...place.children].findIndex((row) => row.contains(at)), parts.find((part) => at.matches(part))];
   }
 
   row(step, number) {
@@ -155,7 +165,10 @@ class Pane {
   // Beneath a finger or the mouse, the clean picture: what has changed is seen best in one place.
   async clean(wanted) {
     if (!this.shown) return;
-    this.paint(wanted ? await source.pixels(this.query("clean")) : this.shown);
+    this.held = wanted;
+    if (!wanted) return this.paint(this.shown);
+    const clean = await source.pixels(this.query("clean"));
+    if (this.held) this.paint(clean); // unless it was let go meanwhile
   }
 
   async answers() {
