@@ -77,6 +77,7 @@ def test_kinds_of_input(name: str, both: Callable[[Callable[[], Tensor]], tuple[
         "impulse_noise",
         "zoom_blur",
         "elastic_transform",
+        "spatter",
         "cbar:circular_motion_blur",
         "cbar:fish_eye",
         "cbar:lines",

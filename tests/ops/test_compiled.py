@@ -20,6 +20,7 @@ from blemish.corruptions.laion.pieces import nearest_tiles
 from blemish.ops.balls import exact_k_mask
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
+from blemish.ops.edges import drop_light
 from blemish.ops.filters import Border, gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
 from blemish.ops.layout import channels_first, channels_last
@@ -126,6 +127,19 @@ def test_jpeg_is_the_codecs(height: int, width: int, channels: int) -> None:
     for images in (digests.batch(100, height, width), torch.from_numpy(noise)):
         levels = images[:, :channels]
         assert torch.equal(jpeg_round_trip(levels, quality), jpeg_pillow(levels, quality))
+
+
+@pytest.mark.parametrize(("height", "width"), [*SIZES, (2, 3), (90, 131)])
+def test_light_on_drops(both: Both, height: int, width: int) -> None:
+    """Noise has edges everywhere, a smooth field has outlines, specks have neither; one after the other in one call."""
+    rng = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 256, (1, 1, height, width), generator=rng)
+    field = gaussian_blur(torch.randn(2, 1, height, width, generator=rng), torch.tensor([4.0, 1.5]).double())
+    specks = 200 * (torch.rand(1, 1, height, width, generator=rng) > 0.98)
+    drops = (200 + 400 * field).clamp(0, 255) * (field > 0.05)
+    layers = torch.cat([noise, drops, specks, torch.zeros_like(noise), noise]).to(torch.int16)
+    made, plain = both(lambda: drop_light(layers))
+    assert torch.equal(made, plain)
 
 
 def test_few_places(both: Both) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.corruptions.base import Corruption, per_image
+from blemish.core.rng import CounterRng
+from blemish.core.types import Shape
+from blemish.corruptions.base import AtOnce, Corruption, Numbers, per_image
 from blemish.corruptions.draws import Field, draw_pixel_normals
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
-from blemish.ops.edges import drop_light
-from blemish.ops.filters import gaussian_blur
+from blemish.ops.edges import HIGH, LOW, drop_light
+from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
+from blemish.ops.levels import Levels
 from blemish.ops.transfer import to_device
 
 _WATER = (175, 238, 238)
@@ -55,6 +60,30 @@ def _mud(images: Tensor, params: Params, field: Tensor) -> Tensor:
     cover = gaussian_blur(cover, params["strength"])
     cover = cover.mul_(torch.ge(cover, _THIN, out=torch.empty_like(cover)))
     return images.addcmul_(cover, _colour(_MUD, images.shape[1], images.device) - images)
+
+
+def _near(params: Numbers, height: int, width: int) -> bool:
+    """Whether the blurs are sums over neighbours."""
+    blurs = [params["sigma"], params["strength"][params["mud"] > 0]]
+    return bool(near_enough(np.concatenate(blurs), height, width, truncate=4.0).all())
+
+
+def _make(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
+    """What `draw_pixel_normals` and `_apply` give, at once."""
+    channels, height, width = levels.shape[1:]
+    fields = draw_pixel_normals(Shape(channels, height, width), {}, rng).field[:, 0].numpy()
+    weights, radii = gaussian_arrays(params["sigma"].tolist())
+    blur = (fields, weights.astype(np.float32), radii)
+    mean, std, threshold, strength = (params[name] for name in ("mean", "std", "threshold", "strength"))
+    if params["mud"][0]:
+        outlines, reaches = gaussian_arrays(strength.tolist())
+        level = ((threshold - mean) / std).astype(np.float32)
+        mud = _colour(_MUD, channels, rng.device).numpy().ravel()
+        kernels.mud(levels, out, *blur, level, outlines.astype(np.float32), reaches, np.float32(_THIN), mud)
+        return
+    colours = _colour(_WATER, channels, rng.device).numpy().reshape(1, -1) * strength.astype(np.float32)[:, None]
+    scaled = ((255 * values).astype(np.float32) for values in (mean, std, threshold))
+    kernels.water(levels, out, *blur, *scaled, colours, LOW, HIGH)
 
 
 @lru_cache(maxsize=16)
@@ -112,4 +141,5 @@ spatter = Corruption(
     source=SOURCE,
     shared=("mud",),
     version=2,
+    at_once=AtOnce("spatter", _make, _near),
 )
