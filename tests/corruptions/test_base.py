@@ -56,6 +56,7 @@ BAD_IMAGES = {
     "int8": (blank(1, 3, 32, 32, dtype=torch.int8), "type torch.int8"),
     "bool": (blank(1, 3, 32, 32, dtype=torch.bool), "type torch.bool"),
     "complex": (blank(1, 3, 32, 32, dtype=torch.complex64), "type torch.complex64"),
+    "normalised": (pictures(1, 3, 16, 16) / 127.5 - 1, "(normalise afterwards)"),
     "levels as float": (pictures(1, 3, 16, 16).float(), "(divide 0–255 levels by 255)"),
     "above 1": (with_value(1.001), "values in [0.5, 1.001]; expected all in [0, 1]"),
     "below 0": (with_value(-0.25), "values in [-0.25, 0.5]"),

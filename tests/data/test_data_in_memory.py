@@ -72,6 +72,10 @@ class TestPairs:
             (("images", "labels"), "images of type str"),
             ((IMAGES, torch.tensor(1)), "labels: a single number"),
             ((IMAGES[0, 0], LABELS[:8]), r"images of shape \(8, 9\)"),
+            (
+                (IMAGES, ["cat"] * len(LABELS)),
+                "label 'cat'; expected a whole number; number the classes, or give a folder",
+            ),
             ((IMAGES, LABELS.float()), "image 0 has the label tensor\\(0.\\); expected a whole number"),
             ((IMAGES, LABELS - 1), "label -1; expected 0 or more"),
             ((IMAGES.long(), LABELS), "int64; expected uint8, or floats between 0 and 1"),

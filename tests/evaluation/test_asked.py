@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import blemish
@@ -48,12 +51,26 @@ class TestBenchmarks:
             (["fogg"], "unknown corruption 'fogg'.*fog"),
             ([3], "a condition of type int; expected a text such as fog or fog@3"),
             (7, "a benchmark of type int; expected a name, a file, a Benchmark or a list of conditions"),
-            ([], "no conditions"),
+            ([], "an empty list of conditions; expected at least one, such as fog or fog@3"),
+            ("fog@3", r"unknown benchmark 'fog@3'.*Conditions are given as a list: \['fog@3'\]"),
+            ("fog, snow@2", r"Conditions are given as a list: \['fog', 'snow@2'\]"),
+            ("imagenet-x", r"unknown benchmark 'imagenet-x'; did you mean [^.]*$"),
         ],
     )
     def test_refused(self, asked: object, message: str) -> None:
         with pytest.raises(InputError, match=message):
             as_benchmark(asked)  # type: ignore[arg-type]
+
+
+class _Foreign:
+    """An array of another library, read-only as JAX's are."""
+
+    def __init__(self, values: NDArray[np.float32]) -> None:
+        self._values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[np.float32]:
+        self._values.flags.writeable = False
+        return self._values
 
 
 class TestModels:
@@ -81,6 +98,18 @@ class TestModels:
         assert runs[0].folder != runs[1].folder
         assert all(one.folder.is_relative_to(cache) for one in runs)
         np.testing.assert_array_equal(runs[0]["contrast@3"].top5, runs[1]["contrast@3"].top5)
+
+    @pytest.mark.parametrize("read", [np.asarray, lambda scores: _Foreign(scores.numpy())])
+    def test_functions_that_give_arrays(self, read: Callable[[Tensor], Any]) -> None:
+        """Of NumPy, or of what NumPy can read, as JAX's arrays are."""
+        model = blemish.open_model("demo:plain", device="cpu")
+        given = blemish.from_function(lambda images: read(model(images).log()), device="cpu")
+        run = blemish.evaluate(given, "demo:digits", ["contrast@3"], limit=50)
+        plain = blemish.evaluate(model, "demo:digits", ["contrast@3"], limit=50)
+        np.testing.assert_array_equal(run["contrast@3"].top5, plain["contrast@3"].top5)
+        texts = blemish.from_function(lambda images: np.array([["cat"]] * len(images)), device="cpu")
+        with pytest.raises(InputError, match="output of type ndarray; expected a tensor of class scores"):
+            texts(torch.zeros(2, 3, 32, 32, dtype=torch.uint8))
 
     def test_functions_that_give_probabilities(self) -> None:
         model = blemish.open_model("demo:plain")
@@ -151,6 +180,22 @@ class TestResults:
         assert run["contrast@3"].condition == "contrast@3"
         with pytest.raises(InputError, match=r"no condition 'fog@7'; .*fog@"):
             run["fog@7"]
+        with pytest.raises(InputError, match=r"no condition 0; .*"):
+            run[0]  # type: ignore[index]
+
+    def test_names_of_what_is_finished(self, run: blemish.Run) -> None:
+        assert list(run) == ["clean", *(f"fog@{level}" for level in range(1, 6)), "contrast@3"]
+        assert "fog@3" in run
+        assert "snow@3" not in run
+
+    def test_what_holds_no_run(self, run: blemish.Run) -> None:
+        with pytest.raises(InputError, match=r"no run.json in it itself, but in its folders .*demo-plain.*; open one"):
+            blemish.open_run(run.folder.parent)
+        with pytest.raises(InputError, match=r"no run.json in it; expected a folder that blemish run made"):
+            blemish.open_run(run.folder / "records")
+        for nothing in (None, [None]):
+            with pytest.raises(InputError, match="results of type NoneType; expected a run, or the folder that holds"):
+                blemish.score(nothing)  # type: ignore[call-overload]
 
     def test_a_run_as_a_table(self, run: blemish.Run) -> None:
         table = run.table()
@@ -179,6 +224,8 @@ class TestResults:
     def test_scores(self, run: blemish.Run) -> None:
         scores = blemish.score(run.folder, replicates=50)
         assert scores.caption().startswith("demo-plain on fog, contrast@3, 100 images: mean error ")
+        assert scores.headline is not None
+        assert str(scores.headline.estimate) in scores.caption()
         errors = scores.errors()
         assert list(errors["condition"]) == list(run.table()["condition"])
         assert errors["error"][3] == pytest.approx(100 * run.table()["error"][3])
@@ -198,6 +245,13 @@ class TestResults:
         assert [one.model for one in blemish.score([out], replicates=50)] == ["demo-noisy", "demo-plain"]
         page = blemish.write_report(out, tmp_path / "report.html", replicates=50)
         assert "noisy" in page.read_text(encoding="utf-8")
+        for pair in ([run, other.folder], [other, run]):
+            compared = blemish.compare(pair, replicates=50)
+            assert {compared.first, compared.second} == {"demo-plain", "demo-noisy"}
+            assert compared.first == ("demo-plain" if pair[0] is run else "demo-noisy")
+        assert blemish.compare(out, replicates=50).first == "demo-noisy"  # the folder of both
+        with pytest.raises(InputError, match=r"1 runs \(demo-plain\); expected two to compare"):
+            blemish.compare(run)
 
     @pytest.mark.slow
     def test_all_results_in_one_frame(self, run: blemish.Run) -> None:

@@ -62,7 +62,7 @@ class Net(lightning.LightningModule):  # type: ignore[misc, name-defined]
         return torch.optim.SGD(self.parameters(), lr=0.01)
 
 
-def train(folder: Path, callbacks: list[Any], *, epochs: int = 4, logger: Any = None, accelerator: str = "cpu") -> Net:
+def train(folder: Path, callbacks: list[Any], *, epochs: int = 4, accelerator: str = "cpu", **settings: Any) -> Net:
     lightning.seed_everything(0, verbose=False)
     data = TensorDataset(torch.rand(12, 3, 32, 32), torch.arange(12) % CLASSES)
     net = Net()
@@ -71,11 +71,11 @@ def train(folder: Path, callbacks: list[Any], *, epochs: int = 4, logger: Any = 
         max_epochs=epochs,
         accelerator=accelerator,
         devices=1,
-        logger=logger,
         callbacks=callbacks,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
+        **{"logger": None, **settings},
     )
     trainer.fit(net, DataLoader(data, batch_size=4, shuffle=True))
     return net
@@ -103,6 +103,13 @@ def test_numbers_are_logged_and_records_kept(tmp_path: Path) -> None:
         assert float(row["robustness/clean_error"]) == pytest.approx(scores.find("error", "clean").estimate.value)
         assert run.info.model.weights == measured.runs[epoch].info.model.weights
     assert measured.runs[1].info.model.weights != measured.runs[3].info.model.weights
+
+
+def test_a_list_of_conditions_and_weights_in_half_precision(tmp_path: Path) -> None:
+    measured = RobustnessCallback(["fog@1", "contrast@2"], data=source(), preprocessing=RGB)
+    train(tmp_path, [measured], epochs=1, precision="bf16-true")
+    assert list(measured.runs[0]) == ["clean", "fog@1", "contrast@2"]
+    assert measured.runs[0].info.model.kind == "torch (bfloat16)"
 
 
 def test_training_goes_on_as_without_it(tmp_path: Path) -> None:

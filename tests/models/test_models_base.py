@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from blemish.core.errors import InputError
 from blemish.models.base import Classifier, Preprocessing
 from blemish.models.hashing import hash_files, hash_state
+from blemish.models.speed import speed_up
 from blemish.models.torch_module import device_named, from_module, load_weights, read_state
 from blemish.studies.separation.trained import from_classifier
 from waiting import no_waiting
@@ -220,6 +221,38 @@ class TestModules:
                 return {"logits": values.mean((2, 3))}
 
         torch.testing.assert_close(from_module(Wrapped())(batch()), (batch().float() / 255).mean((2, 3)).softmax(1))
+
+    @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+    def test_weights_of_another_type(self, kind: torch.dtype) -> None:
+        net = Net()
+        expected = from_module(net)(batch())
+        model = from_module(net.to(kind))
+        assert model.kind == f"torch ({str(kind).removeprefix('torch.')})"
+        assert model(batch()).dtype == torch.float32
+        torch.testing.assert_close(model(batch()), expected, atol=2e-2, rtol=0)
+        torch.testing.assert_close(speed_up(model)(batch()), expected, atol=2e-2, rtol=0)
+
+    def test_weights_of_several_types_are_left_to_the_module(self) -> None:
+        net = Net()
+        net.linear.double()
+        assert from_module(net).kind == "torch"
+        with pytest.raises(InputError, match=r"refuses an input of shape"):
+            from_module(net)(batch())
+
+    @pytest.mark.parametrize(
+        ("wrap", "said"),
+        [
+            (lambda scores: {"out": scores, "aux": scores}, r"dict \(out, aux\), of which none is called logits"),
+            (lambda scores: (scores, scores), "tuple of 2"),
+        ],
+    )
+    def test_outputs_of_several_things(self, wrap: Any, said: str) -> None:
+        class Several(Net):
+            def forward(self, values: Tensor) -> Any:
+                return wrap(super().forward(values))
+
+        with pytest.raises(InputError, match=f"output of type {said}; expected a tensor of class scores"):
+            from_module(Several())(batch())
 
     def test_no_module(self) -> None:
         with pytest.raises(InputError, match="expected a torch module"):

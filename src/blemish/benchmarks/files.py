@@ -36,6 +36,10 @@ _LEFT_OUT = {
 }
 
 
+class UnknownBenchmarkError(InputError):
+    """No benchmark that comes with the library has this name, and it is none of a file."""
+
+
 @cache
 def built_in() -> list[str]:
     """The names of the benchmarks that come with the library; those of one publication share what is before a slash."""
@@ -61,10 +65,10 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
     if text in _LEFT_OUT:
         raise InputError(f"benchmark {text} is left out: {_LEFT_OUT[text]}")
     if text.partition("/")[0] in {name.partition("/")[0] for name in built_in() if "/" in name}:
-        raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
+        raise UnknownBenchmarkError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
     if text.endswith(_SUFFIX) or os.sep in text:
         raise InputError(f"{text}: no such benchmark file")
-    raise InputError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
+    raise UnknownBenchmarkError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
 
 
 def parse_benchmark(content: str, *, where: str, catalog: Catalog = catalog) -> Benchmark:

@@ -37,7 +37,8 @@ def check_images(images: Tensor) -> None:
     low, high = (float(v) for v in images.detach().aminmax())
     if not (low >= 0 and high <= 1):
         values = "not-a-number values" if low != low or high != high else f"values in [{low:g}, {high:g}]"
-        raise InputError(f"float images with {values}; expected all in [0, 1] (divide 0–255 levels by 255)")
+        hint = "normalise afterwards" if low < 0 else "divide 0–255 levels by 255"
+        raise InputError(f"float images with {values}; expected all in [0, 1] ({hint})")
 
 
 def plain_severity(severity: object) -> float | None:

@@ -183,7 +183,8 @@ def as_label(name: str, i: int, label: Any) -> int:
         plain: Any = label.item() if isinstance(label, (Tensor, np.ndarray)) else label
         return operator.index(plain)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name}: image {i} has the label {label!r}; expected a whole number") from error
+        hint = "; number the classes, or give a folder, Parquet or a Hugging Face dataset" * isinstance(label, str)
+        raise InputError(f"{name}: image {i} has the label {label!r}; expected a whole number{hint}") from error
 
 
 def as_picture(name: str, image: Any) -> Image.Image:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import SEQUENCES, Condition, parse_condition
-from blemish.benchmarks.files import load_benchmark
+from blemish.benchmarks.files import UnknownBenchmarkError, load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.printable import first_few
 from blemish.core.user_folders import cache_folder
@@ -40,14 +40,30 @@ def as_benchmark(benchmark: AskedBenchmark) -> Benchmark:
     if isinstance(benchmark, Benchmark):
         return benchmark
     if isinstance(benchmark, (str, os.PathLike)):
-        return load_benchmark(benchmark)
+        try:
+            return load_benchmark(benchmark)
+        except UnknownBenchmarkError as error:
+            raise InputError(f"{error}{_as_a_list(str(benchmark))}") from error
     if not isinstance(benchmark, Sequence):
         kind = type(benchmark).__name__
         raise InputError(f"a benchmark of type {kind}; expected a name, a file, a Benchmark or a list of conditions")
     conditions = tuple(condition for item in benchmark for condition in _conditions(item))
+    if not conditions:
+        raise InputError("an empty list of conditions; expected at least one, such as fog or fog@3")
     sequences = bool(conditions) and all(condition.is_sequence for condition in conditions)
     name = first_few([str(item) for item in benchmark], _SHOWN)
     return Benchmark(name, "", "flips" if sequences else "error", conditions)
+
+
+def _as_a_list(text: str) -> str:
+    """How to ask for what is called like no benchmark, but like conditions."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        for part in parts:
+            list(_conditions(part))
+    except InputError:
+        return ""
+    return f". Conditions are given as a list: {parts}"
 
 
 def _conditions(item: str | Condition) -> Iterator[Condition]:

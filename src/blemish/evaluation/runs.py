@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from blemish.benchmarks.condition import CLEAN, Condition, read_condition
 from blemish.core.errors import InputError
 from blemish.core.frames import Columns, Curve, Plotted
+from blemish.core.printable import first_few
 from blemish.core.reading import is_file, is_folder, is_there, read_json
 from blemish.core.typed import read_typed
 from blemish.corruptions.catalog import hint
@@ -39,6 +40,8 @@ NOT_HERE = "made elsewhere"
 
 PICTURES = "pictures.npz"
 
+
+_SHOWN = 5
 
 # File systems end names at 255 bytes, and a letter may take four.
 _LONGEST_NAME = 60
@@ -58,7 +61,8 @@ def record_path(folder: Path, condition: Condition, stage: int = 0) -> Path:
 class Run(Plotted):
     """The results of one model on one benchmark. ``info`` is the content of its run file.
 
-    ``run["fog@3"]`` are the records of a condition, ``run.to_pandas()`` has a row for each condition.
+    ``run["fog@3"]`` are the records of a condition, ``for name in run`` gives the names of those that are finished, and
+    ``run.to_pandas()`` has a row for each of them.
     """
 
     folder: Path
@@ -128,8 +132,14 @@ class Run(Plotted):
     def __getitem__(self, text: str) -> Records:
         names = {str(condition): condition for condition in self.conditions}
         if text not in names:
-            raise InputError(f"{self.folder}: no condition {text!r}; {hint(text, [*names])}")
+            raise InputError(f"{self.folder}: no condition {text!r}; {hint(str(text), [*names])}")
         return self.records(names[text])
+
+    def __iter__(self) -> Iterator[str]:
+        return (str(condition) for condition in self.conditions if self.finished(condition))
+
+    def __contains__(self, text: object) -> bool:
+        return text in list(self)
 
     def caption(self) -> str:
         """The model, the benchmark and the number of images."""
@@ -218,15 +228,25 @@ def as_run(run: RunLike) -> Run:
 
 def as_runs(runs: RunLike | Sequence[RunLike]) -> list[Run]:
     """The runs of a list of runs and folders, in its order, or of one of them; a folder may hold several."""
-    each = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
+    each = runs if isinstance(runs, Iterable) and not isinstance(runs, (Run, str)) else [runs]
     return [run for one in each for run in ([one] if isinstance(one, Run) else find_runs([one]))]
+
+
+def as_pair(first: RunLike | Sequence[RunLike], second: RunLike | None) -> tuple[Run, Run]:
+    """Two runs: one by one, or a list or a folder of two."""
+    runs = as_runs(first) if second is None else [as_run(one) for one in (first, second)]  # type: ignore[arg-type]
+    if len(runs) != 2:
+        raise InputError(f"{len(runs)} runs ({first_few([run.name for run in runs], _SHOWN)}); expected two to compare")
+    return runs[0], runs[1]
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
     """The run in a folder."""
     path = Path(folder) / RUN_FILE
     if not is_there(path):
-        raise InputError(f"{Path(folder)}: no {RUN_FILE} in it; expected a folder that blemish run made")
+        below = [file.parent.name for file in sorted(Path(folder).glob(f"*/{RUN_FILE}"))]
+        hold = f" itself, but in its folders {first_few(below, _SHOWN)}; open one of them" if below else ""
+        raise InputError(f"{Path(folder)}: no {RUN_FILE} in it{hold or '; expected a folder that blemish run made'}")
     try:
         content = read_json(path)
         if isinstance(content, dict) and all(key in content for key in _OF_STREAMS) and "benchmark" not in content:
@@ -260,6 +280,8 @@ def find_runs(folders: Iterable[str | os.PathLike[str]]) -> list[Run]:
     """
     runs: dict[Path, Run] = {}
     for folder in folders:
+        if not isinstance(folder, (str, os.PathLike)):
+            raise InputError(f"results of type {type(folder).__name__}; expected a run, or the folder that holds it")
         root = Path(folder)
         if not is_folder(root):
             raise InputError(f"{root}: no such folder; expected one that blemish run made")

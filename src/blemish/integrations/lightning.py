@@ -13,11 +13,10 @@ from typing import Any
 
 from torch import nn
 
-from blemish.benchmarks.benchmark import Benchmark
-from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.data.open import open_source
+from blemish.evaluation.asked import AskedBenchmark, as_benchmark
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
@@ -40,6 +39,8 @@ FOLDER = "robustness"
 class RobustnessCallback(_Callback):
     """Measure the module on a benchmark after every ``every_n_epochs`` epochs, and log its numbers.
 
+    The benchmark is a name, a file or a list of conditions, as `blemish.evaluate` takes it.
+
     What is logged through ``trainer.logger``, with ``prefix`` before it: the benchmark's own metric (``mce`` for
     ImageNet-C, in percent) where it can be computed, the mean error over all conditions and the clean error.
 
@@ -52,7 +53,7 @@ class RobustnessCallback(_Callback):
 
     def __init__(
         self,
-        benchmark: Benchmark | str | os.PathLike[str],
+        benchmark: AskedBenchmark,
         every_n_epochs: int = 1,
         *,
         data: Any,
@@ -67,7 +68,7 @@ class RobustnessCallback(_Callback):
         super().__init__()
         if not isinstance(every_n_epochs, int) or isinstance(every_n_epochs, bool) or every_n_epochs < 1:
             raise InputError(f"every_n_epochs {every_n_epochs!r}; expected a whole number from 1")
-        self.benchmark = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
+        self.benchmark = as_benchmark(benchmark)
         for condition in self.benchmark.conditions:
             condition.check_files()
         self.source = open_source(data)

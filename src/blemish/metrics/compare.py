@@ -14,7 +14,7 @@ from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.settings import differing
 from blemish.core.statistics import Estimate
-from blemish.evaluation.runs import Run, RunLike, as_run
+from blemish.evaluation.runs import Run, RunLike, as_pair
 from blemish.metrics.baselines import Baseline
 from blemish.metrics.caveats import (
     clean_chance,
@@ -119,8 +119,8 @@ class Comparison:
 
 
 def compare(
-    first: RunLike,
-    second: RunLike,
+    first: RunLike | Sequence[RunLike],
+    second: RunLike | None = None,
     *,
     baseline: Baseline | Run | str | None = None,
     level: float = 0.95,
@@ -129,13 +129,13 @@ def compare(
     allow_mismatch: bool = False,
     report: ProgressReport = tell_nobody,
 ) -> Comparison:
-    """Every metric of two runs, or of the runs in two folders, second less first, with a paired interval and test.
+    """Every metric of two runs, their folders or a list of both, second less first, with a paired interval and test.
 
     Runs whose protocols differ in a way that changes the numbers are refused, unless ``allow_mismatch`` is set: then
     conditions and images that both have are compared, and the result lists the differences. ``report`` is told how far
     it has come.
     """
-    first, second = as_run(first), as_run(second)
+    first, second = as_pair(first, second)
     used, replicates = level_and_replicates(level, replicates, first, second)
     differences = protocol_differences(first, second)
     if differences and not allow_mismatch:

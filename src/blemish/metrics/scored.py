@@ -101,8 +101,8 @@ class Scores(Plotted):
         whole = f"{self.model} on {self.benchmark}, {self.images} images"
         if self.headline is None:
             return whole
-        number, title = self.headline.estimate, whole_title(self.metric, self.part)
-        return f"{whole}: {title} {number.value:.4g} [{number.low:.4g}, {number.high:.4g}] {self.headline.unit}".strip()
+        title = whole_title(self.metric, self.part)
+        return f"{whole}: {title} {self.headline.estimate} {self.headline.unit}".strip()
 
     def table(self) -> Columns:
         """A row for every number: what it is, what it is of, its value and the ends of its interval."""

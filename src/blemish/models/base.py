@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from blemish.core.errors import InputError
-from blemish.core.printable import as_text
+from blemish.core.printable import as_text, first_few
 from blemish.core.typed import optional_field
 from blemish.core.types import check_dense, odd_kind
 from blemish.models.card import ModelCard
@@ -24,6 +24,8 @@ from blemish.ops.fused import kernels_for
 Channels = Literal["rgb", "bgr", "gray"]
 Layout = Literal["nchw", "nhwc", "flat", "flat-chw"]
 Output = Literal["logits", "probabilities"]
+
+_SHOWN = 4
 
 _LUMA = (0.299, 0.587, 0.114)
 
@@ -154,13 +156,21 @@ def logits_of(output: Any) -> Any:
     return output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
 
 
+def _kind_of(output: Any) -> str:
+    """What something that is no tensor is; of several things, which, and what to do."""
+    name = type(output).__name__
+    if isinstance(output, Mapping):
+        return f"{name} ({first_few([str(key) for key in output], _SHOWN)}), of which none is called logits"
+    return f"{name} of {len(output)}" if isinstance(output, (tuple, list)) else name
+
+
 def class_scores(model: str, output: Any, count: int) -> Tensor:
     """What a model gave for ``count`` images, in float32 (count, classes); anything but such scores is refused.
 
     Only kinds and shapes are looked at, for which nobody has to wait for the device.
     """
     if not isinstance(output, Tensor):
-        raise InputError(f"{model}: output of type {type(output).__name__}; expected a tensor of class scores")
+        raise InputError(f"{model}: output of type {_kind_of(output)}; expected a tensor of class scores")
     if odd := odd_kind(output) or (f"complex ({output.dtype})" if output.is_complex() else None):
         raise InputError(f"{model}: output that is {odd}; expected a plain tensor of real numbers, the class scores")
     if output.ndim != 2 or len(output) != count:

@@ -102,7 +102,7 @@ _ONLY_PICKLED = ". Pickled weights (pytorch_model.bin) are not fetched unless yo
 
 def _fetched(name: str, *, allow_code: bool, weights: bool) -> Path:
     if not REPOSITORY.match(name):
-        raise InputError(f"model 'hf:{name}'; expected hf:ORG/NAME, hf:ORG/NAME@REVISION or hf:FOLDER")
+        raise InputError(f"model 'hf:{name}'; no such folder; expected hf:ORG/NAME, hf:ORG/NAME@REVISION or hf:FOLDER")
     hub: Any = optional_import("huggingface_hub")
     repository, _, revision = name.partition("@")
     files = (*_SETTINGS, *_TEXT_MODELS, *(_SAFE if weights else ()))

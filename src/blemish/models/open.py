@@ -169,7 +169,7 @@ def _load_file(path: Path, device: torch.device, allow_code: bool) -> Classifier
         folder = f"; its folder {path.parent} can be given" if is_file(path.parent / "config.json") else ""
         raise InputError(
             f"{path}: weights alone, which say nothing of the model; name the model, and give the file as its weights "
-            f"(timm:NAME, torchvision:NAME, hf:NAME or python:… with --weights FILE){folder}"
+            f"(timm:NAME, torchvision:NAME, hf:NAME, open_clip:MODEL or python:… with --weights FILE){folder}"
         )
     if suffix not in MODEL_SUFFIXES:
         raise InputError(

@@ -7,10 +7,11 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -97,11 +98,26 @@ def from_function(
 ) -> Classifier:
     """A function from a uint8 batch (B, C, H, W), on the device, to class scores, as a classifier.
 
+    Scores are a tensor, or an array of NumPy or of a library that NumPy can read, such as JAX.
     ``output`` says whether the scores are logits or probabilities. By default the device is a GPU where there is one.
     """
     called = name or getattr(function, "__name__", None) or type(function).__name__
     levels, target = Preprocessing(levels=True), device_named(device)
-    return Classifier(called, FUNCTION, function, "", preprocessing=levels, output=output, device=target)
+    return Classifier(called, FUNCTION, _Scores(function), "", preprocessing=levels, output=output, device=target)
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What a function gives, as a tensor. A class, so that it can travel to other processes."""
+
+    function: Callable[[Tensor], Any]
+
+    def __call__(self, levels: Tensor) -> Any:
+        scores = self.function(levels)
+        if isinstance(scores, Tensor) or not hasattr(scores, "__array__"):
+            return scores
+        array = np.asarray(scores)
+        return torch.from_numpy(array.astype(np.float32)) if array.dtype.kind in "fiu" else scores
 
 
 def find_function(name: str, prefix: str) -> Callable[..., Any]:

@@ -86,7 +86,7 @@ class _Fast:
     def __call__(self, values: Tensor) -> Tensor:
         if self._run is None:
             self._prepare()
-        kind = getattr(torch, self.precision)
+        kind = getattr(self.plain, "half", None) or getattr(torch, self.precision)
         with torch.autocast(values.device.type, kind, enabled=self.precision != "float32"):
             if not self.compiled:
                 return self._run(self._laid_out(values, kind))  # type: ignore[no-any-return]

@@ -53,12 +53,14 @@ def from_module(
     else RGB in 0 … 1 is assumed. Either is told by a `Notice` when the model is first shown labelled images.
 
     The module is not copied: switching it to evaluation mode and moving it is seen by whoever else holds it.
+    One whose weights all have another type than float32, such as float16, is given its values in that.
     ``channels_last`` is a memory format in which many convolutional networks are faster; those that call ``view`` on
     feature maps cannot run in it.
     """
     if not isinstance(module, nn.Module):
         raise InputError(f"a model of type {type(module).__name__}; expected a torch module")
     called = name or type(module).__name__
+    half = _one_type(module)
     target = _device_of(module) if device is None else device_named(device)
     with ending_refused(f"model {called}"):
         weights = hash_state(module.state_dict())
@@ -68,8 +70,8 @@ def from_module(
     own, assumed = own_preprocessing(module) if preprocessing is None else (as_preprocessing(preprocessing), None)
     return Classifier(
         name=called,
-        kind="torch",
-        forward=_Forward(called, module, channels_last),
+        kind="torch" if half is None else f"torch ({str(half).removeprefix('torch.')})",
+        forward=_Forward(called, module, channels_last, half),
         weights=weights,
         preprocessing=own,
         output=output,
@@ -169,6 +171,7 @@ class _Forward:
     name: str
     module: nn.Module
     channels_last: bool
+    half: torch.dtype | None = None
     _taken: set[tuple[int, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __call__(self, values: Tensor) -> Tensor:
@@ -176,6 +179,8 @@ class _Forward:
             self.module.eval()  # someone else has gone on training it
         if self.channels_last and values.ndim == 4:
             values = values.contiguous(memory_format=torch.channels_last)
+        if self.half is not None and values.is_floating_point():
+            values = values.to(self.half)
         try:
             scores = self.module(values)
         except (InputError, *_OF_THE_DEVICE):
@@ -190,6 +195,12 @@ class _Forward:
             ) from error
         self._taken.add(tuple(values.shape[1:]))
         return logits_of(scores)  # type: ignore[no-any-return]
+
+
+def _one_type(module: nn.Module) -> torch.dtype | None:
+    """The type of all its floating-point weights, if it has one and that is not float32."""
+    types = {value.dtype for value in module.parameters() if value.is_floating_point()}
+    return types.pop() if len(types) == 1 and torch.float32 not in types else None
 
 
 def _device_of(module: nn.Module) -> torch.device:

@@ -37,8 +37,8 @@ class ModelSettings:
         Path | None,
         typer.Option(
             rich_help_panel=_PANEL,
-            help="A file of weights for timm:, torchvision:, hf: and python: models: .safetensors, .npz, or a state "
-            "dict of torch (never unpickled).",
+            help="A file of weights for timm:, torchvision:, hf:, open_clip: and python: models: .safetensors, .npz, "
+            "or a state dict of torch (never unpickled).",
         ),
     ] = None
     name: Annotated[str | None, typer.Option(rich_help_panel=_PANEL, help="What to call the model.")] = None
