@@ -46,9 +46,9 @@ def moved_boxes(boxes: Tensor, maps: Sequence[Positions], image: int) -> tuple[T
     for positions in maps:
         forward = Forward(positions, image)
         for row in kept.nonzero().flatten().tolist():
-            found = forward.box(boxes[row].numpy())
-            kept[row] = found is not None
-            boxes[row] = torch.from_numpy(np.zeros(4) if found is None else found)
+            moved = forward.box(boxes[row].numpy())
+            kept[row] = moved is not None
+            boxes[row] = torch.from_numpy(np.zeros(4) if moved is None else moved)
     return boxes, kept
 
 
@@ -58,9 +58,9 @@ def moved_points(points: Tensor, maps: Sequence[Positions], image: int) -> tuple
     for positions in maps:
         forward = Forward(positions, image)
         for row in visible.nonzero().flatten().tolist():
-            found = forward.point(points[row].numpy())
-            visible[row] = found is not None
-            points[row] = torch.from_numpy(np.full(2, np.nan) if found is None else found)
+            moved = forward.point(points[row].numpy())
+            visible[row] = moved is not None
+            points[row] = torch.from_numpy(np.full(2, np.nan) if moved is None else moved)
     return points, visible
 
 
@@ -68,10 +68,10 @@ def _moved_keypoints(points: Tensor, maps: Sequence[Positions], image: int) -> t
     """Keypoints (…, 2), or (…, 3) with COCO's visibility, of which 0 means that there is none."""
     flat = points.reshape(-1, points.shape[-1]).clone()
     some = torch.ones(len(flat), dtype=torch.bool) if points.shape[-1] == 2 else flat[:, 2] > 0
-    found, seen = moved_points(flat[some, :2], maps, image)
+    moved, seen = moved_points(flat[some, :2], maps, image)
     visible = some.clone()
     visible[some] = seen
-    flat[some, :2] = found
+    flat[some, :2] = moved
     if points.shape[-1] == 3:
         flat[some & ~visible] = 0
     return flat.view(points.shape), visible.view(points.shape[:-1])

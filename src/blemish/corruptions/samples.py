@@ -66,10 +66,10 @@ def sample_id(sample: Any, where: IdFrom) -> Any:
 
     A key is looked for in the sample, or in the dictionaries of a tuple.
     """
-    found = where(sample) if callable(where) else _found(sample, where)
-    if found is None:  # which would leave it to the content of the image
+    identity = where(sample) if callable(where) else _found(sample, where)
+    if identity is None:  # which would leave it to the content of the image
         raise InputError(f"the sample's id is None ({where!r}); expected a whole number or a text")
-    return _as_number(found)
+    return _as_number(identity)
 
 
 def _found(sample: Any, where: str | int) -> Any:

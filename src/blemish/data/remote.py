@@ -104,17 +104,17 @@ def _listed(address: str) -> list[str]:
         raise InputError(f"{shown}: folders and stars cannot be looked up on a web server; {_EXPECTED}")
     system, path = file_system(address)
     if "*" in address:
-        found = [str(each) for each in patiently(shown, lambda: system.glob(path))]
+        files = [str(each) for each in patiently(shown, lambda: system.glob(path))]
     else:
         entries = patiently(shown, lambda: system.ls(path, detail=True))
-        found = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
-        found = [each for each in found if is_visible(PurePosixPath(each).name, (".tar", PARQUET_SUFFIX))]
-    if not found:
+        files = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
+        files = [each for each in files if is_visible(PurePosixPath(each).name, (".tar", PARQUET_SUFFIX))]
+    if not files:
         raise InputError(f"{shown}: no such files; {_EXPECTED}")
-    names = [PurePosixPath(each).name for each in found]
+    names = [PurePosixPath(each).name for each in files]
     if "*" not in address and names[0].lower().endswith(PARQUET_SUFFIX):
         check_shards(shown, names)
-    return [str(system.unstrip_protocol(each)) for each in sorted(found)]
+    return [str(system.unstrip_protocol(each)) for each in sorted(files)]
 
 
 def _suffix(address: str) -> str:

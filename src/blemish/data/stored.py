@@ -53,7 +53,7 @@ class StoredSet:
     def shared(self, source: Source) -> Source:
         """The images of a source that are in the set, by the first of its conditions; the others with a notice."""
         there = self._sources[next(iter(self._sources))]()
-        rows = [row for row, found in enumerate(_found(there, source)) if found is not None]
+        rows = [row for row, stored_row in enumerate(_found(there, source)) if stored_row is not None]
         if not rows:
             raise InputError(f"{self.name}: none of the {len(source)} images of {source.name} is in it")
         if len(rows) == len(source):
@@ -206,13 +206,13 @@ def paired(stored: Source, like: Source | Images) -> Source:
 
 
 def _rows(stored: Source, like: Source | Images) -> list[int]:
-    found = _found(stored, like)
-    missing = [name for name, row in zip(like.names, found, strict=True) if row is None]
+    rows = _found(stored, like)
+    missing = [name for name, row in zip(like.names, rows, strict=True) if row is None]
     if missing:
         raise InputError(
             f"{stored.name}: {len(missing)} of {len(like.names)} images are not in it, the first is {missing[0]}"
         )
-    return [row for row in found if row is not None]
+    return [row for row in rows if row is not None]
 
 
 def _found(stored: Source, like: Source | Images) -> list[int | None]:

@@ -111,8 +111,8 @@ def _the_one(
     if len(fitting) > 1:
         fitting = [column for column in fitting if column in usual] or fitting
     if len(fitting) != 1:
-        found = f"{len(fitting)} columns that may be the {what} ({first_few(fitting, 5)})" if fitting else f"no {what}"
-        raise InputError(f"{name}: {found} among {held}; name the columns: {naming}")
+        given = f"{len(fitting)} columns that may be the {what} ({first_few(fitting, 5)})" if fitting else f"no {what}"
+        raise InputError(f"{name}: {given} among {held}; name the columns: {naming}")
     return fitting[0]
 
 

@@ -215,10 +215,10 @@ def _column(where: str, values: Any, kind: str) -> Column:
     import pyarrow as pa
 
     is_list, dtype = kind.startswith("list<"), _numpy_type(kind)
-    found = values.type
-    inner = found.value_type if pa.types.is_list(found) else found
-    if pa.types.is_list(found) != is_list or inner != pa.from_numpy_dtype(dtype):
-        raise InputError(f"{where} of type {found} in records; expected {kind}")
+    kept = values.type
+    inner = kept.value_type if pa.types.is_list(kept) else kept
+    if pa.types.is_list(kept) != is_list or inner != pa.from_numpy_dtype(dtype):
+        raise InputError(f"{where} of type {kept} in records; expected {kind}")
     flat = values.flatten() if is_list else values
     if values.null_count or flat.null_count:
         raise InputError(f"{where} is empty in some records; expected one for every image")

@@ -67,7 +67,7 @@ def add_answers(
     records, classes = run.records(asked), run.info.classes
     rows = {str(image): row for row, image in enumerate(records.images)}
     kept = field or f"{run.name}_{asked.slug}".replace("@", "_").replace(":", "_").replace("-", "_")
-    found = 0
+    labelled = 0
     for sample in samples:
         row = rows.get(_name(sample, root))
         if row is None:
@@ -77,10 +77,10 @@ def add_answers(
         sample[kept] = classification(label=label, confidence=float(records.confidence[row]))
         if sample.in_dataset:
             sample.save()
-        found += 1
-    if not found:
+        labelled += 1
+    if not labelled:
         raise InputError(f"none of the samples is among the images of {run.folder}; is {Path(root)} what was measured?")
-    return found
+    return labelled
 
 
 def _name(sample: Any, root: str | os.PathLike[str]) -> str:

@@ -142,5 +142,5 @@ class RobustnessCallback(_Callback):
 
 def _logged(scores: Scores) -> dict[str, float]:
     """The numbers of the whole benchmark by their names, and the clean error."""
-    found = {row.name: row.estimate.value for row in scores.select(scope="benchmark")}
-    return found | {"clean_error": scores.find("error", "clean").estimate.value}
+    numbers = {row.name: row.estimate.value for row in scores.select(scope="benchmark")}
+    return numbers | {"clean_error": scores.find("error", "clean").estimate.value}

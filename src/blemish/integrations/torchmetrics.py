@@ -155,6 +155,6 @@ class MeanCorruptionError(_Errors):
 def _baseline(baseline: Baseline | Run | str) -> Baseline:
     if isinstance(baseline, Run):
         baseline = baseline_from_run(baseline)
-    found = published_baseline(baseline) if isinstance(baseline, str) else baseline
-    found.require(balanced=False)
-    return found
+    divisor = published_baseline(baseline) if isinstance(baseline, str) else baseline
+    divisor.require(balanced=False)
+    return divisor

@@ -15,14 +15,14 @@ def tracked(scores: Scores, *, intervals: bool = True) -> dict[str, float]:
     BENCHMARK/METRIC for the whole benchmark, BENCHMARK/METRIC.OF for its parts (``imagenet-c/error.fog.3`` is the error
     under fog@3); with ``_low`` and ``_high`` behind them the ends of their intervals.
     """
-    found = {}
+    numbers = {}
     for row in scores.rows:
         # No name is the beginning of another's path: MLflow may keep them as files.
         name = f"{_plain(scores.benchmark)}/{row.name}" + (f".{_plain(row.of)}" if row.of else "")
-        found[name] = row.estimate.value
+        numbers[name] = row.estimate.value
         if intervals:
-            found |= {f"{name}_low": row.estimate.low, f"{name}_high": row.estimate.high}
-    return found
+            numbers |= {f"{name}_low": row.estimate.low, f"{name}_high": row.estimate.high}
+    return numbers
 
 
 def log_to_mlflow(scores: Scores, *, step: int | None = None) -> None:

@@ -66,8 +66,8 @@ class Matches:
 
     def weighted(self, weights: Array) -> Array:
         """Of images with weights (rows, images): (rows, overlaps), or (rows, ranges) of means over overlaps."""
-        found = [part.precision(weights) for part in self.parts]
-        return found[0] if len(found) == 1 else np.stack([values.mean(axis=1) for values in found], axis=1)
+        rates = [part.precision(weights) for part in self.parts]
+        return rates[0] if len(rates) == 1 else np.stack([values.mean(axis=1) for values in rates], axis=1)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class _Range:
 
 def match(
     images: int,
-    found: Side,
+    detected: Side,
     scores: Array,
     truth: Side,
     areas: Array,
@@ -154,46 +154,48 @@ def match(
     """Match the boxes of each image with its truth, whose ``areas`` are those of its annotations."""
     if strange := [name for name in ranges if name not in AREAS]:
         raise InputError(f"range of areas {strange[0]!r}; expected {', '.join(AREAS)}")
-    best = _best(found, scores)
-    found, scores = _some(found, best), scores[best]
-    return Matches(images, tuple(_matched(found, scores, truth, areas, crowd, AREAS[name]) for name in ranges))
+    best = _best(detected, scores)
+    detected, scores = _some(detected, best), scores[best]
+    return Matches(images, tuple(_matched(detected, scores, truth, areas, crowd, AREAS[name]) for name in ranges))
 
 
 def _some(side: Side, rows: Array) -> Side:
     return Side(side.owners[rows], side.labels[rows], side.boxes[rows])
 
 
-def _best(found: Side, scores: Array) -> Array:
+def _best(detected: Side, scores: Array) -> Array:
     """The 100 best boxes of each image and class, image by image and class by class, best first."""
-    order = np.lexsort((-scores, found.labels, found.owners))
+    order = np.lexsort((-scores, detected.labels, detected.owners))
     if not len(order):
         return order
-    owners, labels = found.owners[order], found.labels[order]
+    owners, labels = detected.owners[order], detected.labels[order]
     begins = np.append(True, (np.diff(owners) != 0) | (np.diff(labels) != 0))
     starts = np.flatnonzero(begins)
     rank = np.arange(len(order)) - starts[np.cumsum(begins) - 1]
     return np.asarray(order[rank < _MOST])
 
 
-def _matched(found: Side, scores: Array, truth: Side, areas: Array, crowd: Array, area: tuple[float, float]) -> _Range:
+def _matched(
+    detected: Side, scores: Array, truth: Side, areas: Array, crowd: Array, area: tuple[float, float]
+) -> _Range:
     ignored = crowd | (areas < area[0]) | (areas > area[1])
     by_group = np.lexsort((ignored, truth.labels, truth.owners))
     truth, crowd, ignored = _some(truth, by_group), crowd[by_group], ignored[by_group]
-    size = found.boxes[:, 2] * found.boxes[:, 3]
+    size = detected.boxes[:, 2] * detected.boxes[:, 3]
     outside = (size < area[0]) | (size > area[1])
-    keys = [_keys(side) for side in (found, truth)]
+    keys = [_keys(side) for side in (detected, truth)]
     groups = np.unique(np.concatenate(keys))
     bounds = [np.append(np.searchsorted(own, groups), len(own)) for own in keys]
-    boxes = [np.ascontiguousarray(side.boxes, dtype=np.float64) for side in (found, truth)]
+    boxes = [np.ascontiguousarray(side.boxes, dtype=np.float64) for side in (detected, truth)]
     hits, left_out = _kernels().matched(bounds[0], boxes[0], bounds[1], boxes[1], crowd, ignored, outside, OVERLAPS)
     kept = np.flatnonzero(left_out != 2 ** len(OVERLAPS) - 1)
     # All of a class, best first; equal ones in the order of their images, as a stable sort leaves them.
-    order = kept[np.lexsort((-scores[kept], found.labels[kept]))]
+    order = kept[np.lexsort((-scores[kept], detected.labels[kept]))]
     counted = np.flatnonzero(~ignored)
     counted = counted[np.argsort(truth.labels[counted], kind="stable")]
     return _Range(
-        found.labels[order],
-        found.owners[order],
+        detected.labels[order],
+        detected.owners[order],
         scores[order],
         hits[order],
         left_out[order],
@@ -215,10 +217,10 @@ def _keys(side: Side) -> Array:
 
 def matches_of(answers: Answers, *, ranges: Sequence[str] = ("all",)) -> Matches:
     """The matches of a condition's records. Boxes in them are (left, top, width, height)."""
-    found, truth = (_side(answers, prefix) for prefix in ("", "truth_"))
+    detected, truth = (_side(answers, prefix) for prefix in ("", "truth_"))
     scores = answers.lists("scores").values.astype(np.float64)
     areas, crowd = (answers.lists(f"truth_{name}").values for name in ("areas", "crowd"))
-    return match(len(answers), found, scores, truth, areas, crowd.astype(np.bool_), ranges=ranges)
+    return match(len(answers), detected, scores, truth, areas, crowd.astype(np.bool_), ranges=ranges)
 
 
 def _side(answers: Answers, prefix: str) -> Side:

@@ -143,18 +143,18 @@ def _of_cells(info: TableInfo, rows: Sequence[Mapping[str, str]], level: float) 
 
 
 def _of_claims(info: TableInfo, rows: Sequence[Mapping[str, str]], level: float) -> PublishedTable:
-    found = []
+    published = []
     for row in rows:
         if not row.get(info.column, "").strip():
             continue
         number = _number(info, row, info.column)
         value = 100 - number if info.holds == "accuracy" else number
-        found.append(
+        published.append(
             PublishedRow(
                 row["model"], _claim(info, value, level), _clean(info, row), {}, _parameters(row), _details(row)
             )
         )
-    return PublishedTable(info, tuple(found))
+    return PublishedTable(info, tuple(published))
 
 
 def _claim(info: TableInfo, value: float, level: float) -> Estimate:

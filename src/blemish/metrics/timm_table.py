@@ -44,9 +44,9 @@ def timm_results() -> Mapping[str, tuple[TimmResult, ...]]:
     Some models are there several times, with inputs of different sizes.
     """
     path = resources.files("blemish.metrics") / "timm.json"
-    found: dict[str, list[TimmResult]] = {}
+    results: dict[str, list[TimmResult]] = {}
     for name, size, crop, interpolation, parameters, *percent in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         rates = {key: value / 100 for key, value in zip(SETS, percent, strict=True) if value is not None}
         row = TimmResult(name, size, crop, interpolation, parameters, MappingProxyType(rates))
-        found.setdefault(name, []).append(row)
-    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+        results.setdefault(name, []).append(row)
+    return MappingProxyType({name: tuple(rows) for name, rows in results.items()})

@@ -37,10 +37,10 @@ def pareto(points: Sequence[Sequence[float | None]]) -> list[bool]:
     [True, True, False, False]
     """
     whole = [place for place, point in enumerate(points) if None not in point]
-    found = [False] * len(points)
+    on_front = [False] * len(points)
     if whole:
         table = np.array([points[place] for place in whole], dtype=np.float64)
         for place, row in zip(whole, table, strict=True):
             beaten = ((table <= row).all(axis=1) & (table < row).any(axis=1)).any()
-            found[place] = not beaten
-    return found
+            on_front[place] = not beaten
+    return on_front

@@ -130,25 +130,25 @@ def training_card(texts: Iterable[str], said_by: str, **known: object) -> ModelC
     >>> training_card(["laion2b_s34b_b88k"], "its tag").web_scale, training_card(["a1"], "its tag").web_scale
     (True, None)
     """
-    found = [entry for text in texts for entry in _named(text.lower().rpartition("/")[2])]  # without the owner
+    sets = [entry for text in texts for entry in _named(text.lower().rpartition("/")[2])]  # without the owner
     return ModelCard(
-        training_data=tuple(dict.fromkeys(name for name, _ in found)),
-        said_by=said_by if found else "",
-        web_scale=any(large for _, large in found) if found else None,
+        training_data=tuple(dict.fromkeys(name for name, _ in sets)),
+        said_by=said_by if sets else "",
+        web_scale=any(large for _, large in sets) if sets else None,
         **known,  # type: ignore[arg-type]
     )
 
 
 def _named(text: str) -> list[tuple[str, bool]]:
     """The sets in a text, in its order; no part of it names two."""
-    found: dict[int, tuple[str, bool]] = {}
+    by_start: dict[int, tuple[str, bool]] = {}
     taken = [False] * len(text)
     for pattern, name, large in _SETS:
         for match in re.finditer(rf"(?<![a-z0-9])(?:{pattern})(?![a-z])", text):
             if not any(taken[match.start() : match.end()]):
                 taken[match.start() : match.end()] = [True] * (match.end() - match.start())
-                found[match.start()] = (name, large)
-    return [found[start] for start in sorted(found)]
+                by_start[match.start()] = (name, large)
+    return [by_start[start] for start in sorted(by_start)]
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -33,7 +33,7 @@ def _patches(mask: Tensor) -> Tensor:
 
 
 def _detect(images: Tensor) -> list[dict[str, Tensor]]:
-    found = []
+    answers = []
     for excess in _dominance(images.cpu()):
         boxes, scores, kinds = [], [], []
         for channel in range(3):
@@ -45,14 +45,14 @@ def _detect(images: Tensor) -> list[dict[str, Tensor]]:
                 boxes.append([int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1])
                 scores.append(float(excess[channel][inside].double().mean()) / 255)
                 kinds.append(channel + 1)
-        found.append(
+        answers.append(
             {
                 "boxes": torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4),
                 "scores": torch.tensor(scores, dtype=torch.float32),
                 "labels": torch.tensor(kinds, dtype=torch.int64),
             }
         )
-    return found
+    return answers
 
 
 def _segment(images: Tensor) -> Tensor:

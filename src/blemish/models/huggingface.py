@@ -41,9 +41,9 @@ def load_hf(
     # timm's models on the hub do not say so, and all have classes.
     classifies = config.model_type == _OF_TIMM or any(kind.endswith("ForImageClassification") for kind in kinds)
     if not classifies and not hasattr(config, "text_config"):
-        found = first_few(kinds or [config.model_type], _SHOWN)
+        named = first_few(kinds or [config.model_type], _SHOWN)
         raise InputError(
-            f"hf:{name}: a {found}, which tells no classes apart; expected a …ForImageClassification, or a model of "
+            f"hf:{name}: a {named}, which tells no classes apart; expected a …ForImageClassification, or a model of "
             "pictures and texts such as CLIP"
         )
     network = read_network(saved, config, "AutoModelForImageClassification" if classifies else "AutoModel", weights)

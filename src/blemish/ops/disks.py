@@ -76,7 +76,7 @@ def _paired(lens: Lens) -> tuple[NDArray[np.int64], _Classes]:
     owner = np.repeat(np.arange(len(classes.weights)), np.diff(classes.starts))
     single: dict[tuple[tuple[int, int], ...], int] = {}
     pairs: list[tuple[int, int]] = []
-    found: list[tuple[int, int, int]] = []
+    entries: list[tuple[int, int, int]] = []
     for row in np.unique(classes.taps[:, 0]).tolist():
         here = classes.taps[:, 0] == row
         own = tuple(sorted(zip(owner[here].tolist(), classes.taps[here, 1].tolist(), strict=True)))
@@ -85,12 +85,12 @@ def _paired(lens: Lens) -> tuple[NDArray[np.int64], _Classes]:
             pairs[place] = (pairs[place][0], row)
         else:
             single[own] = len(pairs)
-            found += [(number, len(pairs), column) for number, column in own]
+            entries += [(number, len(pairs), column) for number, column in own]
             pairs.append((row, -1))
-    found.sort()
-    numbers = [number for number, _, _ in found]
+    entries.sort()
+    numbers = [number for number, _, _ in entries]
     starts = np.searchsorted(numbers, np.arange(len(classes.weights) + 1)).astype(np.int64)
-    taps = np.array([place[1:] for place in found], dtype=np.int64)
+    taps = np.array([place[1:] for place in entries], dtype=np.int64)
     return np.array(pairs, dtype=np.int64), _Classes(taps, starts, classes.weights)
 
 

@@ -37,7 +37,7 @@ class Forward:
         """Where a point (x, y) is; None where it is not shown. Of several places the one nearest to where it was."""
         if not ((point >= 0) & (point <= self._size)).all():
             return None
-        places = self._map.found(point - 0.5) + 0.5
+        places = self._map.targets_of(point - 0.5) + 0.5
         if len(places) == 0:
             return None
         nearest: Floats = places[np.square(places - point).sum(1).argmin()]
@@ -64,7 +64,7 @@ class _Squares:
         self._source = np.rint(x[rows, columns]), np.rint(y[rows, columns])
         self._target = columns.astype(np.float64), rows.astype(np.float64)
 
-    def found(self, point: Floats) -> Floats:
+    def targets_of(self, point: Floats) -> Floats:
         """All places of a point, (N, 2); it and they are counted from the first pixel's centre."""
         pixel = np.minimum(np.floor(point + 0.5), self._last)
         same = (self._source[0] == pixel[0]) & (self._source[1] == pixel[1])
@@ -104,7 +104,7 @@ class _Mesh:
         self._block_low, self._block_high = np.fmin.reduce(self._low, 1), np.fmax.reduce(self._high, 1)
         self._block_whole = self._whole.all(1)
 
-    def found(self, point: Floats) -> Floats:
+    def targets_of(self, point: Floats) -> Floats:
         """All places of a point, (N, 2); it and they are counted from the first pixel's centre."""
         block = np.nonzero(_meets(self._block_low, self._block_high, point, point))[0]
         inside = _meets(self._low[block], self._high[block], point, point)
@@ -131,7 +131,7 @@ class _Mesh:
         points.append(self._corners(*self._cells(block, inside)))
         partly = _meets(cell_low, cell_high, low, high) & ~inside
         points.append(_clipped(*self._triangles(*self._cells(block, partly)), low, high))
-        points += [self.found(np.array([x, y])) for x in (low[0], high[0]) for y in (low[1], high[1])]
+        points += [self.targets_of(np.array([x, y])) for x in (low[0], high[0]) for y in (low[1], high[1])]
         return np.concatenate(points)
 
     def _cells(self, block: NDArray[np.int64], chosen: Truths) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -82,5 +82,5 @@ def moved_masks(masks: Tensor, positions: Positions, fill: float) -> Tensor:
     column, row = (places.nan_to_num(-1, -1, -1).clamp(-1, 2**24).round().to(torch.int64) for places in (x, y))
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     flat = torch.where(inside, row * width + column, 0).flatten(1)
-    found = masks.flatten(2).gather(2, flat[:, None].expand(-1, masks.shape[1], -1)).view(masks.shape)
-    return torch.where(inside[:, None], found, torch.full((), fill, dtype=torch.float64).to(masks.dtype))
+    labels = masks.flatten(2).gather(2, flat[:, None].expand(-1, masks.shape[1], -1)).view(masks.shape)
+    return torch.where(inside[:, None], labels, torch.full((), fill, dtype=torch.float64).to(masks.dtype))

@@ -33,12 +33,12 @@ def differences_section(material: Material) -> Section | None:
 
 def _pair(first: Reading, other: Reading, material: Material) -> dict[str, Any]:
     """The difference of two models; why there is none where they are not comparable."""
-    found = {"title": f"{other.name} minus {first.name}", "model": other.number, "reasons": ""}
+    entry = {"title": f"{other.name} minus {first.name}", "model": other.number, "reasons": ""}
     if reasons := protocol_differences(first.run, other.run):
-        return {**found, "reasons": f"they were not measured in the same way: {'; '.join(reasons)}"}
+        return {**entry, "reasons": f"they were not measured in the same way: {'; '.join(reasons)}"}
     near = [reading for reading in (first, other) if reading.scores.near_chance]
     if near:
-        return {**found, "reasons": f"{near[0].label} is near chance: {near[0].scores.chance}"}
+        return {**entry, "reasons": f"{near[0].label} is near chance: {near[0].scores.chance}"}
     comparison = compare(
         first.run,
         other.run,
@@ -48,4 +48,4 @@ def _pair(first: Reading, other: Reading, material: Material) -> dict[str, Any]:
         report=material.report,
     )
     whole, *parts = comparison_tables(comparison, first.name, other.name, wording=material.wording)
-    return {**found, "table": whole, "parts": [replace(table, notes=()) for table in parts]}
+    return {**entry, "table": whole, "parts": [replace(table, notes=()) for table in parts]}

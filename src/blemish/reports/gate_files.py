@@ -12,51 +12,52 @@ from blemish.metrics.gate_rules import Status
 from blemish.reports.tables import Cell, Table
 
 
-def gate_table(found: Gate) -> Table:
+def gate_table(outcome: Gate) -> Table:
     """A row per requirement."""
-    rows = tuple((Cell(v.requirement), Cell(v.status.value), Cell(v.why)) for v in found.verdicts)
-    title = f"{found.model} on {found.benchmark}: {found.status.value}"
-    return Table(title, ("requirement", "result", "why"), rows, text_columns=3, notes=(_rests_on(found), *found.notes))
+    rows = tuple((Cell(v.requirement), Cell(v.status.value), Cell(v.why)) for v in outcome.verdicts)
+    title = f"{outcome.model} on {outcome.benchmark}: {outcome.status.value}"
+    notes = (_rests_on(outcome), *outcome.notes)
+    return Table(title, ("requirement", "result", "why"), rows, text_columns=3, notes=notes)
 
 
-def _rests_on(found: Gate) -> str:
-    if found.by_point:
+def _rests_on(outcome: Gate) -> str:
+    if outcome.by_point:
         return "Decided by values alone: intervals were left out of account (--point)."
-    return f"Decided by {100 * found.level:g} % intervals over {found.images:,} images."
+    return f"Decided by {100 * outcome.level:g} % intervals over {outcome.images:,} images."
 
 
-def gate_json(found: Gate) -> str:
+def gate_json(outcome: Gate) -> str:
     """Everything, with all digits."""
-    content = {"made_with": MADE_WITH, **found.as_dict()}
+    content = {"made_with": MADE_WITH, **outcome.as_dict()}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def gate_junit(found: Gate) -> bytes:
+def gate_junit(outcome: Gate) -> bytes:
     """JUnit's XML: a test case per requirement.
 
     What failed and what is undecided is a failure, of that type; a number that is not known is an error. Names are
     escaped, and signs that XML cannot hold are written as escapes.
     """
     counts = {
-        "tests": len(found.verdicts),
-        "failures": sum(v.status in (Status.FAILED, Status.UNDECIDED) for v in found.verdicts),
-        "errors": sum(v.status is Status.UNKNOWN for v in found.verdicts),
+        "tests": len(outcome.verdicts),
+        "failures": sum(v.status in (Status.FAILED, Status.UNDECIDED) for v in outcome.verdicts),
+        "errors": sum(v.status is Status.UNKNOWN for v in outcome.verdicts),
         "skipped": 0,
     }
     numbers = {name: str(count) for name, count in counts.items()}
     root = ElementTree.Element("testsuites", {"name": "blemish gate", **numbers})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": printable(f"blemish gate {found.model}"), **numbers})
-    for verdict in found.verdicts:
-        _add_case(suite, found, verdict)
-    notes = (_rests_on(found), *found.notes)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": printable(f"blemish gate {outcome.model}"), **numbers})
+    for verdict in outcome.verdicts:
+        _add_case(suite, outcome, verdict)
+    notes = (_rests_on(outcome), *outcome.notes)
     ElementTree.SubElement(suite, "system-out").text = "\n".join(map(printable, notes))
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n<!-- {MARK} -->\n'.encode()
 
 
-def _add_case(suite: ElementTree.Element, found: Gate, verdict: Verdict) -> None:
-    names = {"classname": printable(found.model), "name": printable(verdict.requirement)}
+def _add_case(suite: ElementTree.Element, outcome: Gate, verdict: Verdict) -> None:
+    names = {"classname": printable(outcome.model), "name": printable(verdict.requirement)}
     case = ElementTree.SubElement(suite, "testcase", names)
     why = printable(verdict.why)
     if verdict.status is Status.PASSED:

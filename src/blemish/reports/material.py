@@ -74,12 +74,12 @@ class Material:
 
 def chosen_reading(readings: Sequence[Reading], text: str) -> Reading:
     """The model of a report that is called so, or whose folder it is."""
-    found = [r for r in readings if text in (r.label, r.run.name, str(r.run.folder))]
-    found = found or [r for r in readings if text.rstrip("/") == r.run.folder.name]
-    if len(found) != 1:
+    named = [r for r in readings if text in (r.label, r.run.name, str(r.run.folder))]
+    named = named or [r for r in readings if text.rstrip("/") == r.run.folder.name]
+    if len(named) != 1:
         known = first_few([reading.label for reading in readings], 6)
-        raise InputError(f"{text!r} names {len(found) or 'none'} of the models; expected one of {known}")
-    return found[0]
+        raise InputError(f"{text!r} names {len(named) or 'none'} of the models; expected one of {known}")
+    return named[0]
 
 
 def section(identity: str, title: str, *, short: str = "", template: str = "", **data: Any) -> Section:

@@ -45,8 +45,8 @@ def overview(readings: Sequence[Reading]) -> Overview | None:
 
 def overview_section(readings: Sequence[Reading]) -> Section | None:
     """The section with the heatmap; ``readings`` are in the order of the columns."""
-    found = overview(readings)
-    if found is None:
+    heatmap = overview(readings)
+    if heatmap is None:
         return None
     path = "reports/templates/overview.html.j2"
-    return Section("overview", "Models and corruptions", path, {"map": found}, "Overview")
+    return Section("overview", "Models and corruptions", path, {"map": heatmap}, "Overview")

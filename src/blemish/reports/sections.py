@@ -36,11 +36,11 @@ SectionMaker = Callable[[Material], Section | Iterable[Section] | None]
 def made(makers: tuple[SectionMaker, ...], material: Material) -> Iterator[Section]:
     """The sections that have something to show."""
     for maker in makers:
-        found = maker(material)
-        if isinstance(found, Section):
-            yield found
-        elif found is not None:
-            yield from found
+        result = maker(material)
+        if isinstance(result, Section):
+            yield result
+        elif result is not None:
+            yield from result
 
 
 def ranking(material: Material) -> Section | None:

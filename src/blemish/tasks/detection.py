@@ -95,9 +95,9 @@ class Detection:
         if not isinstance(output, Sequence) or len(output) != len(names):
             shown = f"{len(output)} answers" if isinstance(output, Sequence) else f"a {type(output).__name__}"
             raise InputError(f"model {model.name}: {shown} to {len(names)} images; expected a list with one for each")
-        found = [_found(model, name, entry, numbers) for name, entry in zip(names, output, strict=True)]
+        checked = [_found(model, name, entry, numbers) for name, entry in zip(names, output, strict=True)]
         columns: dict[str, Column] = {
-            name: _lists([each[place] for each in found]) for place, name in enumerate(("boxes", "scores", "labels"))
+            name: _lists([each[place] for each in checked]) for place, name in enumerate(("boxes", "scores", "labels"))
         }
         return {**columns, **true_columns(self.truth, names)}
 

@@ -75,5 +75,5 @@ def arrays() -> Arrays:
         resources.as_file(resources.files("blemish.corruptions.human").joinpath("stimuli.npz")) as path,
         np.load(path) as stored,
     ):
-        found = [torch.from_numpy(stored[name].astype(np.float64)) for name in ("gamma", "amplitude")]
-    return Arrays(*found)
+        tensors = [torch.from_numpy(stored[name].astype(np.float64)) for name in ("gamma", "amplitude")]
+    return Arrays(*tensors)

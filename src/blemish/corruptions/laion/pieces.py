@@ -181,10 +181,10 @@ def nearest_tiles(colours: Tensor, tiles: Tensor) -> Tensor:
     count, area = len(tiles), tiles.shape[-1] ** 2
     kernels = compiled("nearest") if tiles.device.type == "cpu" else None
     if kernels is not None:
-        found = torch.empty(colours[:, 0].numel(), dtype=torch.int64)
+        nearest = torch.empty(colours[:, 0].numel(), dtype=torch.int64)
         wanted = colours.to(torch.int64).permute(0, 2, 3, 1).reshape(-1, 3) * area
-        shared_out(kernels.nearest_tiles, [wanted, found], *_by_brightness(tiles))
-        return found
+        shared_out(kernels.nearest_tiles, [wanted, nearest], *_by_brightness(tiles))
+        return nearest
     sums = tiles.to(torch.float64).sum((2, 3))
     lengths = sums.square().sum(1) * count + torch.arange(count, device=tiles.device)
     wanted = colours.to(torch.float64).permute(0, 2, 3, 1).reshape(-1, 3) * (2 * area * count)

@@ -17,9 +17,9 @@ SOURCE = "Di Salvo, Doerrich and Ledig, MedMNIST-C, 2024: the published generato
 def data_sets() -> Mapping[str, Any]:
     """What is published of each data set: its task, classes, test images, whether it is gray, and its corruptions."""
     path = resources.files("blemish.corruptions.med").joinpath("medmnist_c.json")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["datasets"]
-    assert tuple(found) == DATA_SETS
-    return found
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["datasets"]
+    assert tuple(content) == DATA_SETS
+    return content
 
 
 def settings_of(

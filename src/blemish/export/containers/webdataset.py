@@ -83,12 +83,12 @@ class TarShards(Container):
 
 def _pictures(shard: Path) -> list[tuple[str, Member]]:
     """The key of every sample with a picture, and that; in the order of the archive."""
-    found: dict[str, Member] = {}
+    pictures: dict[str, Member] = {}
     for member in list_members(shard):
         key, field = sample_field(member.name)
         if field not in IMAGE_FIELDS:
             continue
-        if key in found:
+        if key in pictures:
             raise InputError(f"{shard}: sample {key!r} has several images; expected one")
-        found[key] = member
-    return list(found.items())
+        pictures[key] = member
+    return list(pictures.items())

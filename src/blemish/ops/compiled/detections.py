@@ -79,7 +79,7 @@ def weighted_precision(weights, owners, equal, hits, left_out, starts, truth_own
     rank = np.empty((count, longest + 1))
     level = np.empty((count, longest + 1))
     known = np.empty(count, np.int64)
-    found, elsewhere = np.empty(count), np.empty(count)
+    right, elsewhere = np.empty(count), np.empty(count)
     for row in range(len(weights)):
         weight = weights[row]
         sums, kinds = np.zeros(count), 0
@@ -91,7 +91,7 @@ def weighted_precision(weights, owners, equal, hits, left_out, starts, truth_own
                 continue
             kinds += 1
             known[:] = 0
-            found[:] = 0.0
+            right[:] = 0.0
             elsewhere[:] = 0.0
             everywhere = 0.0
             for first in range(starts[kind], starts[kind + 1]):
@@ -112,10 +112,10 @@ def weighted_precision(weights, owners, equal, hits, left_out, starts, truth_own
                             elsewhere[place] += each
                         elif (hit >> place) & 1:
                             elsewhere[place] += each
-                            found[place] += each
+                            right[place] += each
                             missed = everywhere - elsewhere[place]
-                            rank[place, known[place]] = found[place] / positives
-                            level[place, known[place]] = found[place] / (missed + found[place] + _SPACING)
+                            rank[place, known[place]] = right[place] / positives
+                            level[place, known[place]] = right[place] / (missed + right[place] + _SPACING)
                             known[place] += 1
             for place in range(count):
                 best, at = 0.0, len(recalls) - 1

@@ -156,16 +156,16 @@ def poisson(levels, out, keys, table, tails, growth, kinds, photons, switch):
                     mean = mean if mean > _F(switch) else _F(switch)
                     counts[i] = _expanded(ranks[i], mean)
                 # The dark ones are put side by side, so that the rest of the work on them is done several at a time.
-                found = 0
+                darker = 0
                 for i in range(len(source)):
-                    places[found] = i
-                    found += source[i] < dark
-                for i in range(found):
+                    places[darker] = i
+                    darker += source[i] < dark
+                for i in range(darker):
                     own = source[places[i]]
                     means[i] = unit(own) * light
                     reached[i] = tails[index[places[i]]] * growth[kinds[image], own] * _F(0.5)
-                _summed(means[:found], reached, powers, totals, few)
-                for i in range(found):
+                _summed(means[:darker], reached, powers, totals, few)
+                for i in range(darker):
                     counts[places[i]] = _F(few[i])
                 for i in range(len(source)):
                     target[i] = level(counts[i] / light)

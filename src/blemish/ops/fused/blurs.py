@@ -241,18 +241,18 @@ def _classes_kernel(
     green = tl.zeros((lanes,), tl.float32)
     blue = tl.zeros((lanes,), tl.float32)
     for number in range(count):
-        found = tl.zeros((lanes,), tl.int64)
+        total = tl.zeros((lanes,), tl.int64)
         for tap in range(tl.load(starts + number), tl.load(starts + number + 1)):
             pair = pairs + 2 * tl.load(taps + 2 * tap)
             column = tl.load(taps + 2 * tap + 1)
-            found += tl.load(corner + tl.load(pair) * wide + column, inside, other=0)
+            total += tl.load(corner + tl.load(pair) * wide + column, inside, other=0)
             second = tl.load(pair + 1)
-            found += tl.load(corner + second * wide + column, inside & (second >= 0), other=0)
+            total += tl.load(corner + second * wide + column, inside & (second >= 0), other=0)
         share = tl.load(weights + number)
-        red = tl.fma((found & 0xFFFF).to(tl.int32).to(tl.float32), share, red)
+        red = tl.fma((total & 0xFFFF).to(tl.int32).to(tl.float32), share, red)
         if planes > 1:
-            green = tl.fma(((found >> 16) & 0xFFFF).to(tl.int32).to(tl.float32), share, green)
-            blue = tl.fma(((found >> 32) & 0xFFFF).to(tl.int32).to(tl.float32), share, blue)
+            green = tl.fma(((total >> 16) & 0xFFFF).to(tl.int32).to(tl.float32), share, green)
+            blue = tl.fma(((total >> 32) & 0xFFFF).to(tl.int32).to(tl.float32), share, blue)
     target = out + image.to(tl.int64) * size * planes + pixel
     tl.store(target, _scaled(red), inside)
     if planes > 1:

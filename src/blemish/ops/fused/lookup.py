@@ -36,12 +36,12 @@ def _rectangle_kernel(levels, out, bounds, fills, many, channels, size, width, p
     plane, pixel, inside = here(size, parts, lanes)
     y = pixel // width
     x = pixel - y * width
-    found = tl.zeros((lanes,), tl.int32)
+    covers = tl.zeros((lanes,), tl.int32)
     for number in range(many):
         own = bounds + (plane // channels * many + number) * 4
         rows = (y >= tl.load(own)) & (y < tl.load(own + 1))
-        found += (rows & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))).to(tl.int32)
-    within = found > 0
+        covers += (rows & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))).to(tl.int32)
+    within = covers > 0
     place = plane.to(tl.int64) * size + pixel
     value = tl.load(levels + place, inside, other=0).to(tl.int32)
     value = tl.where(within == (inner != 0), tl.load(fills + plane // channels), value)

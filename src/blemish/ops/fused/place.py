@@ -60,10 +60,10 @@ def sent(like: Tensor, *arrays: NDArray[Any]) -> list[Tensor]:
 def kept(like: Tensor, array: NDArray[Any]) -> Tensor:
     """An array that never changes and lives on, such as a table; on the device of a tensor, where it stays."""
     key = (id(array), like.device)
-    found = _kept.get(key)
-    if found is None:
+    entry = _kept.get(key)
+    if entry is None:
         (there,) = sent(like, array)
-        found = _kept[key] = (array, there)
+        entry = _kept[key] = (array, there)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
-    return found[1]
+    return entry[1]

@@ -48,10 +48,10 @@ def _smallest_kernel(words, counts, out, size, lanes: tl.constexpr):
         guess = tl.minimum(tl.maximum(guess, low + 1), high - 1)
         bound = tl.where(straight == 1, guess, middle)
         straight = 1 - straight
-        found = _below(words, bound, size, lanes)
-        less = found < wanted
-        low, before = tl.where(less, bound, low), tl.where(less, found, before)
-        high, upto = tl.where(less, high, bound), tl.where(less, upto, found)
+        below = _below(words, bound, size, lanes)
+        less = below < wanted
+        low, before = tl.where(less, bound, low), tl.where(less, below, before)
+        high, upto = tl.where(less, high, bound), tl.where(less, upto, below)
     # Equal words are taken from the first on, until there are enough.
     last = wanted * 0 - 1
     for _ in range(wanted - before):

@@ -50,8 +50,8 @@ def one_rank(keys, image, value, quarter):
     word = value // 2
     share = word // quarter
     x, y, z, w = four_words(keys, image, word - share * quarter)
-    found = tl.where(share == 0, x, tl.where(share == 1, y, tl.where(share == 2, z, w)))
-    return tl.where(value % 2 == 0, found, found >> 16) & 0xFFFF
+    chosen = tl.where(share == 0, x, tl.where(share == 1, y, tl.where(share == 2, z, w)))
+    return tl.where(value % 2 == 0, chosen, chosen >> 16) & 0xFFFF
 
 
 @triton.jit

@@ -116,8 +116,8 @@ class Own:
 
     def _checked(self, logits: Any, count: int) -> Tensor:
         if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != count:
-            found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-            raise InputError(f"{self.name} gave {found} for {count} images; expected logits, one row for each image")
+            given = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise InputError(f"{self.name} gave {given} for {count} images; expected logits, one row for each image")
         return logits.detach()
 
     def predict(self, batch: Tensor) -> Tensor:

@@ -101,12 +101,12 @@ class RMT(Gradient):
 
 def _prototypes(model: nn.Module, end: str, batches: Iterable[Tensor]) -> Tensor:
     """Mean features of each class that the network sees in clean images, (classes that there are, width)."""
-    found, labels = [], []
+    seen, labels = [], []
     with torch.inference_mode(False), torch.no_grad(), noted_features(model, end) as features:
         for batch in batches:
             labels.append(model(batch).argmax(1))
-            found.append(features.pop())
-    whole, label = torch.cat(found), torch.cat(labels)
+            seen.append(features.pop())
+    whole, label = torch.cat(seen), torch.cat(labels)
     return torch.stack([whole[label == one].mean(0) for one in torch.unique(label)])
 
 

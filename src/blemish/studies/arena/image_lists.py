@@ -23,9 +23,9 @@ def listed_images(source: Source, name: str) -> Source:
         raise InputError(f"list {name!r}; expected {', '.join(LISTS)}")
     text = resources.files("blemish.studies.arena").joinpath(LISTS[name]).read_text(encoding="utf-8")
     wanted = set(json.loads(text)["numbers"])
-    found = [int(match[1]) if (match := _NUMBER.search(name)) else 0 for name in source.names]
-    rows = np.array([row for row, number in enumerate(found) if number in wanted], dtype=np.int64)
-    if len({found[row] for row in rows.tolist()}) != len(wanted) or len(rows) != len(wanted):
+    numbers = [int(match[1]) if (match := _NUMBER.search(name)) else 0 for name in source.names]
+    rows = np.array([row for row, number in enumerate(numbers) if number in wanted], dtype=np.int64)
+    if len({numbers[row] for row in rows.tolist()}) != len(wanted) or len(rows) != len(wanted):
         raise InputError(
             f"{source.name}: {len(rows):,} of the {len(wanted):,} images of the list {name} are there; expected each "
             "once, called ILSVRC2012_val_00000001 and so on"

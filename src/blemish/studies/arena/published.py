@@ -65,19 +65,19 @@ def published_table(setting: Scored, info: ArenaInfo) -> Table | None:
 def differences(setting: Scored, info: ArenaInfo) -> Sequence[str]:
     """In what a setting here is not that of the published tables, as far as files tell; the network is always named."""
     _, images, batch = _DATA[info.benchmark]
-    found = ["the network, unless it is the one that is named"]
+    differences = ["the network, unless it is the one that is named"]
     if info.images != images:
-        found.append(f"{info.images:,} images instead of {images:,}")
+        differences.append(f"{info.images:,} images instead of {images:,}")
     elif images < 50_000 and info.benchmark == "imagenet-c" and info.image_list is None:
-        found.append("other 5,000 images than those of RobustBench's list")
+        differences.append("other 5,000 images than those of RobustBench's list")
     if setting.batch != batch:
-        found.append(f"batches of {setting.batch} instead of {batch}")
+        differences.append(f"batches of {setting.batch} instead of {batch}")
     if setting.severities != (5.0,) and setting.name != "gradual":
-        found.append(f"severity {', '.join(f'{severity:g}' for severity in setting.severities)} instead of 5")
+        differences.append(f"severity {', '.join(f'{severity:g}' for severity in setting.severities)} instead of 5")
     if missing := [name for name in orders()["standard"] if name not in info.corruptions]:
-        found.append(f"without {', '.join(missing)}")
+        differences.append(f"without {', '.join(missing)}")
     if extra := [name for name in info.corruptions if name not in orders()["standard"]]:
-        found.append(f"also {', '.join(extra)}")
+        differences.append(f"also {', '.join(extra)}")
     if setting.name == "gradual":
-        found.append("one order instead of ten")
-    return [*found, "corruptions are made here instead of read from the published files"]
+        differences.append("one order instead of ten")
+    return [*differences, "corruptions are made here instead of read from the published files"]

@@ -43,7 +43,7 @@ class Shown:
 
 def read_arena(folder: Path) -> list[Shown]:
     """Everything that is finished in a folder, stream by stream."""
-    found = []
+    finished = []
     for path in sorted((folder / "streams").glob("*.parquet")):
         results = {}
         for file in sorted((folder / "results" / path.stem).glob("*.parquet")):
@@ -56,10 +56,10 @@ def read_arena(folder: Path) -> list[Shown]:
         for label, result in results.items():
             if len(result.predictions) != len(stream.labels):
                 raise InputError(f"{path}: {len(stream.labels):,} images, and {label} has {len(result.predictions):,}")
-        found.append(Shown(stream, results))
-    if not found:
+        finished.append(Shown(stream, results))
+    if not finished:
         raise InputError(f"{folder}: no results; expected a folder that blemish arena run made")
-    return found
+    return finished
 
 
 class Clustered:

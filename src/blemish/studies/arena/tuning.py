@@ -28,7 +28,7 @@ def choices(setting: Scored) -> list[Choice]:
     groups: dict[str, list[Entrant]] = {}
     for entrant in setting.entrants.values():
         groups.setdefault(entrant.label.partition("@")[0], []).append(entrant)
-    found = []
+    chosen = []
     for method, tried in groups.items():
         if len(tried) < 2:
             continue
@@ -38,7 +38,7 @@ def choices(setting: Scored) -> list[Choice]:
             for name, sign in SIGNALS.items()
             if (known := [entrant for entrant in tried if name in entrant.signals])
         }
-        found.append(
+        chosen.append(
             Choice(
                 method,
                 next((entrant for entrant in tried if entrant.published), None),
@@ -48,4 +48,4 @@ def choices(setting: Scored) -> list[Choice]:
                 tuple(tried),
             )
         )
-    return found
+    return chosen

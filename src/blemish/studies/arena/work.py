@@ -84,7 +84,7 @@ class ArenaWork:
             if unit.state is not None:
                 state = Path(place) / "state"
                 state.write_bytes(unit.state)
-            found = adapt_over(
+            adapted = adapt_over(
                 method,
                 course,
                 made,
@@ -97,15 +97,15 @@ class ArenaWork:
             )
         header = replace(
             result_header(unit, self.arena, len(course), self.methods),
-            probes=found.probes,
+            probes=adapted.probes,
             clean_labels=tuple(images.labels[rows.numpy()].tolist()),
-            clean_before=found.clean_before,
-            clean_after=found.clean_after,
-            seconds=round(found.seconds, 4),
-            memory=found.memory,
+            clean_before=adapted.clean_before,
+            clean_after=adapted.clean_after,
+            seconds=round(adapted.seconds, 4),
+            memory=adapted.memory,
             device=_device_name(model.device),
         )
-        return result_bytes(header, found.columns)
+        return result_bytes(header, adapted.columns)
 
     def _once(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
         if what not in self._kept or self._kept[what][0] != key:

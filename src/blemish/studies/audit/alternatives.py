@@ -62,15 +62,15 @@ class Alternative:
 
 def alternatives(subject: Subject) -> list[Alternative]:
     """All that is tried for a model and its images, each way once."""
-    seen, found = [subject.model.preprocessing], []
+    seen, tried = [subject.model.preprocessing], []
     for alternative in (*_of_values(subject.model), *_of_size(subject)):
         if alternative.protocol is None:
             made = alternative.model.preprocessing
             if any(_nearly_equal(made, other) for other in seen):
                 continue
             seen.append(made)
-        found.append(alternative)
-    return found
+        tried.append(alternative)
+    return tried
 
 
 def _nearly_equal(one: Preprocessing, other: Preprocessing) -> bool:

@@ -37,7 +37,7 @@ def best_assignment(scores: ArrayLike) -> NDArray[np.int64]:
         while column != columns:
             owner[column] = owner[came_from[column]]
             column = int(came_from[column])
-    found = np.empty(rows, dtype=np.int64)
+    column_of_row = np.empty(rows, dtype=np.int64)
     taken = np.flatnonzero(owner[:columns] >= 0)
-    found[owner[taken]] = taken
-    return found
+    column_of_row[owner[taken]] = taken
+    return column_of_row

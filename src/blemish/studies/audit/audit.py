@@ -99,12 +99,12 @@ class _Auditing:
         checks = [check_accuracy(records, known, why_not=why_not)]
         of_images = self._of_images()
         checks += of_images
-        found = {check.name for check in of_images if check.findings}
-        self.subject = subject = replace(subject, lossy="jpeg" in found)
+        failed = {check.name for check in of_images if check.findings}
+        self.subject = subject = replace(subject, lossy="jpeg" in failed)
         self.tell("the same images again")
         behaviour = check_behaviour(subject)
         checks += behaviour
-        if "value-range" in found:
+        if "value-range" in failed:
             checks += [Check(name, skipped=_BLACK) for name in _OF_ANSWERS]
         else:
             steady = not any(check.findings for check in behaviour)

@@ -75,8 +75,8 @@ def check_curves(outcomes: Outcomes, *, preset: str | None) -> Check:
     fallen = holm([paired(outcomes[strong], outcomes[weak]) for weak, strong in pairs])
     images = len(next(iter(outcomes.values())))
     said = f"{len(groups)} corruptions on {images:,} images"
-    found = [pair for pair, falls in zip(pairs, fallen, strict=True) if falls]
-    return Check("severity-curves", said, tuple(_fall(outcomes, *pair) for pair in found))
+    falling = [pair for pair, falls in zip(pairs, fallen, strict=True) if falls]
+    return Check("severity-curves", said, tuple(_fall(outcomes, *pair) for pair in falling))
 
 
 def _fall(outcomes: Outcomes, weak: Condition, strong: Condition) -> Finding:

@@ -91,8 +91,8 @@ class Audit:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found, problems first."""
-        found = [finding for check in self.checks for finding in check.findings]
-        return tuple(sorted(found, key=lambda finding: finding.level != "problem"))
+        findings = [finding for check in self.checks for finding in check.findings]
+        return tuple(sorted(findings, key=lambda finding: finding.level != "problem"))
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -102,11 +102,11 @@ class Audit:
 
 def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
     """Checks as they are shown; several by one name become one."""
-    found: dict[str, Check] = {}
+    by_name: dict[str, Check] = {}
     for check in checks:
-        if (before := found.get(check.name)) is not None:
+        if (before := by_name.get(check.name)) is not None:
             said = "; ".join(text for text in (before.said, check.said) if text)
             skipped = "" if said or before.findings or check.findings else before.skipped or check.skipped
             check = Check(check.name, said, (*before.findings, *check.findings), skipped)
-        found[check.name] = check
-    return tuple(found[name] for name in CHECKS if name in found)
+        by_name[check.name] = check
+    return tuple(by_name[name] for name in CHECKS if name in by_name)

@@ -86,14 +86,14 @@ def _tried(subject: Subject, records: Records, ways: list[Alternative], tell: Te
                 finished.append(Tried(way, answers, _by_chance(way, answers, records)))
         except Exception:  # a model refuses what it was not made for in any way it likes
             continue
-    found = []
+    better_ways = []
     for name in INPUT_CHECKS:
         mine = [each for each in finished if each.way.check == name]
         # Corrected for all that were tried, however many were left out on the way.
         left_out = sum(way.check == name for way in ways) - len(mine)
         passed = holm([each.p for each in mine] + [1.0] * left_out)
-        found += [each for each, better in zip(mine, passed, strict=False) if better]
-    return found, ran
+        better_ways += [each for each, better in zip(mine, passed, strict=False) if better]
+    return better_ways, ran
 
 
 def _promising(answers: Records, before: Records) -> bool:

@@ -33,18 +33,18 @@ def check_jpeg(images: Images) -> Check:
         return Check("jpeg", skipped="pictures of this size are mostly photographs, which were all JPEG once")
     if len(images) < _FEWEST or side < 2 * _BLOCK:
         return Check("jpeg", skipped=f"too few images, or too small ones ({len(images)} of {side} pixels)")
-    found, beside = grid(images, 0), grid(images, _BLOCK // 2)
+    aligned, beside = grid(images, 0), grid(images, _BLOCK // 2)
     said = f"frequencies of blocks in {len(images)} images"
-    if found < _CLEARLY or beside > found / 2:
+    if aligned < _CLEARLY or beside > aligned / 2:
         return Check("jpeg", said)
     finding = Finding(
         "jpeg",
         "the images were JPEG once",
-        f"the frequencies of their blocks of eight pixels are multiples of steps (by {found:.2f}, where 1 is always "
+        f"the frequencies of their blocks of eight pixels are multiples of steps (by {aligned:.2f}, where 1 is always "
         f"and 0 is chance), though pictures of {side} pixels are published without loss",
         "take the images as they were published: networks can lose many points on lossy copies",
         "very likely",
-        numbers={"grid": found, "beside": beside},
+        numbers={"grid": aligned, "beside": beside},
     )
     return Check("jpeg", said, (finding,))
 
@@ -57,7 +57,7 @@ def grid(images: Images, offset: int) -> float:
     """
     blocks = np.concatenate([_blocks(images.image(row), offset) for row in range(len(images))])
     wave = _cosines()
-    found = []
+    fits = []
     for u, v in _FREQUENCIES:
         values = np.abs(np.einsum("y,nyx,x->n", wave[u], blocks, wave[v]))
         best = -1.0
@@ -65,8 +65,8 @@ def grid(images: Images, offset: int) -> float:
             large = values[values >= step / 2]
             if len(large) >= _FEWEST_VALUES:
                 best = max(best, float(np.cos(2 * math.pi * large / step).mean()))
-        found.append(best)
-    return float(np.median(found))
+        fits.append(best)
+    return float(np.median(fits))
 
 
 def _blocks(levels: NDArray[np.uint8], offset: int) -> NDArray[np.float64]:

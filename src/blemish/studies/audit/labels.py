@@ -59,8 +59,8 @@ def check_order(records: Records, classes: int, names: Sequence[str] | None = No
     known = list(known_orders(classes).items())
     right = [mapping[labels] == answers for _, (mapping, _) in known]
     right.append(answers_by_halves(labels, answers, classes))
-    found = holm([paired(each, correct) for each in right])
-    better = [index for index in range(len(right)) if found[index] and _gain(right[index], correct) >= _LEAST_GAIN]
+    significant = holm([paired(each, correct) for each in right])
+    better = [i for i in range(len(right)) if significant[i] and _gain(right[i], correct) >= _LEAST_GAIN]
     said = f"the answers to {count} images, by label"
     if not better:
         return Ordered(Check("class-order", said), None)

@@ -57,17 +57,17 @@ def audit_run(
     models, in points, that is to be told apart. What only the model and its images can tell is not checked.
     """
     said = said_by_user(accuracy)
-    found = as_run(run)
-    info = found.info
+    opened = as_run(run)
+    info = opened.info
     report(0, None, "reading records")
-    finished = [condition for condition in found.conditions if condition.other is None and found.finished(condition)]
-    clean = _by_name(found.records(CLEAN))
+    finished = [condition for condition in opened.conditions if condition.other is None and opened.finished(condition)]
+    clean = _by_name(opened.records(CLEAN))
     still = [condition for condition in finished if not condition.is_sequence]
-    table = read_tables(found, still, report=report)[0]
+    table = read_tables(opened, still, report=report)[0]
     outcomes = {condition: table["correct", str(condition)] for condition in still}
     known, why_not = expected_accuracy(said, info.model.card, clean.images.tolist())
     labels = clean.labels.astype(np.int64)
-    classes = _classes(found, clean)
+    classes = _classes(opened, clean)
     corrupted = [values for condition, values in outcomes.items() if condition.steps]
     scores = np.mean(corrupted, axis=0) if corrupted else outcomes[CLEAN].astype(np.float64)
     of = f"mean accuracy over {len(corrupted)} conditions" if corrupted else "clean accuracy"
@@ -76,15 +76,15 @@ def audit_run(
         *check_chance(clean, info.model.outputs),
         check_order(clean, classes, info.classes).check,
         check_missing(labels, classes, info.classes),
-        _twice(found, clean, finished),
-        _storage(found),
-        *_severities(found, outcomes),
+        _twice(opened, clean, finished),
+        _storage(opened),
+        *_severities(opened, outcomes),
         check_precision(np.asarray(scores, dtype=np.float64), difference, len(clean), of=of),
         *(Check(name, skipped=_NEEDS_MODEL) for name in _OF_MODEL),
     ]
     assert {check.name for check in checks} == set(CHECKS)
     interval = wilson_interval(int(clean.correct.sum()), len(clean))
-    return Audit(found.name, info.data.name, len(clean), interval, in_order(checks))
+    return Audit(opened.name, info.data.name, len(clean), interval, in_order(checks))
 
 
 def _by_name(records: Records) -> Records:

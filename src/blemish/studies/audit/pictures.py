@@ -57,11 +57,11 @@ def _near_pairs(images: Images, rows: list[int]) -> list[tuple[int, int]]:
     thumbs = np.stack([_thumbnail(images.image(row)) for row in rows])
     vary = thumbs.std(axis=1) >= _VARIES
     index, thumbs = np.asarray(rows)[vary], thumbs[vary]
-    found = []
+    pairs = []
     for place in range(len(index) - 1):
         distance = np.sqrt(((thumbs[place + 1 :] - thumbs[place]) ** 2).mean(axis=1))
-        found += [(int(index[place]), int(index[place + 1 + other])) for other in np.flatnonzero(distance < _SAME)]
-    return found
+        pairs += [(int(index[place]), int(index[place + 1 + other])) for other in np.flatnonzero(distance < _SAME)]
+    return pairs
 
 
 def _thumbnail(levels: NDArray[np.uint8]) -> NDArray[np.float32]:

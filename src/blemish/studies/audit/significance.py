@@ -51,12 +51,12 @@ def holm(values: Sequence[float], *, alpha: float = ALPHA) -> list[bool]:
     >>> holm([0.001, 0.2, 0.004], alpha=0.01)
     [True, False, True]
     """
-    found = [False] * len(values)
+    significant = [False] * len(values)
     for place, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
         if values[index] > alpha / (len(values) - place):
             break
-        found[index] = True
-    return found
+        significant[index] = True
+    return significant
 
 
 def fewest_gains(tests: int, *, alpha: float = ALPHA) -> int:

@@ -107,8 +107,8 @@ def write_export(
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file; expected a folder for the page")
-    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    ours = found <= {_PAGE, _STRIPS} and (_PAGE not in found or is_ours(folder / _PAGE))
+    held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    ours = held <= {_PAGE, _STRIPS} and (_PAGE not in held or is_ours(folder / _PAGE))
     if not ours:
         raise InputError(f"{folder}: not empty, and not a page of blemish explore; expected another folder")
 

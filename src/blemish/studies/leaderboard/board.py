@@ -82,12 +82,12 @@ def boards_of(
     named = [name for name, info in infos.items() if filters.benchmark in (None, info.benchmark)]
     tables += [imported_table(name, level=level) for name in named]
     models = [entry for entry in entries if isinstance(entry, ModelEntry)]
-    found = rankings_of_entries(models, level=level, replicates=replicates, report=report)
-    found += [ranking_of_table(table, level=level) for table in tables]
+    rankings = rankings_of_entries(models, level=level, replicates=replicates, report=report)
+    rankings += [ranking_of_table(table, level=level) for table in tables]
     if ADAPTATION in names and filters.benchmark in (None, ADAPTATION):
-        found += [ranking_of_adaptation(table) for table in adaptation_tables()]
-    found = _with_own_names([ranking for ranking in found if filters.ranking(ranking)])
-    return _by_benchmark(found, filters)
+        rankings += [ranking_of_adaptation(table) for table in adaptation_tables()]
+    rankings = _with_own_names([ranking for ranking in rankings if filters.ranking(ranking)])
+    return _by_benchmark(rankings, filters)
 
 
 def benchmark_of(entry: Entry) -> str:
@@ -111,11 +111,11 @@ def _check_benchmark(name: str | None, entries: Sequence[Entry]) -> None:
 def _with_own_names(rankings: Sequence[Ranking]) -> list[Ranking]:
     """Rankings whose identities differ, which names of tables that anyone may give need not."""
     seen: dict[str, int] = {}
-    found = []
+    renamed = []
     for ranking in rankings:
         count = seen[ranking.identity] = seen.get(ranking.identity, 0) + 1
-        found.append(ranking if count == 1 else replace(ranking, identity=f"{ranking.identity}-{count}"))
-    return found
+        renamed.append(ranking if count == 1 else replace(ranking, identity=f"{ranking.identity}-{count}"))
+    return renamed
 
 
 def _by_benchmark(rankings: Sequence[Ranking], filters: Filters) -> list[Board]:

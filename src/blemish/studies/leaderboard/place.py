@@ -63,7 +63,7 @@ def placed(
     own, plain = part_of(run), [c for c in run.conditions if not c.is_sequence and c.other is None]
     benchmark = run.info.benchmark.name if own is None else own.benchmark
     names = [name for name, info in import_infos().items() if info.benchmark == benchmark]
-    found, reasons = [], []
+    places, reasons = [], []
     used, count = level_and_replicates(level, replicates, run)
     if names:
         finished = [condition for condition in plain if run.finished(condition)]
@@ -81,11 +81,11 @@ def placed(
                 continue
             value = float(_number(weights, point))
             interval = percentile_interval(value, np.asarray(_number(weights, replicated)), level=used)
-            found.append(_place(run, table, interval, level))
+            places.append(_place(run, table, interval, level))
     for condition in run.conditions:
         if str(condition).startswith("natural:") and run.finished(condition):
-            found += _natural(run, str(condition), level)
-    return found, reasons
+            places += _natural(run, str(condition), level)
+    return places, reasons
 
 
 def _weights(table: PublishedTable) -> Weights:

@@ -53,11 +53,11 @@ def rankings_of_entries(
         raise InputError(
             f"an entry is there twice: {', '.join(str(e.path) for e in entries if e.header.seal == twice)}"
         )
-    found: list[Ranking] = []
+    rankings: list[Ranking] = []
     for members in comparable([entry.run for entry in entries]):
         own = [entries[place] for place in members]
-        found.append(_of_entries(own, len(found), level=level, replicates=replicates, report=report))
-    return found
+        rankings.append(_of_entries(own, len(rankings), level=level, replicates=replicates, report=report))
+    return rankings
 
 
 def _twice(values: Iterable[str]) -> str | None:
@@ -262,23 +262,23 @@ def _finished(lines: Sequence[Line], *, higher_is_better: bool) -> tuple[Line, .
         ]
     )
     names = _identities([line.model for line in lines])
-    found = []
+    whole = []
     for place, line in enumerate(lines):
         around = [lines[other] for other in (place - 1, place + 1) if 0 <= other < len(lines)]
         near = [
             other.model for other in around if line.known and line.value.low <= other.value.value <= line.value.high
         ]
-        found.append(replace(line, near=tuple(near), on_front=front[place] and len(lines) > 1, identity=names[place]))
-    return tuple(found)
+        whole.append(replace(line, near=tuple(near), on_front=front[place] and len(lines) > 1, identity=names[place]))
+    return tuple(whole)
 
 
 def _identities(names: Sequence[str]) -> list[str]:
     """Names as files can have them, each once."""
-    found: dict[str, None] = {}
+    identities: dict[str, None] = {}
     for name in names:
         own = slug(name)[:_LONGEST]
-        found[own if own not in found else f"{own}-{len(found) + 1}"] = None
-    return list(found)
+        identities[own if own not in identities else f"{own}-{len(identities) + 1}"] = None
+    return list(identities)
 
 
 def slug(name: str) -> str:

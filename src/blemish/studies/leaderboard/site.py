@@ -125,18 +125,18 @@ class _Site:
 
 def _models(boards: Sequence[Board]) -> dict[str, _Model]:
     """The models of all boards by their names; methods of adaptation are none."""
-    found: dict[str, _Model] = {}
+    models: dict[str, _Model] = {}
     slugs = set[str]()
     for board in boards:
         for ranking in board.rankings if board.benchmark != _ADAPTATION else ():
             for line in ranking.lines:
-                if line.model not in found:
+                if line.model not in models:
                     name = slug(line.model)[:80]
                     name = name if name not in slugs else f"{name}-{len(slugs) + 1}"
                     slugs.add(name)
-                    found[line.model] = _Model(line.model, name)
-                found[line.model].places.append((board, ranking, line))
-    return found
+                    models[line.model] = _Model(line.model, name)
+                models[line.model].places.append((board, ranking, line))
+    return models
 
 
 def _corruptions(board: Board) -> list[str]:

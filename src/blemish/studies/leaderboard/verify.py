@@ -50,9 +50,9 @@ def verify(entry: Entry) -> list[Check]:
     bits, header = entry.bits, entry.header
     images, conditions = bits.correct.shape
     checks = [Check("bits", True, f"{images:,} images under {conditions} conditions")]
-    found = claims_of(entry)
-    for name in dict.fromkeys([*header.claims, *found]):
-        claimed, own = header.claims.get(name), found.get(name)
+    computed = claims_of(entry)
+    for name in dict.fromkeys([*header.claims, *computed]):
+        claimed, own = header.claims.get(name), computed.get(name)
         same = claimed is not None and own is not None and math.isclose(claimed, own, rel_tol=_CLOSE, abs_tol=_CLOSE)
         unit = TITLES[name].unit if name in TITLES else "%"
         texts = ["nothing" if value is None else f"{value:.6g} {unit}".strip() for value in (claimed, own)]

@@ -33,7 +33,7 @@ class _PairView:
         self.best = goal.best[np.ix_(self.first, self.second)]
         self.per_pair, self.closest, self.above_zero = goal.per_pair, goal.closest, goal.above_zero
         self.top = list(goal.top)
-        self.found: list[Found] = []
+        self.closer: list[Found] = []
 
     def limits(self) -> NDArray[np.float64]:
         overall = -self.top[0][0] if len(self.top) == self.closest else np.inf
@@ -46,7 +46,7 @@ class _PairView:
             useful &= distance > 0
         for p, q, g, h, d in zip(i[useful], j[useful], row[useful], column[useful], distance[useful], strict=True):
             pair = (float(d), *sorted((int(p), int(q))))
-            self.found.append(pair)  # type: ignore[arg-type]
+            self.closer.append(pair)  # type: ignore[arg-type]
             self.best[g, h] = min(self.best[g, h], d)
             _push(self.top, pair, self.closest)  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ class ClassPairs:
 
     def merge(self, view: _PairView) -> None:
         """Take over what a tile found."""
-        for pair in view.found:
+        for pair in view.closer:
             self.record(pair)
 
     def farthest(self) -> float:

@@ -110,13 +110,13 @@ def _opened(place: Path) -> tuple[Run, str]:
 
 
 def _tasks(texts: list[str]) -> dict[str, str]:
-    found = {}
+    tasks = {}
     for text in texts:
         metric, separator, task = text.partition("=")
         if not separator or not metric or not task:
             raise InputError(f"--task {text!r}; expected METRIC=ID, such as mce=imagenet-c-mce")
-        found[metric] = task
-    return found
+        tasks[metric] = task
+    return tasks
 
 
 def _numbers(run: Run, level: float, replicates: int, report: Report) -> Numbers:

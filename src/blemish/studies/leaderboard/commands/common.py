@@ -112,10 +112,10 @@ class BoardOptions:
                 report=report,
             )
 
-        found = with_progress(title, work, first="reading entries", unit=None, kept="nothing is changed.")
-        if not found:
+        boards = with_progress(title, work, first="reading entries", unit=None, kept="nothing is changed.")
+        if not boards:
             raise InputError("no model fits the filters; expected at least one")
-        return found
+        return boards
 
     def _imports(self, entries: list[Entry]) -> list[str]:
         asked = self.published or []
