@@ -190,7 +190,7 @@ def test_a_fish_eye_of_index_one_is_a_window() -> None:
     change = blemish.corrupt(images, "cbar:fish_eye", severity=0.001).int() - images.int()
     assert change.abs().double().mean() < 1
     centre = torch.zeros(1, 1, 2, dtype=torch.float64) + 30
-    ours = rendered("fish_eye", pictures(1, 3, SIDE, SIDE), warps.Places(centre), 5.0)
+    ours = rendered("fish_eye", pictures(1, 3, SIDE, SIDE), warps.Lenses(centre), 5.0)
     changed = np.abs(ours.astype(int) - photo(pictures(1, 3, SIDE, SIDE))).max(-1) > 0
     rows, columns = np.nonzero(changed)
     # A lens of 0.05 of the side, but at least three pixels, and what it shows comes from nearer its centre.

@@ -55,7 +55,7 @@ def draw_of(name: str, severity: int, arrays: dict[str, np.ndarray]) -> object:
         tile, place = (
             torch.from_numpy(arrays[key + draw].astype(np.int64))[None] for draw in ("draw0_tile", "draw1_row_column")
         )
-        return pieces.Places(tile, *place.unbind(-1))
+        return pieces.Pastes(tile, *place.unbind(-1))
     return ()
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from blemish.core.errors import InputError
+from blemish.data.image_files import expand_braces, local_files
 from blemish.data.pictures import picture_id
-from blemish.data.places import expand_braces, local_files
 from blemish.data.tar import list_members, read_member
 from blemish.data.webdataset import shard_source
 

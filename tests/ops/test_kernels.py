@@ -14,7 +14,7 @@ from blemish.models.base import Preprocessing
 from blemish.ops.edges import _connected, canny
 from blemish.ops.filters import gaussian_blur, line_blur
 from blemish.ops.fused import _say_plain, kernels_for
-from blemish.ops.fused.place import kept, on_its_device, sent
+from blemish.ops.fused.on_device import kept, on_its_device, sent
 from blemish.ops.grid import Grid
 from blemish.ops.jpeg import jpeg_pillow, jpeg_torch
 from blemish.ops.poisson import poisson_quantile

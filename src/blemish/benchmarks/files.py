@@ -118,10 +118,10 @@ def _text(entries: dict[str, Any], key: str, default: str | None = None) -> str:
     return value
 
 
-def _known_keys(entries: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+def _known_keys(entries: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in entries:
         if key not in known:
-            raise InputError(f"unknown key {key!r} in {place}; {hint(key, list(known))}")
+            raise InputError(f"unknown key {key!r} in {where}; {hint(key, list(known))}")
 
 
 def _list(block: dict[str, Any], key: str, kinds: tuple[type, ...]) -> list[Any]:

@@ -34,7 +34,7 @@ def report_command(
         ),
     ] = None,
     published: Published = None,
-    place: Annotated[
+    with_places: Annotated[
         bool, typer.Option("--place", help="Show where each model would stand among published ones, and what differs.")
     ] = False,
     plugins: Plugins = None,
@@ -68,7 +68,7 @@ def report_command(
     check_replaceable(out, overwrite=overwrite)
     runs, catalog = how.runs(folders), chosen_catalog(plugins, frost, tiles)
     extra = [separation_sections(runs, [folder for folder in folders if is_folder(folder)])]
-    if place:
+    if with_places:
         own = partial(place_sections, runs, level=how.level, replicates=how.replicates)
         extra.append(read_with_progress("place", own))
     settings = how.settings(runs)

@@ -102,10 +102,10 @@ class _Weights(ABC):
             # Few of many images may not be drawn at all; they then count as they are.
             block[~block.any(axis=1)] = 1
             total, wide = self._total(block), None
-            for place, (key, parts) in enumerate(blocks.items()):
+            for number, (key, parts) in enumerate(blocks.items()):
                 if isinstance(column := columns[key], Weighted):
                     # These take long, and a block may hold all replicates.
-                    report(made - len(whole) + len(whole) * place // len(blocks), self.replicates, self.doing)
+                    report(made - len(whole) + len(whole) * number // len(blocks), self.replicates, self.doing)
                     parts.append(self._of_weighted(key, column, block))
                     continue
                 values = np.asarray(column)

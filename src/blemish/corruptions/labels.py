@@ -123,7 +123,7 @@ def _one_as_given(made: Tensor, given: Any, *, types: bool) -> Any:
     return array.astype(kind_of_array if kind_of_array.kind == "f" else np.float32) if types else array
 
 
-class Place(NamedTuple):
+class Geometry(NamedTuple):
     """An image's size, its number among those of the maps beside it, and these."""
 
     height: int
@@ -141,14 +141,14 @@ class LabelSet:
     keypoints: Any = None
     fill: float = 0
 
-    def moved(self, images: Any, moves: Moves | None, places: Sequence[Place], *, alone: bool) -> Corrupted:
+    def moved(self, images: Any, moves: Moves | None, geometries: Sequence[Geometry], *, alone: bool) -> Corrupted:
         """The labels beside corrupted images, of which each is at its place."""
         still = moves is None or moves.maps is None
         made: dict[str, Any] = {}
 
-        def move(given: Any, name: str, work: Callable[[Tensor, Place], tuple[Tensor, Tensor]]) -> tuple[Any, Any]:
-            each = _per_image(given, name, len(places), alone=alone)
-            pairs = [work(entry, place) for entry, place in zip(each, places, strict=True)]
+        def move(given: Any, name: str, work: Callable[[Tensor, Geometry], tuple[Tensor, Tensor]]) -> tuple[Any, Any]:
+            each = _per_image(given, name, len(geometries), alone=alone)
+            pairs = [work(entry, geometry) for entry, geometry in zip(each, geometries, strict=True)]
             types = name != "masks"
             labels = given if still else _as_given([one for one, _ in pairs], given, alone=alone, types=types)
             return labels, _as_given([shown for _, shown in pairs], given, alone=alone, types=False)
@@ -162,17 +162,17 @@ class LabelSet:
         return Corrupted(images, how_it_moves(moves), **made)
 
 
-def _boxes_at(boxes: Tensor, place: Place) -> tuple[Tensor, Tensor]:
-    return moved_boxes(checked_boxes(boxes), place.maps, place.number)
+def _boxes_at(boxes: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+    return moved_boxes(checked_boxes(boxes), geometry.maps, geometry.number)
 
 
-def _keypoints_at(points: Tensor, place: Place) -> tuple[Tensor, Tensor]:
-    return _moved_keypoints(_checked_points(points), place.maps, place.number)
+def _keypoints_at(points: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+    return _moved_keypoints(_checked_points(points), geometry.maps, geometry.number)
 
 
-def _masks_at(masks: Tensor, place: Place, *, fill: float) -> tuple[Tensor, Tensor]:
-    _check_masks(masks, place.height, place.width)
-    made = moved_image_masks(masks, place.maps, place.number, fill)
+def _masks_at(masks: Tensor, geometry: Geometry, *, fill: float) -> tuple[Tensor, Tensor]:
+    _check_masks(masks, geometry.height, geometry.width)
+    made = moved_image_masks(masks, geometry.maps, geometry.number, fill)
     return made, made
 
 

@@ -19,7 +19,7 @@ from blemish.core.types import check_dense
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.inputs import as_severities, check_images
 from blemish.corruptions.kinds import Unpacked, unpack
-from blemish.corruptions.labels import Place
+from blemish.corruptions.labels import Geometry
 from blemish.ops.levels import as_levels
 
 Ids = int | Iterable[int] | Tensor
@@ -77,24 +77,24 @@ def run(
     )
 
 
-def places_of(
+def geometries_of(
     images: Unpacked,
     corruption: Corruption,
     severity: float | Sequence[float] | Tensor,
     seed: int,
     ids: Tensor | None,
     preset: str | None,
-) -> list[Place]:
+) -> list[Geometry]:
     """Where the pixels of each image come from, by the same draws as its pixels."""
     numbers = image_ids(None if ids is None else images.each(ids), images.total)
     levels = as_severities(severity, images.total)
-    places: dict[int, Place] = {}
+    geometries: dict[int, Geometry] = {}
     for rows, batch in images.parts:
         maps = corruption.positions(
             batch, severity=levels[rows], seed=check_seed(seed), ids=numbers[rows], preset=preset
         )
-        places |= {row: Place(batch.shape[-2], batch.shape[-1], number, maps) for number, row in enumerate(rows)}
-    return [places[row] for row in range(images.total)]
+        geometries |= {row: Geometry(batch.shape[-2], batch.shape[-1], number, maps) for number, row in enumerate(rows)}
+    return [geometries[row] for row in range(images.total)]
 
 
 def _whole(value: Any, what: str) -> int:

@@ -15,7 +15,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.labels import Corrupted, LabelSet
-from blemish.corruptions.running import Ids, as_numbers, content_id, numbers_of, places_of, run
+from blemish.corruptions.running import Ids, as_numbers, content_id, geometries_of, numbers_of, run
 from blemish.corruptions.sample_labels import with_moved_labels
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
 from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
@@ -101,8 +101,8 @@ def corrupt(
     labels = LabelSet(boxes, masks, keypoints, fill)
     if boxes is None and masks is None and keypoints is None:
         return made
-    places = places_of(unpacked, corruption, severity, seed, numbers, preset)
-    return labels.moved(made, corruption.moves, places, alone=unpacked.single and unpacked.total == 1)
+    geometries = geometries_of(unpacked, corruption, severity, seed, numbers, preset)
+    return labels.moved(made, corruption.moves, geometries, alone=unpacked.single and unpacked.total == 1)
 
 
 class Corrupt:
@@ -173,8 +173,8 @@ class Corrupt:
         sample = open_sample(whole)
         results = []
         numbers = None
-        for row, place in zip(sample.images, sample.places, strict=True):
-            with about(f"the sample's {place}"):
+        for row, leaf_path in zip(sample.images, sample.places, strict=True):
+            with about(f"the sample's {leaf_path}"):
                 images = unpack(sample.leaves[row])
                 if numbers is None:
                     numbers = numbers_of(images, ids)
@@ -185,7 +185,7 @@ class Corrupt:
         images = unpack(sample.leaves[sample.images[0]])
         assert numbers is not None
         return with_moved_labels(
-            made, places_of(images, self.corruption, self.severity, self.seed, numbers, self.preset)
+            made, geometries_of(images, self.corruption, self.severity, self.seed, numbers, self.preset)
         )
 
     def _run(self, images: Unpacked, numbers: Tensor) -> Any:

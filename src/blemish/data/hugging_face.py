@@ -69,9 +69,9 @@ def _of_folder(folder: str | os.PathLike[str]) -> Any:
         return library.load_from_disk(os.fspath(folder))
 
 
-def plain_rows(place: str) -> Any:
+def plain_rows(source: str) -> Any:
     """The dataset at ``hf:NAME:SPLIT``, or in a saved folder, as it lies there: one split, and nothing decoded."""
-    data = _one_split(_of_hub(place) if place.startswith(PREFIX) else _of_folder(place), place)
+    data = _one_split(_of_hub(source) if source.startswith(PREFIX) else _of_folder(source), source)
     return data.with_format(None)
 
 

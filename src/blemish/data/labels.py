@@ -52,7 +52,7 @@ def _notify_of_numbers(source: Source) -> None:
     if not all(name.isascii() and name.isdecimal() for name in names):
         return
     numbers = [int(name) for name in names]
-    moved = next((place for place in range(1, len(numbers)) if numbers[place] < numbers[place - 1]), None)
+    moved = next((index for index in range(1, len(numbers)) if numbers[index] < numbers[index - 1]), None)
     if moved is not None:
         notify(
             f"{source.name}: class {names[moved]} comes after {names[moved - 1]}, as texts are sorted, and has the "

@@ -46,9 +46,9 @@ def fit_class_names(source: Source, names: Sequence[str], *, model: str) -> Sour
 def _check_same(source: Source, called: Sequence[str], places: dict[str, int], model: str, ways: str) -> None:
     """Refuse names of labels of which most are those of other outputs."""
     there = [(number, places[_plain(name)]) for number, name in enumerate(called) if _plain(name) in places]
-    moved = [(number, place) for number, place in there if number != place]
+    moved = [(number, own) for number, own in there if number != own]
     if 2 * len(moved) > len(there):
-        examples = [f"{called[number]!r} is {number} here and {place} there" for number, place in moved]
+        examples = [f"{called[number]!r} is {number} here and {own} there" for number, own in moved]
         raise InputError(
             f"{source.name}: labels that are not the outputs of model {model}: of {len(there)} classes that both know "
             f"by name, {len(moved)} have other numbers ({first_few(examples, _SHOWN)}); {ways}"

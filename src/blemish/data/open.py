@@ -22,9 +22,9 @@ from blemish.data.digits import digits_source
 from blemish.data.fetching import is_address
 from blemish.data.folders import LABELS_FILE, ClassMapping, folder_entries, folder_source, table_source
 from blemish.data.hugging_face import PREFIX, hub_source, is_of_hugging_face, is_saved, rows_source, saved_source
+from blemish.data.image_files import PARQUET_SUFFIX, refuse_given
 from blemish.data.in_memory import is_pair, loader_source, pair_source
 from blemish.data.pictures import PICTURE_SUFFIXES
-from blemish.data.places import PARQUET_SUFFIX, refuse_given
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
 from blemish.data.webdataset import shard_source

@@ -23,8 +23,8 @@ from blemish.core.errors import InputError, refused
 from blemish.core.memory import available_memory, check_fits
 from blemish.core.reading import is_folder, open_regular
 from blemish.data.folders import ClassMapping
+from blemish.data.image_files import PARQUET_SUFFIX, ImageFile, LocalFile, check_shards, each_file, local_files
 from blemish.data.pictures import decode_picture
-from blemish.data.places import PARQUET_SUFFIX, LocalFile, Place, check_shards, each_place, local_files
 from blemish.data.source import Source
 from blemish.data.tables import Columns, check_labels, choose_columns, encoded_picture, table_labels
 
@@ -49,24 +49,25 @@ def parquet_source(
     files = local_files(path, PARQUET_SUFFIX)
     if is_folder(path):
         check_shards(os.fspath(path), [file.name for file in files])
-    places = [LocalFile(file) for file in files]
-    return table_files_source(Path(path).stem or str(path), places, columns=columns, mapping=mapping)
+    local = [LocalFile(file) for file in files]
+    return table_files_source(Path(path).stem or str(path), local, columns=columns, mapping=mapping)
 
 
 def table_files_source(
     name: str,
-    files: Sequence[Place],
+    files: Sequence[ImageFile],
     *,
     columns: Sequence[str] | None = None,
     mapping: ClassMapping | None = None,
 ) -> Source:
     """The images of Parquet files, wherever they lie."""
-    tables = each_place(lambda place: _opened(place, columns), files)
+    tables = each_file(lambda file: _opened(file, columns), files)
     first = tables[0]
     for table in tables[1:]:
         if table.columns != first.columns or table.kind != first.kind:
             raise InputError(
-                f"{table.place.name}: other columns or classes than in {first.place.name}; expected files of one table"
+                f"{table.source.name}: other columns or classes than in {first.source.name}; "
+                "expected files of one table"
             )
     labels = pa.chunked_array([chunk for table in tables for chunk in table.labels.chunks], first.kind)
     numbered = table_labels(name, labels, first.columns.classes, mapping)
@@ -78,7 +79,7 @@ def table_files_source(
         table, row = tables[number], i - starts[number]
         group = bisect_right(table.groups, row) - 1
         value = groups.column(table, group)[row - table.groups[group]].as_py()
-        where = f"row {row} of {table.place.name}"
+        where = f"row {row} of {table.source.name}"
         content, _ = encoded_picture(value, where)
         if content is None:
             raise InputError(f"{where}: no picture in it; expected its bytes, not its path alone")
@@ -93,7 +94,7 @@ def table_files_source(
         read=read,
         classes=numbered.classes,
         labelling=numbered.labelling,
-        stamp=lambda i: f"{tables[bisect_right(starts, i) - 1].place.stamp}{i}|{first.columns.image}",
+        stamp=lambda i: f"{tables[bisect_right(starts, i) - 1].source.stamp}{i}|{first.columns.image}",
     )
 
 
@@ -101,7 +102,7 @@ def table_files_source(
 class _Table:
     """A file: its columns, all of its labels, and the rows at which its groups begin."""
 
-    place: Place
+    source: ImageFile
     columns: Columns
     kind: pa.DataType
     labels: pa.ChunkedArray
@@ -109,20 +110,20 @@ class _Table:
 
 
 @contextlib.contextmanager
-def _file(place: Place) -> Iterator[tuple[Any, Path]]:
-    with place.held() as path, refused(f"{path}: not a readable Parquet file", *DAMAGE), open_regular(path) as stream:
+def _file(source: ImageFile) -> Iterator[tuple[Any, Path]]:
+    with source.held() as path, refused(f"{path}: not a readable Parquet file", *DAMAGE), open_regular(path) as stream:
         yield pq.ParquetFile(stream), path
 
 
-def _opened(place: Place, columns: Sequence[str] | None) -> _Table:
-    with _file(place) as (file, path):
+def _opened(source: ImageFile, columns: Sequence[str] | None) -> _Table:
+    with _file(source) as (file, path):
         chosen = choose_columns(str(path), file.schema_arrow, columns)
         counts = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
         labels = file.read(columns=[chosen.label], use_threads=False).column(0)
         if len(labels) != sum(counts):
             raise InputError(f"{path}: {len(labels)} labels for {sum(counts)} rows; expected one in each row")
         check_labels(str(path), labels, chosen.classes)
-        return _Table(place, chosen, labels.type, labels, (0, *accumulate(counts[:-1])))
+        return _Table(source, chosen, labels.type, labels, (0, *accumulate(counts[:-1])))
 
 
 class _Groups:
@@ -163,7 +164,7 @@ class _Groups:
 
 
 def _read_group(table: _Table, group: int) -> pa.ChunkedArray:
-    with _file(table.place) as (file, path):
+    with _file(table.source) as (file, path):
         image = table.columns.image
         wanted = f"{image}.bytes" if pa.types.is_struct(file.schema_arrow.field(image).type) else image
         check_fits(f"row group {group} of {path}", _claimed(file.metadata.row_group(group), wanted))

@@ -17,7 +17,7 @@ from blemish.data.array_source import array_source
 from blemish.data.arrays import ARRAY_SUFFIXES
 from blemish.data.fetching import RemoteFile, file_system, is_address, patiently, shown_address
 from blemish.data.folders import ClassMapping
-from blemish.data.places import PARQUET_SUFFIX, check_shards, expand_braces, is_visible, refuse_given
+from blemish.data.image_files import PARQUET_SUFFIX, check_shards, expand_braces, is_visible, refuse_given
 from blemish.data.source import Source
 from blemish.data.webdataset import shards_source
 

@@ -57,8 +57,8 @@ def _drawn(number: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Boxes]:
 
 def _mask(kind: int, side: int) -> NDArray[np.bool_]:
     """A disc, a square or a triangle that fills so many pixels each way."""
-    place = (np.arange(side) + 0.5) / side
-    x, y = place[None], place[:, None]
+    centre = (np.arange(side) + 0.5) / side
+    x, y = centre[None], centre[:, None]
     if kind == 0:
         return np.asarray((x - 0.5) ** 2 + (y - 0.5) ** 2 <= 0.25)
     if kind == 1:

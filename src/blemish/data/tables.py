@@ -139,8 +139,8 @@ def table_labels(
     if _is_name(values.type):
         texts = [str(text) for text in values.to_pylist()]
         classes = tuple(in_class_order(set(texts)))
-        place = {text: number for number, text in enumerate(classes)}
-        numbers = np.array([place[text] for text in texts], dtype=np.int64)
+        number_of = {text: number for number, text in enumerate(classes)}
+        numbers = np.array([number_of[text] for text in texts], dtype=np.int64)
     else:
         numbers = values.to_numpy().astype(np.int64)
     if classes is None:

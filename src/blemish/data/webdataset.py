@@ -15,8 +15,8 @@ from PIL import Image
 
 from blemish.core.errors import InputError, refused
 from blemish.core.reading import parse_json
+from blemish.data.image_files import ImageFile, LocalFile, each_file, local_files
 from blemish.data.pictures import decode_picture, picture_id
-from blemish.data.places import LocalFile, Place, each_place, local_files
 from blemish.data.source import Source
 from blemish.data.tar import Member, list_members, read_member
 
@@ -30,7 +30,7 @@ _FIELD = re.compile(r"((?:.*/|)[^./]+)\.([^/]+)", re.DOTALL)
 
 
 class _Sample(NamedTuple):
-    shard: Place
+    shard: ImageFile
     key: str
     image: Member
     label: int
@@ -41,14 +41,14 @@ def shard_source(path: str | os.PathLike[str]) -> Source:
     return shards_source(Path(path).name or str(path), [LocalFile(shard) for shard in local_files(path, ".tar")])
 
 
-def shards_source(name: str, shards: Sequence[Place]) -> Source:
+def shards_source(name: str, shards: Sequence[ImageFile]) -> Source:
     """The images of tar archives, wherever they lie.
 
     A sample has an image (``jpg``, ``jpeg``, ``png``, ``webp`` or ``ppm``) and a label: a number in ``cls``, or
     ``label`` in ``json``. Its name is the image's in the archive, after the shard's where shards repeat each other's,
     and its id the hash of the name. The archives are indexed once; images are then read in place, in any order.
     """
-    samples = list(chain.from_iterable(each_place(_samples, shards)))
+    samples = list(chain.from_iterable(each_file(_samples, shards)))
     names = _names(samples)
     return Source(
         name=name,
@@ -77,9 +77,9 @@ def _names(samples: Sequence[_Sample]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _samples(place: Place) -> list[_Sample]:
-    with place.held() as path:
-        return [_Sample(place, key, image, label) for key, image, label in _labelled(path)]
+def _samples(shard: ImageFile) -> list[_Sample]:
+    with shard.held() as path:
+        return [_Sample(shard, key, image, label) for key, image, label in _labelled(path)]
 
 
 def sample_field(name: str) -> tuple[str, str]:

@@ -194,13 +194,13 @@ class _Stimulus:
         ]
         if len(rows) < 2:
             return None
-        places = [item.severity for item, _, _ in rows]
-        value = float(falls_below(places, [model[0] - people[0] for _, model, people in rows]))
-        drawn = falls_below(places, np.stack([model[1] - people[1] for _, model, people in rows], axis=-1))
+        severities = [item.severity for item, _, _ in rows]
+        value = float(falls_below(severities, [model[0] - people[0] for _, model, people in rows]))
+        drawn = falls_below(severities, np.stack([model[1] - people[1] for _, model, people in rows], axis=-1))
         ends = np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], method="inverted_cdf")
         severity, low, high = (None if np.isinf(end) else float(end) for end in (value, *ends))
         between = None
-        if severity is not None and severity > places[0]:
-            after = next(i for i, place in enumerate(places) if place >= severity)
+        if severity is not None and severity > severities[0]:
+            after = next(i for i, each in enumerate(severities) if each >= severity)
             between = rows[after - 1][0].level, rows[after][0].level
         return Fall(severity, low, high, float(np.isfinite(drawn).mean()), between)

@@ -55,9 +55,9 @@ class Matches:
 
     def __getitem__(self, rows: Array) -> Matches:
         """Some of the images; each at most once."""
-        place = np.full(self.images, -1)
-        place[rows] = np.arange(len(rows))
-        return Matches(len(rows), tuple(part.taken(place) for part in self.parts))
+        new_row = np.full(self.images, -1)
+        new_row[rows] = np.arange(len(rows))
+        return Matches(len(rows), tuple(part.taken(new_row) for part in self.parts))
 
     def joined(self, other: Matches) -> Matches:
         """The images of both, one after the other."""
@@ -82,13 +82,13 @@ class _Range:
     truth_labels: Array
     truth_owners: Array
 
-    def taken(self, place: Array) -> _Range:
+    def taken(self, new_row: Array) -> _Range:
         """Those of the images that have a place."""
-        kept, truth = place[self.owners] >= 0, place[self.truth_owners] >= 0
+        kept, truth = new_row[self.owners] >= 0, new_row[self.truth_owners] >= 0
         names = ("labels", "owners", "scores", "hits", "left_out")
         columns = {name: getattr(self, name)[kept] for name in names}
-        columns["owners"] = place[columns["owners"]]
-        return _Range(**columns, truth_labels=self.truth_labels[truth], truth_owners=place[self.truth_owners[truth]])
+        columns["owners"] = new_row[columns["owners"]]
+        return _Range(**columns, truth_labels=self.truth_labels[truth], truth_owners=new_row[self.truth_owners[truth]])
 
     def joined(self, other: _Range, images: int) -> _Range:
         """With those of further images. Boxes of equal scores are in the order of the images' places on either side."""

@@ -23,8 +23,8 @@ def areas_of(answers: Answers) -> NDArray[np.float64]:
     truth, said = (column.values.astype(np.int64) for column in columns[:2])
     out = np.zeros((len(answers), 3, len(kinds)))
     everything = np.ones(len(truth), dtype=np.bool_)
-    for place, labels, kept in ((0, truth, truth == said), (1, truth, everything), (2, said, np.isin(said, kinds))):
-        np.add.at(out[:, place], (owners[kept], np.searchsorted(kinds, labels[kept])), pixels[kept])
+    for kind, labels, kept in ((0, truth, truth == said), (1, truth, everything), (2, said, np.isin(said, kinds))):
+        np.add.at(out[:, kind], (owners[kept], np.searchsorted(kinds, labels[kept])), pixels[kept])
     return out.reshape(len(answers), -1)
 
 

@@ -29,8 +29,8 @@ def _mean(values: Array) -> Array:
     return np.asarray(values.mean(axis=-1))
 
 
-def _at(place: int) -> Callable[[Array], Array]:
-    return lambda values: np.asarray(values[..., place])
+def _at(index: int) -> Callable[[Array], Array]:
+    return lambda values: np.asarray(values[..., index])
 
 
 QUANTITIES = (

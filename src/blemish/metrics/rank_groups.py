@@ -91,8 +91,8 @@ def rank_groups(
     places, apart = _placed(values, p_values, higher_is_better=higher_is_better, level=level)
     groups = sorted(sorted(group) for group in _largest(~apart & ~np.eye(len(apart), dtype=bool)))
     return [
-        replace(each, groups=tuple(number for number, group in enumerate(groups) if place in group))
-        for place, each in enumerate(places)
+        replace(each, groups=tuple(number for number, group in enumerate(groups) if index in group))
+        for index, each in enumerate(places)
     ]
 
 
@@ -124,11 +124,11 @@ def _placed(
         Place(
             index=int(index),
             value=float(numbers[index]),
-            low=1 + int(apart[place, :place].sum()),
-            high=count - int(apart[place, place + 1 :].sum()),
+            low=1 + int(apart[position, :position].sum()),
+            high=count - int(apart[position, position + 1 :].sum()),
             groups=(),
         )
-        for place, index in enumerate(order)
+        for position, index in enumerate(order)
     ]
     return places, apart
 

@@ -47,13 +47,13 @@ class Ranking:
 def comparable(runs: Sequence[Run]) -> list[list[int]]:
     """The runs in sets that were measured alike, so that ranks mean something within each; as places in the list."""
     sets: list[list[int]] = []
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         for members in sets:
             if not _unlike(runs[members[0]], run):
-                members.append(place)
+                members.append(index)
                 break
         else:
-            sets.append([place])
+            sets.append([index])
     return sets
 
 
@@ -87,20 +87,20 @@ def rank_runs(
             raise InputError(f"{runs[0].name} and {run.name} were not measured in the same way: {unlike[0]}")
     unranked: dict[int, str] = {}
     known: dict[int, list[Table]] = {}
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         chance = clean_chance(run)
         if chance is not None and chance.near:
-            unranked[place] = str(chance)
+            unranked[index] = str(chance)
         else:
-            known[place] = read_tables(run, finished(run), report=report)
+            known[index] = read_tables(run, finished(run), report=report)
     metric, chosen = _metric(runs, known, baseline, unranked)
     levels = [level_and_replicates(level, replicates, run) for run in runs] or [(level, replicates)]
     pairs = len(chosen) * (len(chosen) - 1) // 2
     # The smallest p that swaps can give is 1/(swaps + 1), and the correction multiplies it by the number of pairs.
     swaps = max(max(count for _, count in levels), math.ceil(_IN_TAIL * pairs / (1 - level) - 1e-9))
-    points = {place: sample_means(known[place]) for place in chosen}
-    signed = _signed([known[place] for place in chosen], metric, swaps=swaps, seed=seed, report=report)
-    values = [float(metric.function(points[place])) for place in chosen]
+    points = {index: sample_means(known[index]) for index in chosen}
+    signed = _signed([known[index] for index in chosen], metric, swaps=swaps, seed=seed, report=report)
+    values = [float(metric.function(points[index])) for index in chosen]
     p_values = np.ones((len(chosen), len(chosen)))
     for one in range(len(chosen)):
         for other in range(one):
@@ -129,29 +129,29 @@ def _metric(
     """What is ranked by, and the runs that have it on the images that all have."""
     plans: dict[int, dict[str, Metric]] = {}
     whys: dict[int, dict[str, str]] = {}
-    for place, tables in known.items():
-        run = runs[place]
+    for index, tables in known.items():
+        run = runs[index]
         keys = [key for table in tables for key in table]
         partial = part_of(run) is not None
         plan = make_plan(run.conditions, keys, as_baseline(run, baseline), family=run.family, partial=partial)
-        plans[place] = {metric.name: metric for metric in plan.metrics if metric.scope == "benchmark"}
-        whys[place] = {name: item.why for item in plan.missing if not item.of for name in item.names}
+        plans[index] = {metric.name: metric for metric in plan.metrics if metric.scope == "benchmark"}
+        whys[index] = {name: item.why for item in plan.missing if not item.of for name in item.names}
     if not plans:
         raise InputError("no model is better than chance; expected at least one to rank")
     name = headline_name(runs[0])
     if not any(name in plan for plan in plans.values()):
         name = main_quantity(kind for tables in known.values() for table in tables for kind, _ in table.columns)
-    chosen = [place for place, plan in plans.items() if name in plan]
+    chosen = [index for index, plan in plans.items() if name in plan]
     if not chosen:
         raise InputError(f"no model has a {TITLES[name].title}; expected at least one to rank")
-    for place in plans:
-        if place not in chosen:
-            unranked[place] = whys[place].get(name, "it could not be computed")
+    for index in plans:
+        if index not in chosen:
+            unranked[index] = whys[index].get(name, "it could not be computed")
     first = chosen[0]
-    for place in chosen[1:]:
-        for one, other in zip(known[first], known[place], strict=False):
+    for index in chosen[1:]:
+        for one, other in zip(known[first], known[index], strict=False):
             if not np.array_equal(one.images, other.images):
-                raise InputError(f"{runs[first].name} and {runs[place].name} do not have records of the same images")
+                raise InputError(f"{runs[first].name} and {runs[index].name} do not have records of the same images")
     return plans[first][name], chosen
 
 

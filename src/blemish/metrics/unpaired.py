@@ -36,11 +36,11 @@ def pareto(points: Sequence[Sequence[float | None]]) -> list[bool]:
     >>> pareto([[1, 5], [2, 2], [3, 3], [2, None]])
     [True, True, False, False]
     """
-    whole = [place for place, point in enumerate(points) if None not in point]
+    whole = [index for index, point in enumerate(points) if None not in point]
     on_front = [False] * len(points)
     if whole:
-        table = np.array([points[place] for place in whole], dtype=np.float64)
-        for place, row in zip(whole, table, strict=True):
+        table = np.array([points[index] for index in whole], dtype=np.float64)
+        for index, row in zip(whole, table, strict=True):
             beaten = ((table <= row).all(axis=1) & (table < row).any(axis=1)).any()
-            on_front[place] = not beaten
+            on_front[index] = not beaten
     return on_front

@@ -101,8 +101,8 @@ def zero_shot_classifier(
     digest.update(probe.cpu().to(torch.int64).numpy().tobytes())
     weights = digest.hexdigest()
     vectors = _kept(f"model {name}", weights, len(names), lambda: _class_vectors(towers, prompts, device))
-    place = {name: number for number, name in enumerate(names)}
-    classes = [place[name] for name in prompts.names]
+    number_of = {name: number for number, name in enumerate(names)}
+    classes = [number_of[name] for name in prompts.names]
     module = ZeroShot(towers.pictures, vectors.to(device), classes, towers.scale, towers.bias)
     model = from_module(module, name=name, preprocessing=preprocessing, device=device)
     return replace(model, kind=kind, weights=weights, classes=prompts.names, card=card, prompts=said)

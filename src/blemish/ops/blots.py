@@ -26,8 +26,8 @@ def blot_masks(side: int) -> NDArray[np.bool_]:
         F.interpolate(rng.uniforms(f"{points} points", 1, points, points).double(), (side, side), mode="bilinear")[:, 0]
         for points in (5, 12)
     )
-    place = (torch.arange(side, dtype=torch.float64) + 0.5) * (2 / side) - 1
-    distance = (place[:, None] ** 2 + place**2).sqrt()
+    centre = (torch.arange(side, dtype=torch.float64) + 0.5) * (2 / side) - 1
+    distance = (centre[:, None] ** 2 + centre**2).sqrt()
     height = (1 - distance + _ROUGH * (coarse - 0.5) + 0.5 * _ROUGH * (fine - 0.5)).flatten(1)
     share = _LEAST + (_MOST - _LEAST) * torch.arange(BLOTS, dtype=torch.float32) / (BLOTS - 1)
     covered = (share * side * side).round().clamp(min=1).to(torch.int64)

@@ -132,8 +132,8 @@ def damaged_jpeg(planes: Planes, quality: int, places: NDArray[np.int64]) -> Pla
 def _turned_over(parts: list[bytes], places: NDArray[np.int64]) -> list[bytes]:
     """Parts of a stream with the bits at these places turned over; see `PLACE_BITS`."""
     data = bytearray(b"".join(parts))
-    for place in places.tolist() if data else ():  # of a very small video, nothing may be left to damage
-        bit = place * 8 * len(data) >> PLACE_BITS
+    for where in places.tolist() if data else ():  # of a very small video, nothing may be left to damage
+        bit = where * 8 * len(data) >> PLACE_BITS
         data[bit >> 3] ^= 0x80 >> (bit & 7)
     ends = np.cumsum([len(part) for part in parts]).tolist()
     return [bytes(data[first:last]) for first, last in zip([0, *ends], ends, strict=False)]
@@ -165,7 +165,7 @@ def h265_clip(planes: Planes, right: float, down: float) -> NDArray[np.uint8]:
     frames = []
     for left in range(H265_FRAMES - 1, -1, -1):
         y, x = (np.abs(np.arange(n) + round(left * step)) for n, step in ((height, down), (width, right)))
-        y, x = ((n - 1) - np.abs((n - 1) - place) for n, place in ((height, y), (width, x)))
+        y, x = ((n - 1) - np.abs((n - 1) - axis) for n, axis in ((height, y), (width, x)))
         frames.append(np.pad(image[y.clip(0)][:, x.clip(0)], ((0, more[0]), (0, more[1]), (0, 0)), mode="edge"))
     return np.stack(frames)
 

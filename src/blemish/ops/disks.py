@@ -81,8 +81,8 @@ def _paired(lens: Lens) -> tuple[NDArray[np.int64], _Classes]:
         here = classes.taps[:, 0] == row
         own = tuple(sorted(zip(owner[here].tolist(), classes.taps[here, 1].tolist(), strict=True)))
         if own in single:
-            place = single.pop(own)
-            pairs[place] = (pairs[place][0], row)
+            pair = single.pop(own)
+            pairs[pair] = (pairs[pair][0], row)
         else:
             single[own] = len(pairs)
             entries += [(number, len(pairs), column) for number, column in own]
@@ -90,7 +90,7 @@ def _paired(lens: Lens) -> tuple[NDArray[np.int64], _Classes]:
     entries.sort()
     numbers = [number for number, _, _ in entries]
     starts = np.searchsorted(numbers, np.arange(len(classes.weights) + 1)).astype(np.int64)
-    taps = np.array([place[1:] for place in entries], dtype=np.int64)
+    taps = np.array([pair[1:] for pair in entries], dtype=np.int64)
     return np.array(pairs, dtype=np.int64), _Classes(taps, starts, classes.weights)
 
 
@@ -105,14 +105,14 @@ def disk_blur(images: Tensor, lenses: Sequence[Lens]) -> Tensor:
     for source, total, lens in zip(padded, out, lenses, strict=True):
         pairs, classes = _paired(lens)
         rows = [source[:, first : first + height] for first, _ in pairs]
-        for place, (_, second) in enumerate(pairs):
+        for pair, (_, second) in enumerate(pairs):
             if second >= 0:
-                rows[place] = rows[place] + source[:, second : second + height]
+                rows[pair] = rows[pair] + source[:, second : second + height]
         for number, weight in enumerate(classes.weights.tolist()):
             taps = classes.taps[classes.starts[number] : classes.starts[number + 1]]
             count = np.zeros(total.shape, np.uint16)
-            for place, right in taps:
-                count += rows[place][..., right : right + width]
+            for pair, right in taps:
+                count += rows[pair][..., right : right + width]
             total.add_(torch.from_numpy(count.astype(np.float32)), alpha=weight)
     return out.mul_(1 / 255)
 

@@ -59,9 +59,9 @@ def _noise(gradients: Tensor, places: Tensor, height: int, width: int, cell: flo
 
 def _cells(size: int, cell: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """For the pixels along a side the number of their cell, and how far into it they lie."""
-    place = torch.arange(size, dtype=torch.float64) / cell
-    number = place.floor()
-    return to_device(number, device, torch.int64), to_device(place - number, device)
+    position = torch.arange(size, dtype=torch.float64) / cell
+    number = position.floor()
+    return to_device(number, device, torch.int64), to_device(position - number, device)
 
 
 def _corners(gradients: Tensor, places: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:

@@ -115,7 +115,7 @@ def _window(images: Tensor) -> Tensor:
     for axis in (-2, -1):
         length = images.shape[axis] - WINDOW + 1
         total = images.narrow(axis, 0, length) * weights[0]
-        for place in range(1, WINDOW):
-            total.add_(images.narrow(axis, place, length), alpha=weights[place])
+        for tap in range(1, WINDOW):
+            total.add_(images.narrow(axis, tap, length), alpha=weights[tap])
         images = total
     return images

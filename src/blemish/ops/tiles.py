@@ -144,11 +144,11 @@ def _cut(folder: Path) -> Tensor:
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise InputError(f"{path}: not a readable picture ({error})") from error
         shorter = min(picture.size)
-        for place, (size, across, down) in zip(places, draws, strict=True):
+        for tile, (size, across, down) in zip(places, draws, strict=True):
             side = min(shorter, round(_LEAST_CROP + (_MOST_CROP - _LEAST_CROP) * size))
             left, top = (
                 int(share * (extent - side + 1)) for share, extent in zip((across, down), picture.size, strict=True)
             )
             crop = picture.crop((left, top, left + side, top + side))
-            tiles[place] = np.asarray(crop.resize((_SIDE, _SIDE), Image.Resampling.BOX))
+            tiles[tile] = np.asarray(crop.resize((_SIDE, _SIDE), Image.Resampling.BOX))
     return torch.from_numpy(tiles).permute(0, 3, 1, 2).contiguous()

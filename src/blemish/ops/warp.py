@@ -125,7 +125,7 @@ def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     kernels = compiled("doubles") if images.device.type == "cpu" else None
     if kernels is not None:
         shape = np.broadcast_shapes((len(images), 1, 1), rows.shape, columns.shape)
-        y, x = (place.expand(shape).contiguous() for place in (rows, columns))
+        y, x = (axis.expand(shape).contiguous() for axis in (rows, columns))
         out = torch.empty(len(images), channels, *y.shape[1:], dtype=torch.float64)
         shared_out(kernels.bilinear_at, [images.contiguous(), y, x, out])
         return out
@@ -135,9 +135,9 @@ def bilinear(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
     def tap(row: Tensor, column: Tensor) -> Tensor:
         seen = ((row >= 0) & (row < height)) & ((column >= 0) & (column < width))
-        place = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).to(torch.int64)
-        values = flat.gather(2, place.flatten(1)[:, None].expand(-1, channels, -1))
-        return values.view(-1, channels, *place.shape[1:]).to(torch.float64).mul_(seen.unsqueeze(1))
+        pixel = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).to(torch.int64)
+        values = flat.gather(2, pixel.flatten(1)[:, None].expand(-1, channels, -1))
+        return values.view(-1, channels, *pixel.shape[1:]).to(torch.float64).mul_(seen.unsqueeze(1))
 
     upper = tap(top, left) * (1 - right) + tap(top, left + 1) * right
     lower = tap(top + 1, left) * (1 - right) + tap(top + 1, left + 1) * right

@@ -66,7 +66,7 @@ def level_table(pairs: Pairs) -> Table | None:
     by_model = [
         {(s.corruption, item.level.level): item for s in beside.stimuli for item in s.levels} for _, beside in pairs
     ]
-    places = list(dict.fromkeys(place for model in by_model for place in model))
+    places = list(dict.fromkeys(severity for model in by_model for severity in model))
     rows = []
     for corruption, text in places:
         items = [model.get((corruption, text)) for model in by_model]

@@ -105,8 +105,8 @@ def curve(
     for name, series, points in lines:
         at = {level: frame.at(level, points[level].value) for level in sorted(points)}
         marks = [
-            mark(*place, series, 3.2, f"{name}: {measured.interval(points[level])} at severity {level:g}")
-            for level, place in at.items()
+            mark(*at_point, series, 3.2, f"{name}: {measured.interval(points[level])} at severity {level:g}")
+            for level, at_point in at.items()
         ]
         spread = whiskers(frame.upright(level, points[level]) for level in at)
         groups.append(_group(name, series, spread, polyline(list(at.values()), **_stroke(series)), *marks))
@@ -130,19 +130,19 @@ def dots(
     height = 26 + max(14, 11 * len(models))
     left, room = 96, 26
     whole = len(groups) * height
-    rows = Axis(0, whole, tuple((whole - (place + 0.5) * height, name) for place, name in enumerate(groups)))
+    rows = Axis(0, whole, tuple((whole - (row + 0.5) * height, name) for row, name in enumerate(groups)))
     frame = Frame(
         560, whole + room + 12, measured.axis or nice_axis(0, max([*known, 1.0])), rows, left=left, bottom=room
     )
     drawn = []
     for series, (name, estimates) in enumerate(models.items()):
         parts, ends = [], []
-        for place, value in enumerate(estimates):
+        for row, value in enumerate(estimates):
             if value is not None:
-                y = whole - (place + 0.5) * height - 11 * (series - (len(models) - 1) / 2)
+                y = whole - (row + 0.5) * height - 11 * (series - (len(models) - 1) / 2)
                 ends.append(frame.across(value, y))
                 parts.append(
-                    mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[place]}: {measured.interval(value)}")
+                    mark(*frame.at(value.value, y), series, 4, f"{name}, {groups[row]}: {measured.interval(value)}")
                 )
         drawn.append(_group(name, series, whiskers(ends), *parts))
     unit = "In per cent; " if measured.unit == "%" else ""
@@ -167,17 +167,17 @@ def reliability_chart(
         places = [frame.at(100 * bins.confidence[i], 100 * bins.accuracy[i]) for i in full]
         marks = [
             mark(
-                *place,
+                *centre,
                 series,
                 round(2.2 + 3.5 * float(np.sqrt(bins.counts[i] / bins.counts.max())), 1),
                 f"{name}: {100 * bins.confidence[i]:.0f} % sure, {100 * bins.accuracy[i]:.0f} % right "
                 f"({bins.counts[i]:,} answers{', too few to tell' if bins.counts[i] < FEW else ''})",
                 hollow=bool(bins.counts[i] < FEW),
             )
-            for i, place in zip(full, places, strict=True)
+            for i, centre in zip(full, places, strict=True)
         ]
         # No model of its own to be switched off: the whole diagram is of one.
-        sure = [place for i, place in zip(full, places, strict=True) if bins.counts[i] >= FEW]
+        sure = [centre for i, centre in zip(full, places, strict=True) if bins.counts[i] >= FEW]
         drawn.append(element("g", polyline(sure, **_stroke(series)), *marks, class_=series_class(series)))
     label = "Accuracy against confidence, nearer to the diagonal is better; the numbers are in the table below."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label, model)
@@ -211,26 +211,26 @@ def scatter(
         for line in lines
     ]
     for name, label, x, y in quiet:
-        place = frame.at(x, y)
-        circle = element("circle", element("title", f"{name}: {_pair(x, y, axes)}"), **_circle(place))
-        drawn += [circle, *([_label(place, label)] if label else [])]
+        centre = frame.at(x, y)
+        circle = element("circle", element("title", f"{name}: {_pair(x, y, axes)}"), **_circle(centre))
+        drawn += [circle, *([_label(centre, label)] if label else [])]
     for point in points:
         x, y = point.x.value, point.y.value
         ends = [frame.across(point.x, y), frame.upright(x, point.y)]
-        place = frame.at(x, y)
-        dot = mark(*place, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
-        drawn.append(_group(point.name, point.series, whiskers(ends), dot, _label(place, point.label, strong=True)))
+        centre = frame.at(x, y)
+        dot = mark(*centre, point.series, 5, f"{point.name}: {_pair(x, y, axes)}")
+        drawn.append(_group(point.name, point.series, whiskers(ends), dot, _label(centre, point.label, strong=True)))
     said = "; ".join(f"{point.name}: {point.x.value:.1f} and {point.y.value:.1f}" for point in points)
     label = words or f"{titles[1]} against {titles[0]}. {said}."
     return Chart(identity, title, frame.drawn(*drawn, label=f"{title}. {label}"), label)
 
 
-def _circle(place: tuple[float, float]) -> dict[str, object]:
-    return {"class_": "mark", "cx": place[0], "cy": place[1], "r": 2.6, "fill": "var(--quiet)", "opacity": ".55"}
+def _circle(centre: tuple[float, float]) -> dict[str, object]:
+    return {"class_": "mark", "cx": centre[0], "cy": centre[1], "r": 2.6, "fill": "var(--quiet)", "opacity": ".55"}
 
 
-def _label(place: tuple[float, float], text: str, *, strong: bool = False) -> Markup:
-    return element("text", text, x=place[0] + 7, y=place[1] - 6, class_="strong" if strong else None)
+def _label(centre: tuple[float, float], text: str, *, strong: bool = False) -> Markup:
+    return element("text", text, x=centre[0] + 7, y=centre[1] - 6, class_="strong" if strong else None)
 
 
 def _pair(x: float, y: float, axes: tuple[Axis, Axis]) -> str:

@@ -228,7 +228,7 @@ def shown_levels(subject: Subject) -> dict[str, list[Condition]]:
     if len(levels) < 2:
         return {}
     step = (len(levels) - 1) / (min(len(levels), _LEVELS) - 1)
-    chosen = [levels[round(place * step)] for place in range(min(len(levels), _LEVELS))]
+    chosen = [levels[round(index * step)] for index in range(min(len(levels), _LEVELS))]
     shown = [condition.group for condition in shown_conditions(subject) if condition.group in groups]
     return {
         severity_text(level): [min(groups[name], key=lambda c: abs((c.severity or 0) - level)) for name in shown]

@@ -79,7 +79,7 @@ def ranked_sets(
     """The runs in sets that were measured alike, each ranked by its headline."""
     sets = []
     for places in comparable([reading.run for reading in readings]):
-        members = tuple(readings[place] for place in places)
+        members = tuple(readings[index] for index in places)
         runs = [reading.run for reading in members]
         try:
             ranking = rank_runs(runs, baseline=baseline, level=level, replicates=replicates, report=report)

@@ -107,11 +107,11 @@ def summary_table(readings: Sequence[Reading], *, remarks: bool = True, wording:
     ]
     always = {reading.quantity for reading in readings}
     names = [name for name in (*_QUANTITIES, "error", "balanced_error") if name in always or name == "balanced_error"]
-    for place, name in enumerate(names, start=len(headlines)):
+    for line, name in enumerate(names, start=len(headlines)):
         clean = [reading.get(name, "condition", "clean") for reading in readings]
         if name in always or any(clean):
             cells = (with_interval(name, score) for score in clean)
-            lines.insert(place, (Cell(wording(name, f"clean {title_of(name)}")), *cells))
+            lines.insert(line, (Cell(wording(name, f"clean {title_of(name)}")), *cells))
     grid = [(Cell("metric"), *(Cell(reading.name) for reading in readings)), *lines]
     if len(readings) > _FEW:
         grid = [(Cell("model"), *row[1:]) if index == 0 else row for index, row in enumerate(zip(*grid, strict=True))]

@@ -137,8 +137,8 @@ def _logit_axis(places: Sequence[float]) -> Axis:
     """An axis that holds these places, with marks at round accuracies."""
     low, high = min(places), max(places)
     marks = [(float(logit(mark / 100)), str(mark)) for mark in _MARKS]
-    inside = tuple((place, text) for place, text in marks if low <= place <= high)
-    return Axis(low, high, inside, reads=lambda place: 100 / (1 + math.exp(-place)))
+    inside = tuple((mark, text) for mark, text in marks if low <= mark <= high)
+    return Axis(low, high, inside, reads=lambda mark: 100 / (1 + math.exp(-mark)))
 
 
 _WORDS = "Accuracy on ImageNet-C against clean accuracy, on logit axes; the numbers are in the table below."

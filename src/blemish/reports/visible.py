@@ -35,5 +35,6 @@ def _with_options(text: str) -> Markup:
     """Options of commands would be broken after their hyphens."""
     pieces = enumerate(_OPTION.split(text))
     return Markup("").join(
-        Markup('<span class="whole">{}</span>').format(piece) if place % 2 else escape(piece) for place, piece in pieces
+        Markup('<span class="whole">{}</span>').format(piece) if number % 2 else escape(piece)
+        for number, piece in pieces
     )

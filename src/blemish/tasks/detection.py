@@ -97,7 +97,8 @@ class Detection:
             raise InputError(f"model {model.name}: {shown} to {len(names)} images; expected a list with one for each")
         checked = [_found(model, name, entry, numbers) for name, entry in zip(names, output, strict=True)]
         columns: dict[str, Column] = {
-            name: _lists([each[place] for each in checked]) for place, name in enumerate(("boxes", "scores", "labels"))
+            name: _lists([each[column] for each in checked])
+            for column, name in enumerate(("boxes", "scores", "labels"))
         }
         return {**columns, **true_columns(self.truth, names)}
 

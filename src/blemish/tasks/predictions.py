@@ -80,7 +80,7 @@ def read_predictions(
     """
     sheet = read_sheet(path)
     images, image_of = _named(sheet, "image")
-    task, columns = _answers(sheet, annotations, [images[place] for place in image_of.tolist()])
+    task, columns = _answers(sheet, annotations, [images[code] for code in image_of.tolist()])
     conditions, condition_of = _conditions(sheet)
     names, model_of = ([model or Path(sheet.name).stem], np.zeros(len(sheet), dtype=np.int64))
     if "model" in sheet:
@@ -94,8 +94,8 @@ def read_predictions(
         rows = np.flatnonzero(model_of == number)
         info = _info(sheet, name, task, given, listed, [images[i] for i in np.unique(image_of[rows])])
         held: dict[str, Answers] = {}
-        for place, condition in enumerate(conditions):
-            own = rows[condition_of[rows] == place]
+        for code, condition in enumerate(conditions):
+            own = rows[condition_of[rows] == code]
             if len(own):
                 own = own[np.argsort(np.asarray(images, dtype=np.str_)[image_of[own]], kind="stable")]
                 _check_once(sheet, own, image_of, f"{name} under {condition}")
@@ -191,8 +191,8 @@ def _conditions(sheet: Sheet) -> tuple[list[Condition], NDArray[np.int64]]:
         with about(sheet.row(int(np.argmax(codes == number)))):
             read.append(_condition(text))
     unique = list(dict.fromkeys(read))
-    place = {condition: number for number, condition in enumerate(unique)}
-    return unique, np.array([place[condition] for condition in read], dtype=np.int64)[codes]
+    number_of = {condition: number for number, condition in enumerate(unique)}
+    return unique, np.array([number_of[condition] for condition in read], dtype=np.int64)[codes]
 
 
 def _condition(text: str) -> Condition:

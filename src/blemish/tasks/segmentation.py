@@ -113,6 +113,6 @@ def _other_pixels(
     before: tuple[NDArray[np.int64], NDArray[np.int64]], now: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> float:
     """The least share of an image's pixels that are of another class now."""
-    _, place = np.unique(np.concatenate([before[0], now[0]]), return_inverse=True)
-    differences = np.bincount(place, weights=np.concatenate([before[1], -now[1]]))
+    _, group = np.unique(np.concatenate([before[0], now[0]]), return_inverse=True)
+    differences = np.bincount(group, weights=np.concatenate([before[1], -now[1]]))
     return float(np.abs(differences).sum() / max(1, before[1].sum() + now[1].sum()))

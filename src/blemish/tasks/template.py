@@ -58,8 +58,8 @@ def _parquet(fields: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> b
 
     kinds = {"correct": pa.bool_(), "score": pa.float64()}
     columns = {
-        field: pa.array([row[place] for row in rows], kinds.get(field, pa.string()))
-        for place, field in enumerate(fields)
+        field: pa.array([row[column] for row in rows], kinds.get(field, pa.string()))
+        for column, field in enumerate(fields)
     }
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink, compression="zstd")

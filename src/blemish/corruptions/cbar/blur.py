@@ -73,8 +73,8 @@ def spline_levels(levels: Tensor, down: Tensor, across: Tensor) -> Tensor:
     total = torch.zeros(levels.shape, dtype=torch.float64, device=levels.device)
     for row, row_weight in row_taps:
         part = levels.gather(2, row[..., None].expand_as(levels)).to(torch.float64).mul_(row_weight[..., None])
-        for place, weight in column_taps:
-            total += part.gather(3, place[:, :, None].expand_as(part)).mul_(weight[:, :, None])
+        for column, weight in column_taps:
+            total += part.gather(3, column[:, :, None].expand_as(part)).mul_(weight[:, :, None])
     return total.add_(0.5).floor_()
 
 
@@ -130,13 +130,13 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     for step, share in zip(steps, parts, strict=True):
         cos, sin = math.cos(step * half_angle), math.sin(step * half_angle)
         row = cos * down + sin * right + middle_row
-        place = -sin * down + cos * right + middle_column
-        inside = (row >= 0) & (row <= height - 1) & (place >= 0) & (place <= width - 1)
-        top, left = row.floor().clamp_(0, height - 1), place.floor().clamp_(0, width - 1)
+        column = -sin * down + cos * right + middle_column
+        inside = (row >= 0) & (row <= height - 1) & (column >= 0) & (column <= width - 1)
+        top, left = row.floor().clamp_(0, height - 1), column.floor().clamp_(0, width - 1)
         first = (top * stride + left).to(torch.int64).flatten()
         share_here = inside.to(torch.float64).mul_(share / sum(parts))
         row_weights = [w.flatten() for w in spline_weights(row - top)]
-        weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(place - left)]
+        weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(column - left)]
         for i, row_weight in enumerate(row_weights):
             line = torch.zeros_like(total)
             for j, weight in enumerate(weights):

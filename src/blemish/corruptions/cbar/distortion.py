@@ -129,12 +129,12 @@ def _twirled(images: Tensor, params: Params, draw: Twirls) -> tuple[Tensor, Tens
     for axis, count in ((rows, tall), (columns, wide)):
         number = (axis / side).floor_()
         cell.append((number.clamp(max=count - 1).to(torch.int64), axis - (number * side + side / 2), number < count))
-    (row, down, in_rows), (place, right, in_columns) = cell
+    (row, down, in_rows), (column, right, in_columns) = cell
     distance = (down * down + right * right).sqrt_()
     turned = in_rows & in_columns & (distance <= side / 2) & (distance >= 0.0005)
     part = (distance / (side / 2)).clamp_(1e-6, 1)
     stretch = (part * (math.pi / 2)).sin_().pow(-float64_per_image(params, "amount", images).flatten(1, 2))
-    sign = draw.signs[:, row, place]
+    sign = draw.signs[:, row, column]
     angle = sign * float64_per_image(params, "angle", images).flatten(1, 2) * (1 - part).square_()
     cos, sin = angle.cos(), angle.sin_()
     y, x = down * stretch, right * stretch

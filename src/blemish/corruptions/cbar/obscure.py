@@ -54,8 +54,8 @@ def _checkerboard(images: Tensor, params: Params, draw: Board) -> Tensor:
     v = (columns * cos - rows * sin).div_(draw.cell)
     same_colour = u.remainder(2).floor_() == v.remainder(2).floor_()
     count = draw.ranks.shape[1]
-    row, place = (axis.trunc_().to(torch.int64).remainder_(count) for axis in (u, v))
-    rank = draw.ranks.flatten(1).gather(1, row.mul_(count).add_(place).flatten(1)).view(u.shape)
+    row, column = (axis.trunc_().to(torch.int64).remainder_(count) for axis in (u, v))
+    rank = draw.ranks.flatten(1).gather(1, row.mul_(count).add_(column).flatten(1)).view(u.shape)
     covered = same_colour & (rank < float64_per_image(params, "fraction", images))
     return images.masked_fill(covered, _GRAY)
 

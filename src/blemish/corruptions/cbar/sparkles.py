@@ -69,9 +69,9 @@ def _light(images: Tensor, draw: Rays, which: int, lengths: Tensor) -> tuple[Ten
     """
     down, across = _about(images, draw, which)
     rays = draw.counts[:, which].view(-1, 1, 1, 1)
-    place = (torch.atan2(across, down) + math.pi).div_(2 * math.pi).mul_(rays)
-    first = place.floor()
-    between = place.sub_(first)
+    turn = (torch.atan2(across, down) + math.pi).div_(2 * math.pi).mul_(rays)
+    first = turn.floor()
+    between = turn.sub_(first)
     before, after = (
         lengths.gather(1, (first + step).remainder_(rays).to(torch.int64).flatten(1)).view(first.shape)
         for step in (0, 1)

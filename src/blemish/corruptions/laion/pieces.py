@@ -108,7 +108,7 @@ def _covered(images: Tensor, index: Tensor, colours: Tensor) -> Tensor:
     return torch.where(top > 0, painted, images)
 
 
-class Places(NamedTuple):
+class Pastes(NamedTuple):
     """Which tile, and the row and column of its first pixel: (B, N) each, in the order of pasting."""
 
     tile: Tensor
@@ -124,10 +124,10 @@ class _Tiled:
 
 
 class _DrawStickers(_Tiled):
-    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Places:  # noqa: ARG002
+    def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Pastes:  # noqa: ARG002
         side = max(1, round(16 * side_scale(shape.height, shape.width)))
         # The last row and column are never covered, as in the reference.
-        return Places(
+        return Pastes(
             rng.integers("tile", _MOST_STICKERS, high=len(self.bank.common(side, rng.device))),
             rng.integers("y", _MOST_STICKERS, high=shape.height - side),
             rng.integers("x", _MOST_STICKERS, high=shape.width - side),
@@ -135,8 +135,8 @@ class _DrawStickers(_Tiled):
 
 
 class _Stickers(_Tiled):
-    def __call__(self, images: Tensor, params: Params, draw: Places) -> Tensor:
-        source, draw = as_colour(images), Places(*_first(draw, params["count"]))
+    def __call__(self, images: Tensor, params: Params, draw: Pastes) -> Tensor:
+        source, draw = as_colour(images), Pastes(*_first(draw, params["count"]))
         height, width = source.shape[-2:]
         side = pixels(16, images)
         tiles = self.bank.common(side, source.device)
@@ -145,9 +145,9 @@ class _Stickers(_Tiled):
         index = _placed(draw.y, draw.x, down, right, params["count"], source)
         top = topmost(index, height, width).flatten(1)
         on_top = (top - 1).clamp(min=0)
-        place = torch.arange(height * width, device=source.device)
-        row = (torch.div(place, width, rounding_mode="floor") - draw.y.gather(1, on_top)).clamp(0, side - 1)
-        column = (place % width - draw.x.gather(1, on_top)).clamp(0, side - 1)
+        pixel = torch.arange(height * width, device=source.device)
+        row = (torch.div(pixel, width, rounding_mode="floor") - draw.y.gather(1, on_top)).clamp(0, side - 1)
+        column = (pixel % width - draw.x.gather(1, on_top)).clamp(0, side - 1)
         # (tile, row, column) of every pixel, in the order of the tiles' memory.
         number = (draw.tile.gather(1, on_top) * side + row) * side + column
         flat = tiles.permute(1, 0, 2, 3).reshape(3, -1)

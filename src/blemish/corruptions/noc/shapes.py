@@ -92,11 +92,11 @@ def _lined(images: Tensor, params: Params, draw: Lines, *, upright: bool) -> Ten
 
     def inside(down: Tensor, right: Tensor) -> Tensor:
         along, aside = (down, right) if upright else (right, down)
-        place = along / scale
-        even = (place * 0.5 + 0.25).remainder_(1) < 0.5
-        first = before & (place < 0) & (place >= -_FIRST_DOT - _HALF_DOT)
-        last = behind & (place >= _AFTER_GAP - _HALF_DOT) & (place <= _LAST_DOT + _HALF_DOT)
-        marked = (place.abs() <= _DASH_REACH) | (even & (first | last))
+        spot = along / scale
+        even = (spot * 0.5 + 0.25).remainder_(1) < 0.5
+        first = before & (spot < 0) & (spot >= -_FIRST_DOT - _HALF_DOT)
+        last = behind & (spot >= _AFTER_GAP - _HALF_DOT) & (spot <= _LAST_DOT + _HALF_DOT)
+        marked = (spot.abs() <= _DASH_REACH) | (even & (first | last))
         return marked & (aside.abs() <= _LINE_HALF_THICKNESS * scale)
 
     index = covered_index(centres, shown, inside, extents if upright else extents[::-1], height, width)

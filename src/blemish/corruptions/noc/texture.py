@@ -136,9 +136,9 @@ def _extents(blocks: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np
     count = blocks.shape[1]
     new = np.ones((len(blocks), count + 1), bool)
     new[:, 1:-1] = blocks[:, 1:] != blocks[:, :-1]
-    place = np.arange(count + 1)
-    first = np.maximum.accumulate(np.where(new, place, 0)[:, :-1], axis=1)
-    behind = np.minimum.accumulate(np.where(new, place, count)[:, :0:-1], axis=1)[:, ::-1]
+    pixel = np.arange(count + 1)
+    first = np.maximum.accumulate(np.where(new, pixel, 0)[:, :-1], axis=1)
+    behind = np.minimum.accumulate(np.where(new, pixel, count)[:, :0:-1], axis=1)[:, ::-1]
     return first, behind
 
 

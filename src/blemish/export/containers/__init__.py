@@ -10,7 +10,7 @@ from blemish.core.errors import InputError
 from blemish.core.reading import is_folder
 from blemish.data.folders import folder_entries
 from blemish.data.hugging_face import PREFIX, is_saved
-from blemish.data.places import PARQUET_SUFFIX, is_visible
+from blemish.data.image_files import PARQUET_SUFFIX, is_visible
 from blemish.export.containers.base import Container
 
 __all__ = ["Container", "find_container"]
@@ -18,35 +18,35 @@ __all__ = ["Container", "find_container"]
 
 def find_container(source: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Container | None:
     """What a path or an address holds, if it is a container: Parquet, a Hugging Face dataset, TSV, or tar shards."""
-    place = os.fspath(source)
+    opened = os.fspath(source)
     chosen = None if columns is None else tuple(columns)
-    kind = _kind(place)
+    kind = _kind(opened)
     if chosen is not None and kind not in ("hugging face", PARQUET_SUFFIX):
-        raise InputError(f"columns given for {place}; expected them for Parquet files and Hugging Face datasets")
+        raise InputError(f"columns given for {opened}; expected them for Parquet files and Hugging Face datasets")
     if kind == "hugging face":
         from blemish.export.containers.hugging_face import HuggingFaceRows
 
-        return HuggingFaceRows(place, chosen)
+        return HuggingFaceRows(opened, chosen)
     if kind == PARQUET_SUFFIX:
         from blemish.export.containers.parquet import ParquetFiles
 
-        return ParquetFiles(place, chosen)
+        return ParquetFiles(opened, chosen)
     if kind == ".tar":
         from blemish.export.containers.webdataset import TarShards
 
-        return TarShards.of(place)
+        return TarShards.of(opened)
     if kind == ".tsv":
         from blemish.export.containers.tsv import TsvFile
 
-        return TsvFile(place)
+        return TsvFile(opened)
     return None
 
 
-def _kind(place: str) -> str | None:
+def _kind(source: str) -> str | None:
     """How the files are called, or ``hugging face``."""
-    if place.startswith(PREFIX):
+    if source.startswith(PREFIX):
         return "hugging face"
-    path = Path(place)
+    path = Path(source)
     if not is_folder(path):
         return path.suffix.lower()
     if is_saved(path):
@@ -54,5 +54,5 @@ def _kind(place: str) -> str | None:
     names = [entry.name for entry in folder_entries(path)]
     held = {suffix for suffix in (PARQUET_SUFFIX, ".tar") if any(is_visible(name, suffix) for name in names)}
     if len(held) > 1:
-        raise InputError(f"{place}: holds both .tar and .parquet files; expected one of the two kinds")
+        raise InputError(f"{source}: holds both .tar and .parquet files; expected one of the two kinds")
     return next(iter(held), None)

@@ -27,23 +27,23 @@ _ROWS, _GROUP = 2_000, 100
 class HuggingFaceRows(Container):
     """A dataset on the hub or in its cache (``hf:NAME:SPLIT``), or a saved folder. A picture's id is its position."""
 
-    place: str
+    address: str
     columns: tuple[str, ...] | None = None
 
     name: ClassVar[str] = "hugging face"
 
     def shards(self) -> Sequence[Shard]:
         """Files of some rows each, called as the library calls those of a split."""
-        data = _rows(self.place)
+        data = _rows(self.address)
         if len(data) == 0:
-            raise InputError(f"{self.place}: no rows in it")
-        image_columns(self.place, data.features.arrow_schema, self.columns)
+            raise InputError(f"{self.address}: no rows in it")
+        image_columns(self.address, data.features.arrow_schema, self.columns)
         split = re.sub(r"[^A-Za-z0-9_.]+", "_", str(data.split or "train"))
         count = -(-len(data) // _ROWS)
         return [
             Shard(
                 f"{split}-{number:05}-of-{count:05}.parquet",
-                Path(self.place),
+                Path(self.address),
                 number * _ROWS,
                 min(_ROWS, len(data) - number * _ROWS),
             )
@@ -52,26 +52,26 @@ class HuggingFaceRows(Container):
 
     def mark(self) -> str:
         """The address, or the folder."""
-        return self.place if self.place.startswith(PREFIX) else folder_mark(Path(self.place))
+        return self.address if self.address.startswith(PREFIX) else folder_mark(Path(self.address))
 
     def source(self) -> SourceFile:
         """The library's own fingerprint tells a dataset from others."""
-        data = _rows(self.place)
+        data = _rows(self.address)
         return SourceFile(len(data), 0, str(getattr(data, "_fingerprint", len(data))))
 
     def rewrite(self, shard: Shard, sink: IO[bytes], change: Change) -> None:
         """Some rows at a time."""
-        data = _rows(self.place)
+        data = _rows(self.address)
         schema = data.features.arrow_schema
-        columns = image_columns(self.place, schema, self.columns)
+        columns = image_columns(self.address, schema, self.columns)
         groups = _groups(data, schema, shard)
         changed = changed_tables(groups, columns, shard.first, shard.name, change)
         write_tables(changed, schema, sink, "snappy")
 
 
 @functools.lru_cache(maxsize=1)
-def _rows(place: str) -> Any:
-    return plain_rows(place)
+def _rows(source: str) -> Any:
+    return plain_rows(source)
 
 
 def _groups(data: Any, schema: pa.Schema, shard: Shard) -> Iterator[pa.Table]:

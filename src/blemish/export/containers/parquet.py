@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from blemish.core.errors import refused
 from blemish.core.memory import check_fits
 from blemish.core.reading import is_folder, open_regular
+from blemish.data.image_files import PARQUET_SUFFIX, local_files
 from blemish.data.parquet import DAMAGE
-from blemish.data.places import PARQUET_SUFFIX, local_files
 from blemish.data.tables import image_columns
 from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.containers.tables import changed_tables, write_tables

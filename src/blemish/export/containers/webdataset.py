@@ -12,8 +12,8 @@ from typing import IO, ClassVar
 
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, open_regular
+from blemish.data.image_files import local_files
 from blemish.data.pictures import picture_id
-from blemish.data.places import local_files
 from blemish.data.tar import Member, list_members, read_member
 from blemish.data.webdataset import IMAGE_FIELDS, sample_field
 from blemish.export.containers.base import Change, Container, Shard

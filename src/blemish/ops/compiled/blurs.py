@@ -16,12 +16,12 @@ _F = np.float32
 
 
 @part
-def _inside(place, size, border):
+def _inside(index, size, border):
     if border == 0:
-        return min(max(place, 0), size - 1)
+        return min(max(index, 0), size - 1)
     edge = 1 if border == 1 else 0
-    place = -edge - place if place < 0 else place
-    return 2 * size - 2 + edge - place if place >= size else place
+    index = -edge - index if index < 0 else index
+    return 2 * size - 2 + edge - index if index >= size else index
 
 
 @part
@@ -157,8 +157,8 @@ def _shuffle(pixels, keys, image, reach, height, width, moves):
     halves = words.view(np.uint16)
     places = np.uint32(side * side)
     steps = np.empty(side * side, np.int32)
-    for place in range(side * side):
-        steps[place] = (place // side - reach) * width + place % side - reach
+    for cell in range(side * side):
+        steps[cell] = (cell // side - reach) * width + cell % side - reach
     for start in range(0, quarter, BLOCK):
         size = min(BLOCK, quarter - start)
         fill(keys, image, start, size, words[0], words[1], words[2], words[3])

@@ -14,13 +14,13 @@ _QUARTER = np.float32(0.25)
 @part
 def _grown(wobble, noise, field, other, centres):
     """The map of an image in ``field`` or ``other``, whichever is returned; both hold side² values."""
-    size, place = 1, 0
+    size, used = 1, 0
     field[0] = _F(0)
     for number in range(len(noise)):
         scale, count = noise[number], size * size
         for y in range(size):
             here, below = field[y * size : (y + 1) * size], field[(y + 1) % size * size :][:size]
-            random = wobble[place + y * size :][:size]
+            random = wobble[used + y * size :][:size]
             middle = centres[y * size : (y + 1) * size]
             for x in range(size - 1):
                 middle[x] = ((here[x] + below[x]) + (here[x + 1] + below[x + 1])) * _QUARTER + scale * random[x]
@@ -29,7 +29,7 @@ def _grown(wobble, noise, field, other, centres):
         for y in range(size):
             here, below = field[y * size : (y + 1) * size], field[(y + 1) % size * size :][:size]
             middle, above = centres[y * size : (y + 1) * size], centres[(y - 1) % size * size :][:size]
-            first, second = wobble[place + count + y * size :][:size], wobble[place + 2 * count + y * size :][:size]
+            first, second = wobble[used + count + y * size :][:size], wobble[used + 2 * count + y * size :][:size]
             even, odd = other[4 * y * size :][: 2 * size], other[(4 * y + 2) * size :][: 2 * size]
             for x in range(size):
                 both = middle[x] + here[x]
@@ -40,7 +40,7 @@ def _grown(wobble, noise, field, other, centres):
                 odd[2 * x] = ((before + below[x]) + both) * _QUARTER + scale * second[x]
                 odd[2 * x + 1] = middle[x]
         field, other = other, field
-        place += 3 * count
+        used += 3 * count
         size *= 2
     return field
 

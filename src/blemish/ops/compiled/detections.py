@@ -38,19 +38,19 @@ def matched(starts, boxes, truth_starts, truth_boxes, crowd, ignored, outside, t
         for box in range(starts[group], starts[group + 1]):
             for truth in range(begin, end):
                 overlaps[truth - begin] = _overlap(boxes[box], truth_boxes[truth], crowd[truth])
-            for place in range(len(thresholds)):
-                best, least = -1, min(thresholds[place], 1 - 1e-10)
+            for bar in range(len(thresholds)):
+                best, least = -1, min(thresholds[bar], 1 - 1e-10)
                 for truth in range(begin, end):
-                    if taken[truth - begin, place] and not crowd[truth]:
+                    if taken[truth - begin, bar] and not crowd[truth]:
                         continue
                     if best >= 0 and not ignored[best] and ignored[truth]:
                         break
                     if overlaps[truth - begin] < least:
                         continue
                     least, best = overlaps[truth - begin], truth
-                bit = np.uint16(1 << place)
+                bit = np.uint16(1 << bar)
                 if best >= 0:
-                    taken[best - begin, place] = True
+                    taken[best - begin, bar] = True
                     hits[box] |= bit
                     if ignored[best]:
                         left_out[box] |= bit
@@ -107,24 +107,24 @@ def weighted_precision(weights, owners, equal, hits, left_out, starts, truth_own
                     hit, skipped = hits[box], left_out[box]
                     if hit | skipped == 0:
                         continue
-                    for place in range(count):
-                        if (skipped >> place) & 1:
-                            elsewhere[place] += each
-                        elif (hit >> place) & 1:
-                            elsewhere[place] += each
-                            right[place] += each
-                            missed = everywhere - elsewhere[place]
-                            rank[place, known[place]] = right[place] / positives
-                            level[place, known[place]] = right[place] / (missed + right[place] + _SPACING)
-                            known[place] += 1
-            for place in range(count):
+                    for bar in range(count):
+                        if (skipped >> bar) & 1:
+                            elsewhere[bar] += each
+                        elif (hit >> bar) & 1:
+                            elsewhere[bar] += each
+                            right[bar] += each
+                            missed = everywhere - elsewhere[bar]
+                            rank[bar, known[bar]] = right[bar] / positives
+                            level[bar, known[bar]] = right[bar] / (missed + right[bar] + _SPACING)
+                            known[bar] += 1
+            for bar in range(count):
                 best, at = 0.0, len(recalls) - 1
-                for hit_number in range(known[place] - 1, -1, -1):
-                    best = max(best, level[place, hit_number])
-                    below = rank[place, hit_number - 1] if hit_number > 0 else -1.0
+                for hit_number in range(known[bar] - 1, -1, -1):
+                    best = max(best, level[bar, hit_number])
+                    below = rank[bar, hit_number - 1] if hit_number > 0 else -1.0
                     while at >= 0 and recalls[at] > below:
-                        if recalls[at] <= rank[place, hit_number]:
-                            sums[place] += best
+                        if recalls[at] <= rank[bar, hit_number]:
+                            sums[bar] += best
                         at -= 1
         if kinds > 0:
             out[row] = sums / (kinds * len(recalls))

@@ -91,19 +91,19 @@ def lenses(running, centres, index, radius):
             for i in range(low_i, high_i):
                 for j in range(low_j, high_j):
                     if square[i, j] > 0:
-                        y, x, place = from_row[i, j], from_column[i, j], (i * side + j) * 4
+                        y, x, target = from_row[i, j], from_column[i, j], (i * side + j) * 4
                         row, column = np.floor(y), np.floor(x)
                         if 0 <= row < height - 1 and 0 <= column < width - 1:
                             here = (int(row) * width + int(column)) * 4
-                            _mix(picture, here, here + 4 * width, y - row, x - column, seen, place)
+                            _mix(picture, here, here + 4 * width, y - row, x - column, seen, target)
                         else:
-                            _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, place)
+                            _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, target)
             for i in range(low_i, high_i):
                 for j in range(low_j, high_j):
                     if square[i, j] > 0:
-                        place = ((int(top) + i) * width + int(left) + j) * 4
+                        target = ((int(top) + i) * width + int(left) + j) * 4
                         for channel in range(4):
-                            picture[place + channel] = seen[(i * side + j) * 4 + channel]
+                            picture[target + channel] = seen[(i * side + j) * 4 + channel]
 
 
 @part

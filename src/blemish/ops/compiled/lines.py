@@ -18,14 +18,14 @@ def _merged(shifts, weights, down, right, shares):
     count, tall, wide = 0, 0, 0
     for tap in range(len(weights)):
         dy, dx = shifts[tap, 0], shifts[tap, 1]
-        place = 0
-        while place < count and (down[place] != dy or right[place] != dx):
-            place += 1
-        if place == count:
-            down[place], right[place], shares[place] = dy, dx, 0.0
+        slot = 0
+        while slot < count and (down[slot] != dy or right[slot] != dx):
+            slot += 1
+        if slot == count:
+            down[slot], right[slot], shares[slot] = dy, dx, 0.0
             count += 1
             tall, wide = max(tall, abs(dy)), max(wide, abs(dx))
-        shares[place] += weights[tap]
+        shares[slot] += weights[tap]
     return count, tall, wide
 
 
@@ -126,8 +126,8 @@ def _zoomed_sum(plane, y, rows, downs, columns, rights, line, left, right, zoome
     for x in range(len(total)):
         total[x] = here[x]
     for factor in range(len(rows)):
-        place = (columns[factor], rights[factor], line, left, right, zoomed)
-        _zoomed_row(plane, rows[factor, y], downs[factor, y], *place)
+        axis = (columns[factor], rights[factor], line, left, right, zoomed)
+        _zoomed_row(plane, rows[factor, y], downs[factor, y], *axis)
         for x in range(len(total)):
             total[x] += zoomed[x]
     count = _F(len(rows) + 1)
@@ -148,8 +148,8 @@ def zoom_mean(images, rows, downs, columns, rights):
     for image in range(batch):
         for channel in range(channels):
             for y in range(height):
-                place = (rows, downs, columns, rights, line, left, right, zoomed)
-                _zoomed_sum(images[image, channel], y, *place, out[image, channel, y])
+                tables = (rows, downs, columns, rights, line, left, right, zoomed)
+                _zoomed_sum(images[image, channel], y, *tables, out[image, channel, y])
     return out
 
 

@@ -28,15 +28,15 @@ def nearest_tiles(wanted, out, sums, numbers, brightness):
             if nearer * nearer > 3 * best:
                 break
             if up < down:
-                place = above
+                candidate = above
                 above += 1
             else:
-                place = below
+                candidate = below
                 below -= 1
-            a, b, c = sums[place, 0] - red, sums[place, 1] - green, sums[place, 2] - blue
+            a, b, c = sums[candidate, 0] - red, sums[candidate, 1] - green, sums[candidate, 2] - blue
             distance = a * a + b * b + c * c
-            if distance < best or (distance == best and numbers[place] < chosen):
-                best, chosen = distance, numbers[place]
+            if distance < best or (distance == best and numbers[candidate] < chosen):
+                best, chosen = distance, numbers[candidate]
         out[i] = chosen
 
 

@@ -22,9 +22,9 @@ def sparkle(levels, angles, centres, counts, lengths, opacity):
             down = y - centres[image, 0]
             for x in range(width):
                 across = x - centres[image, 1]
-                place = (angles[image, y, x] + np.pi) / (2 * np.pi) * rays
-                first = np.floor(place)
-                between = place - first
+                turn = (angles[image, y, x] + np.pi) / (2 * np.pi) * rays
+                first = np.floor(turn)
+                between = turn - first
                 before = lengths[image, int(first if first < rays else first - rays)]
                 second = first + 1
                 after = lengths[image, int(second if second < rays else second - rays)]

@@ -38,10 +38,10 @@ def smallest(words, count):
         bound = np.int32(upper * 65536 + lower)
         for i in range(places):
             chosen[i] = own[i] < bound
-        place = 0
+        index = 0
         while wanted > 0:
-            if own[place] == bound:
-                chosen[place] = True
+            if own[index] == bound:
+                chosen[index] = True
                 wanted -= 1
-            place += 1
+            index += 1
     return out

@@ -18,16 +18,16 @@ def _taps(y, width, height, cos, sin, share, first, row_weights, column_weights)
     for x in range(width):
         right = x - middle_column
         row = cos * down + sin * right + middle_row
-        place = -sin * down + cos * right + middle_column
-        inside = row >= 0 and row <= height - 1 and place >= 0 and place <= width - 1
+        column = -sin * down + cos * right + middle_column
+        inside = row >= 0 and row <= height - 1 and column >= 0 and column <= width - 1
         top = min(max(np.floor(row), 0.0), height - 1.0)
-        left = min(max(np.floor(place), 0.0), width - 1.0)
+        left = min(max(np.floor(column), 0.0), width - 1.0)
         first[x] = int(top) * (width + 3) + int(left)
         here = share if inside else 0.0
         a, b, c, d = _spline_weights(row - top)
         row_weights[0, x], row_weights[1, x] = np.float32(a), np.float32(b)
         row_weights[2, x], row_weights[3, x] = np.float32(c), np.float32(d)
-        a, b, c, d = _spline_weights(place - left)
+        a, b, c, d = _spline_weights(column - left)
         column_weights[0, x], column_weights[1, x] = np.float32(a * here), np.float32(b * here)
         column_weights[2, x], column_weights[3, x] = np.float32(c * here), np.float32(d * here)
 
@@ -74,13 +74,13 @@ def turned_mean(coefficients, turns, out):
 
 
 @part
-def _add(flat, start, stride, planes, a, b, c, d, e, f, g, h, total, place):
+def _add(flat, start, stride, planes, a, b, c, d, e, f, g, h, total, offset):
     """Add the weighted sum of four neighbours in each of four rows, of all planes.
 
     Numbers without a sign, because places that might be negative keep the loop from being vectorised.
     """
     for i in range(planes):
-        value = total[place + i]
+        value = total[offset + i]
         first = start + i
         second, third, fourth = first + planes, first + planes + planes, first + planes + planes + planes
         value += (((flat[first] * a + flat[second] * b) + flat[third] * c) + flat[fourth] * d) * e
@@ -90,4 +90,4 @@ def _add(flat, start, stride, planes, a, b, c, d, e, f, g, h, total, place):
         value += (((flat[first] * a + flat[second] * b) + flat[third] * c) + flat[fourth] * d) * g
         first, second, third, fourth = first + stride, second + stride, third + stride, fourth + stride
         value += (((flat[first] * a + flat[second] * b) + flat[third] * c) + flat[fourth] * d) * h
-        total[place + i] = value
+        total[offset + i] = value

@@ -16,9 +16,9 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0), np.float32(0.5), np.float32(1), np.flo
 
 
 @part
-def _reflected(place, low, span, most):
+def _reflected(x, low, span, most):
     """A position within 0 … most: mirrored at ``low`` and at half of ``span`` above it, then cut."""
-    away = abs(place - low)
+    away = abs(x - low)
     rest = away - np.trunc(away / span) * span
     other = span - rest
     inside = (rest if rest < other else other) + low

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here, level, unit
-from blemish.ops.fused.place import kept, on_its_device, sent
+from blemish.ops.fused.on_device import kept, on_its_device, sent
 from blemish.ops.fused.words import one_rank
 from blemish.ops.transfer import to_device
 
@@ -23,14 +23,14 @@ _LANES = 512
 
 
 @triton.jit
-def _within(place, size, border: tl.constexpr):
+def _within(index, size, border: tl.constexpr):
     if border == 0:
-        place = tl.minimum(tl.maximum(place, 0), size - 1)
+        index = tl.minimum(tl.maximum(index, 0), size - 1)
     else:
         edge: tl.constexpr = 1 if border == 1 else 0
-        place = tl.where(place < 0, -edge - place, place)
-        place = tl.where(place >= size, 2 * size - 2 + edge - place, place)
-    return place
+        index = tl.where(index < 0, -edge - index, index)
+        index = tl.where(index >= size, 2 * size - 2 + edge - index, index)
+    return index
 
 
 @triton.jit
@@ -213,15 +213,15 @@ def glass(
 def _pack_kernel(levels, packed, rows, columns, size, width, tall, wide, parts, planes: tl.constexpr,
                  lanes: tl.constexpr):  # fmt: skip
     """Images with margins, the planes of a pixel in one number, 16 bits for each."""
-    image, place, inside = here(tall * wide, parts, lanes)
-    y = place // wide
-    column = tl.load(columns + place - y * wide, inside, other=0)
+    image, pixel, inside = here(tall * wide, parts, lanes)
+    y = pixel // wide
+    column = tl.load(columns + pixel - y * wide, inside, other=0)
     source = levels + image.to(tl.int64) * size * planes + tl.load(rows + y, inside, other=0) * width + column
     value = tl.load(source, inside, other=0).to(tl.int64)
     if planes > 1:
         value += tl.load(source + size, inside, other=0).to(tl.int64) << 16
         value += tl.load(source + 2 * size, inside, other=0).to(tl.int64) << 32
-    tl.store(packed + image.to(tl.int64) * tall * wide + place, value, inside)
+    tl.store(packed + image.to(tl.int64) * tall * wide + pixel, value, inside)
 
 
 @triton.jit

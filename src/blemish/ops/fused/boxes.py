@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here
-from blemish.ops.fused.place import kept, on_its_device
+from blemish.ops.fused.on_device import kept, on_its_device
 
 _LANES = 512
 
@@ -30,9 +30,9 @@ def _pixelate_kernel(
         line = levels + tl.load(rows + i * small_height + row, inside, other=0) * width
         mean = tl.zeros((lanes,), tl.float32)
         for j in tl.static_range(across):
-            place = tl.load(columns + j * small_width + column, inside, other=0)
+            source = tl.load(columns + j * small_width + column, inside, other=0)
             share = tl.load(column_weights + j * small_width + column, inside, other=0.0)
-            mean = tl.fma(tl.load(line + place, inside, other=0).to(tl.float32), share, mean)
+            mean = tl.fma(tl.load(line + source, inside, other=0).to(tl.float32), share, mean)
         # Halves go up, float noise or not.
         mean = tl.floor(mean + 0.500244140625)
         total = tl.fma(mean, tl.load(row_weights + i * small_height + row, inside, other=0.0), total)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here, level, unit
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 256
 
@@ -62,13 +62,13 @@ def _extent_kernel(field, levels, thickness, out, side, values, lanes: tl.conste
     lowest = tl.full((lanes,), float("inf"), tl.float32)
     highest = tl.full((lanes,), float("-inf"), tl.float32)
     for start in range(0, side * side, lanes):
-        place = start + tl.arange(0, lanes)
-        lowest = tl.minimum(lowest, tl.load(field + place, place < side * side, other=float("inf")))
-        highest = tl.maximum(highest, tl.load(field + place, place < side * side, other=float("-inf")))
+        index = start + tl.arange(0, lanes)
+        lowest = tl.minimum(lowest, tl.load(field + index, index < side * side, other=float("inf")))
+        highest = tl.maximum(highest, tl.load(field + index, index < side * side, other=float("-inf")))
     most = tl.zeros((lanes,), tl.int32)
     for start in range(0, values, lanes):
-        place = start + tl.arange(0, lanes)
-        most = tl.maximum(most, tl.load(levels + place, place < values, other=0).to(tl.int32))
+        index = start + tl.arange(0, lanes)
+        most = tl.maximum(most, tl.load(levels + index, index < values, other=0).to(tl.int32))
     low = tl.min(lowest, axis=0)
     brightest = unit(tl.max(most, axis=0))
     tl.store(out + 3 * image, low)

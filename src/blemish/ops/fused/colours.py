@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here, level, luminance, unit
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 512
 
@@ -93,9 +93,9 @@ def _flatten_kernel(levels, out, factor, size, channels, lanes: tl.constexpr):
     high = tl.zeros((lanes,), tl.int32)
     low = tl.zeros((lanes,), tl.int32)
     for start in range(0, size, lanes):
-        place = start + tl.arange(0, lanes)
+        index = start + tl.arange(0, lanes)
         # Levels in [0, 1] are multiples of 2⁻³²: their sum is exact in two halves.
-        scaled = unit(tl.load(levels + place, place < size, other=0)) * 65536.0
+        scaled = unit(tl.load(levels + index, index < size, other=0)) * 65536.0
         whole = scaled.to(tl.int32)
         high += whole
         low += ((scaled - whole.to(tl.float32)) * 65536.0).to(tl.int32)
@@ -103,9 +103,9 @@ def _flatten_kernel(levels, out, factor, size, channels, lanes: tl.constexpr):
     mean = (total.to(tl.float64) * 2.3283064365386963e-10 / size.to(tl.float64)).to(tl.float32)
     offset = mean * (1.0 - kept)
     for start in range(0, size, lanes):
-        place = start + tl.arange(0, lanes)
-        value = unit(tl.load(levels + place, place < size, other=0))
-        tl.store(out + place, level(value * kept + offset), place < size)
+        index = start + tl.arange(0, lanes)
+        value = unit(tl.load(levels + index, index < size, other=0))
+        tl.store(out + index, level(value * kept + offset), index < size)
 
 
 @on_its_device

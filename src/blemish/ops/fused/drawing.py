@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from blemish.ops.fused.levels import absolute, here
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 512
 
@@ -49,8 +49,8 @@ def _odd_kernel(edges, out, polygons, sides, height, width, parts, lanes: tl.con
     for polygon in range(polygons):
         odd = tl.zeros((lanes,), tl.int32)
         for side in range(sides):
-            place = ((image * polygons + polygon) * sides + side) * height + y
-            odd ^= (tl.load(edges + place, inside, other=0).to(tl.int32) <= x).to(tl.int32)
+            crossing = ((image * polygons + polygon) * sides + side) * height + y
+            odd ^= (tl.load(edges + crossing, inside, other=0).to(tl.int32) <= x).to(tl.int32)
         covered |= odd
     tl.store(out + image.to(tl.int64) * height * width + pixel, covered.to(tl.uint8), inside)
 

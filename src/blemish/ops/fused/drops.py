@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 from blemish.ops.fused.regions import connected
 
 _LANES = 256
@@ -20,16 +20,16 @@ _BINS = 32  # a power of two above that
 
 
 @triton.jit
-def _cut(place, size):
+def _cut(index, size):
     """The nearest place inside."""
-    return tl.minimum(tl.maximum(place, 0), size - 1)
+    return tl.minimum(tl.maximum(index, 0), size - 1)
 
 
 @triton.jit
-def _mirrored(place, size):
+def _mirrored(index, size):
     """A place at most one beyond the border, mirrored there without the edge."""
-    place = tl.where(place < 0, -place, place)
-    return tl.where(place >= size, 2 * size - 2 - place, place)
+    index = tl.where(index < 0, -index, index)
+    return tl.where(index >= size, 2 * size - 2 - index, index)
 
 
 @triton.jit

@@ -14,7 +14,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 256
 
@@ -28,10 +28,10 @@ def _to_ycc(red, green, blue):
 
 
 @triton.jit
-def _pixel(levels, place, size, inside):
-    red = tl.load(levels + place, inside, other=0).to(tl.int32)
-    green = tl.load(levels + place + size, inside, other=0).to(tl.int32)
-    blue = tl.load(levels + place + 2 * size, inside, other=0).to(tl.int32)
+def _pixel(levels, pixel, size, inside):
+    red = tl.load(levels + pixel, inside, other=0).to(tl.int32)
+    green = tl.load(levels + pixel + size, inside, other=0).to(tl.int32)
+    blue = tl.load(levels + pixel + 2 * size, inside, other=0).to(tl.int32)
     return _to_ycc(red, green, blue)
 
 
@@ -55,8 +55,8 @@ def _split_kernel(levels, planes, height, width, luma, wide, chroma, half_wide, 
     # Luma, from the pixel or the edge's.
     here = lane < luma
     row, column = _in_blocks(lane, wide)
-    place = tl.minimum(row, height - 1) * width + tl.minimum(column, width - 1)
-    value, _, _ = _pixel(levels, place, size, here)
+    nearest = tl.minimum(row, height - 1) * width + tl.minimum(column, width - 1)
+    value, _, _ = _pixel(levels, nearest, size, here)
     tl.store(out, value.to(tl.uint8), here)
     # Chroma, the mean of four pixels; halves are rounded down and up in alternate columns. Columns are repeated before
     # it is taken, rows after.
@@ -239,10 +239,10 @@ def _join_kernel(planes, out, height, width, luma, wide, chroma, half_wide, per_
     red = (light + 45941 * cr) >> 15
     green = (light - 11277 * cb - 23401 * cr) >> 15
     blue = (light + 58065 * cb) >> 15
-    place = out + image * 3 * size + pixel
-    tl.store(place, tl.minimum(tl.maximum(red, 0), 255).to(tl.uint8), inside)
-    tl.store(place + size, tl.minimum(tl.maximum(green, 0), 255).to(tl.uint8), inside)
-    tl.store(place + 2 * size, tl.minimum(tl.maximum(blue, 0), 255).to(tl.uint8), inside)
+    target = out + image * 3 * size + pixel
+    tl.store(target, tl.minimum(tl.maximum(red, 0), 255).to(tl.uint8), inside)
+    tl.store(target + size, tl.minimum(tl.maximum(green, 0), 255).to(tl.uint8), inside)
+    tl.store(target + 2 * size, tl.minimum(tl.maximum(blue, 0), 255).to(tl.uint8), inside)
 
 
 @on_its_device

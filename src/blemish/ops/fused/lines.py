@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here, level, luminance, unit
-from blemish.ops.fused.place import kept, on_its_device, sent
+from blemish.ops.fused.on_device import kept, on_its_device, sent
 
 _LANES = 256
 
@@ -32,10 +32,10 @@ def _line_kernel(levels, out, shifts, weights, taps, height, width, parts, colou
     green = tl.zeros((lanes,), tl.float32)
     blue = tl.zeros((lanes,), tl.float32)
     for tap in range(taps):
-        place = image * taps + tap
-        share = tl.load(weights + place)
-        row = tl.minimum(tl.maximum(y + tl.load(shifts + 2 * place), 0), height - 1)
-        column = tl.minimum(tl.maximum(x + tl.load(shifts + 2 * place + 1), 0), width - 1)
+        entry = image * taps + tap
+        share = tl.load(weights + entry)
+        row = tl.minimum(tl.maximum(y + tl.load(shifts + 2 * entry), 0), height - 1)
+        column = tl.minimum(tl.maximum(x + tl.load(shifts + 2 * entry + 1), 0), width - 1)
         at = source + row * width + column
         red = tl.fma(unit(tl.load(at, inside, other=0)), share, red)
         if colour:
@@ -52,13 +52,13 @@ def _merged(shifts: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], 
     """Taps in a row that fall on one pixel as one, added up in double precision; the others move up, zeros follow."""
     new = np.ones(weights.shape, bool)
     new[:, 1:] = (shifts[:, 1:] != shifts[:, :-1]).any(2)
-    place = np.cumsum(new, axis=1) - 1
+    slot = np.cumsum(new, axis=1) - 1
     images = np.broadcast_to(np.arange(len(weights))[:, None], weights.shape)
     shares = np.zeros(weights.shape)
-    np.add.at(shares, (images, place), weights)
+    np.add.at(shares, (images, slot), weights)
     moves = np.zeros_like(shifts)
-    moves[images, place] = shifts
-    most = int(place.max()) + 1
+    moves[images, slot] = shifts
+    most = int(slot.max()) + 1
     return moves[:, :most], shares[:, :most]
 
 

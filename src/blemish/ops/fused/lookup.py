@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import here
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 2048
 
@@ -42,10 +42,10 @@ def _rectangle_kernel(levels, out, bounds, fills, many, channels, size, width, p
         rows = (y >= tl.load(own)) & (y < tl.load(own + 1))
         covers += (rows & (x >= tl.load(own + 2)) & (x < tl.load(own + 3))).to(tl.int32)
     within = covers > 0
-    place = plane.to(tl.int64) * size + pixel
-    value = tl.load(levels + place, inside, other=0).to(tl.int32)
+    index = plane.to(tl.int64) * size + pixel
+    value = tl.load(levels + index, inside, other=0).to(tl.int32)
     value = tl.where(within == (inner != 0), tl.load(fills + plane // channels), value)
-    tl.store(out + place, value.to(tl.uint8), inside)
+    tl.store(out + index, value.to(tl.uint8), inside)
 
 
 @on_its_device

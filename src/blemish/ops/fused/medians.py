@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 128
 
@@ -26,10 +26,10 @@ def _split_kernel(levels, words, planes, height, width, radius, stride, size, pa
     """Levels to words of bits, with the edges repeated around them."""
     number = tl.program_id(0) // parts
     group = number.to(tl.int64)
-    place = (tl.program_id(0) - number * parts) * lanes + tl.arange(0, lanes)
-    inside = place < size
-    row = place // stride
-    column = tl.minimum(tl.maximum(place - row * stride - radius, 0), width - 1)
+    index = (tl.program_id(0) - number * parts) * lanes + tl.arange(0, lanes)
+    inside = index < size
+    row = index // stride
+    column = tl.minimum(tl.maximum(index - row * stride - radius, 0), width - 1)
     pixel = tl.minimum(tl.maximum(row - radius, 0), height - 1) * width + column
     b0 = tl.zeros((lanes,), tl.int32)
     b1, b2, b3, b4, b5, b6, b7 = b0, b0, b0, b0, b0, b0, b0
@@ -44,21 +44,21 @@ def _split_kernel(levels, words, planes, height, width, radius, stride, size, pa
         b6 |= ((level >> 6) & 1) << member
         b7 |= ((level >> 7) & 1) << member
     out = words + group * 8 * size
-    tl.store(out + place, b0, inside)
+    tl.store(out + index, b0, inside)
     out += size
-    tl.store(out + place, b1, inside)
+    tl.store(out + index, b1, inside)
     out += size
-    tl.store(out + place, b2, inside)
+    tl.store(out + index, b2, inside)
     out += size
-    tl.store(out + place, b3, inside)
+    tl.store(out + index, b3, inside)
     out += size
-    tl.store(out + place, b4, inside)
+    tl.store(out + index, b4, inside)
     out += size
-    tl.store(out + place, b5, inside)
+    tl.store(out + index, b5, inside)
     out += size
-    tl.store(out + place, b6, inside)
+    tl.store(out + index, b6, inside)
     out += size
-    tl.store(out + place, b7, inside)
+    tl.store(out + index, b7, inside)
 
 
 @triton.jit
@@ -68,23 +68,23 @@ def _upwards(least, word, bit):
 
 
 @triton.jit
-def _at_least(corner, place, size, m1, m2, m3, m4, m5, m6, m7, low: tl.constexpr):
+def _at_least(corner, index, size, m1, m2, m3, m4, m5, m6, m7, low: tl.constexpr):
     """Which levels are at least the number with these upper bits and bit `low`, and with none below."""
-    out = tl.load(corner + low * size + place)
+    out = tl.load(corner + low * size + index)
     if low < 1:
-        out = _upwards(out, tl.load(corner + size + place), m1)
+        out = _upwards(out, tl.load(corner + size + index), m1)
     if low < 2:
-        out = _upwards(out, tl.load(corner + 2 * size + place), m2)
+        out = _upwards(out, tl.load(corner + 2 * size + index), m2)
     if low < 3:
-        out = _upwards(out, tl.load(corner + 3 * size + place), m3)
+        out = _upwards(out, tl.load(corner + 3 * size + index), m3)
     if low < 4:
-        out = _upwards(out, tl.load(corner + 4 * size + place), m4)
+        out = _upwards(out, tl.load(corner + 4 * size + index), m4)
     if low < 5:
-        out = _upwards(out, tl.load(corner + 5 * size + place), m5)
+        out = _upwards(out, tl.load(corner + 5 * size + index), m5)
     if low < 6:
-        out = _upwards(out, tl.load(corner + 6 * size + place), m6)
+        out = _upwards(out, tl.load(corner + 6 * size + index), m6)
     if low < 7:
-        out = _upwards(out, tl.load(corner + 7 * size + place), m7)
+        out = _upwards(out, tl.load(corner + 7 * size + index), m7)
     return out
 
 
@@ -110,9 +110,9 @@ def _counted(one, two, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, wi
 
 
 @triton.jit
-def _bit(words, place, size, stride, radius, start, m1, m2, m3, m4, m5, m6, m7, low: tl.constexpr, wide: tl.constexpr):
+def _bit(words, index, size, stride, radius, start, m1, m2, m3, m4, m5, m6, m7, low: tl.constexpr, wide: tl.constexpr):
     """Bit `low` of the medians, given those above it. Counters begin so that they reach the last bit past one half."""
-    none = tl.zeros_like(place)
+    none = tl.zeros_like(index)
     c0, c1, c2, c3 = none - (start & 1), none - ((start >> 1) & 1), none - ((start >> 2) & 1), none - ((start >> 3) & 1)
     c4, c5, c6 = none - ((start >> 4) & 1), none - ((start >> 5) & 1), none - ((start >> 6) & 1)
     c7, c8, c9 = none - ((start >> 7) & 1), none - ((start >> 8) & 1), none - ((start >> 9) & 1)
@@ -121,9 +121,9 @@ def _bit(words, place, size, stride, radius, start, m1, m2, m3, m4, m5, m6, m7, 
         corner = words + down * stride
         for pair in range(radius + 1):
             left = corner + 2 * pair
-            one = _at_least(left, place, size, m1, m2, m3, m4, m5, m6, m7, low)
+            one = _at_least(left, index, size, m1, m2, m3, m4, m5, m6, m7, low)
             # The last pair's second lies outside of the window.
-            two = _at_least(left + 1, place, size, m1, m2, m3, m4, m5, m6, m7, low) & tl.where(pair < radius, -1, 0)
+            two = _at_least(left + 1, index, size, m1, m2, m3, m4, m5, m6, m7, low) & tl.where(pair < radius, -1, 0)
             c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12 = _counted(
                 one, two, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, wide
             )
@@ -150,17 +150,17 @@ def _median_kernel(
     pixel = (tl.program_id(0) - number * parts) * lanes + tl.arange(0, lanes)
     inside = pixel < height * width
     row = pixel // width
-    place = tl.where(inside, row * stride + (pixel - row * width), 0)
+    index = tl.where(inside, row * stride + (pixel - row * width), 0)
     words += group * 8 * size
-    none = tl.zeros_like(place)
-    m7 = _bit(words, place, size, stride, radius, start, none, none, none, none, none, none, none, 7, wide)
-    m6 = _bit(words, place, size, stride, radius, start, none, none, none, none, none, none, m7, 6, wide)
-    m5 = _bit(words, place, size, stride, radius, start, none, none, none, none, none, m6, m7, 5, wide)
-    m4 = _bit(words, place, size, stride, radius, start, none, none, none, none, m5, m6, m7, 4, wide)
-    m3 = _bit(words, place, size, stride, radius, start, none, none, none, m4, m5, m6, m7, 3, wide)
-    m2 = _bit(words, place, size, stride, radius, start, none, none, m3, m4, m5, m6, m7, 2, wide)
-    m1 = _bit(words, place, size, stride, radius, start, none, m2, m3, m4, m5, m6, m7, 1, wide)
-    m0 = _bit(words, place, size, stride, radius, start, m1, m2, m3, m4, m5, m6, m7, 0, wide)
+    none = tl.zeros_like(index)
+    m7 = _bit(words, index, size, stride, radius, start, none, none, none, none, none, none, none, 7, wide)
+    m6 = _bit(words, index, size, stride, radius, start, none, none, none, none, none, none, m7, 6, wide)
+    m5 = _bit(words, index, size, stride, radius, start, none, none, none, none, none, m6, m7, 5, wide)
+    m4 = _bit(words, index, size, stride, radius, start, none, none, none, none, m5, m6, m7, 4, wide)
+    m3 = _bit(words, index, size, stride, radius, start, none, none, none, m4, m5, m6, m7, 3, wide)
+    m2 = _bit(words, index, size, stride, radius, start, none, none, m3, m4, m5, m6, m7, 2, wide)
+    m1 = _bit(words, index, size, stride, radius, start, none, m2, m3, m4, m5, m6, m7, 1, wide)
+    m0 = _bit(words, index, size, stride, radius, start, m1, m2, m3, m4, m5, m6, m7, 0, wide)
     for member in range(tl.minimum(planes - number * 32, 32)):
         level = ((m0 >> member) & 1) | (((m1 >> member) & 1) << 1) | (((m2 >> member) & 1) << 2)
         level |= (((m3 >> member) & 1) << 3) | (((m4 >> member) & 1) << 4) | (((m5 >> member) & 1) << 5)

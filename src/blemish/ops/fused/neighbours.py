@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 512
 
@@ -23,10 +23,10 @@ def _line_kernel(images, out, shifts, weights, taps, channels, height, width, pa
     x = pixel - y * width
     total = tl.zeros((lanes,), tl.float32)
     for tap in range(taps):
-        place = image * taps + tap
-        row = tl.minimum(tl.maximum(y + tl.load(shifts + 2 * place), 0), height - 1)
-        column = tl.minimum(tl.maximum(x + tl.load(shifts + 2 * place + 1), 0), width - 1)
-        total += tl.load(weights + place) * tl.load(images + plane + row * width + column, inside, other=0.0)
+        entry = image * taps + tap
+        row = tl.minimum(tl.maximum(y + tl.load(shifts + 2 * entry), 0), height - 1)
+        column = tl.minimum(tl.maximum(x + tl.load(shifts + 2 * entry + 1), 0), width - 1)
+        total += tl.load(weights + entry) * tl.load(images + plane + row * width + column, inside, other=0.0)
     tl.store(out + plane + pixel, total, inside)
 
 

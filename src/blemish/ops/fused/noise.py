@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, level, unit
+from blemish.ops.fused.on_device import kept, on_its_device, sent
 from blemish.ops.fused.pixels import few_photons, many_photons
-from blemish.ops.fused.place import kept, on_its_device, sent
 from blemish.ops.fused.words import four_words, half_words, normal
 
 _LANES = 256
@@ -23,13 +23,13 @@ _LANES = 256
 
 @triton.jit
 def _add_normal(levels, out, word, table, scale, first, count, end, relative: tl.constexpr, lanes: tl.constexpr):
-    place = first + tl.arange(0, 2 * lanes)
-    inside = (place < count) & (place < end)
+    sample = first + tl.arange(0, 2 * lanes)
+    inside = (sample < count) & (sample < end)
     strength = normal(table, half_words(word), inside)
-    value = unit(tl.load(levels + place, inside, other=0))
+    value = unit(tl.load(levels + sample, inside, other=0))
     if relative:
         strength *= value
-    tl.store(out + place, level(tl.fma(strength, scale, value)), inside)
+    tl.store(out + sample, level(tl.fma(strength, scale, value)), inside)
 
 
 @triton.jit
@@ -69,18 +69,18 @@ def add_normal(
 
 @triton.jit
 def _impulse(levels, out, word, low, high, first, count, end, size, channels, inner: tl.constexpr, lanes: tl.constexpr):
-    place = first + tl.arange(0, 2 * lanes)
-    inside = (place < count) & (place < end)
+    sample = first + tl.arange(0, 2 * lanes)
+    inside = (sample < count) & (sample < end)
     rank = half_words(word)
     for channel in range(channels):
-        kept_level = tl.load(levels + channel * size + place, inside, other=0).to(tl.int32)
+        kept_level = tl.load(levels + channel * size + sample, inside, other=0).to(tl.int32)
         if inner:
             # The lowest ranks are white, those just above black.
             value = tl.where(rank < low, 255, tl.where(rank < high, 0, kept_level))
         else:
             # The lowest ranks are white, the highest black.
             value = tl.where(rank < low, 255, tl.where(rank >= high, 0, kept_level))
-        tl.store(out + channel * size + place, value.to(tl.uint8), inside)
+        tl.store(out + channel * size + sample, value.to(tl.uint8), inside)
 
 
 @triton.jit
@@ -123,13 +123,13 @@ def salt_and_pepper(levels: Tensor, out: Tensor, keys: NDArray[Any], white: NDAr
 
 @triton.jit
 def _multiply(levels, out, word, limit, first, count, end, channels, lanes: tl.constexpr):
-    place = first + tl.arange(0, 2 * lanes)
-    inside = (place < count) & (place < end)
+    sample = first + tl.arange(0, 2 * lanes)
+    inside = (sample < count) & (sample < end)
     field = ((half_words(word).to(tl.float32) + 0.5) * 0.0000152587890625) * 2.0 - 1.0
     factor = field * limit + 1.0
     for channel in range(channels):
-        value = unit(tl.load(levels + channel * count + place, inside, other=0))
-        tl.store(out + channel * count + place, level(value * factor), inside)
+        value = unit(tl.load(levels + channel * count + sample, inside, other=0))
+        tl.store(out + channel * count + sample, level(value * factor), inside)
 
 
 @triton.jit
@@ -160,10 +160,10 @@ def multiply_uniform(levels: Tensor, out: Tensor, keys: NDArray[Any], limit: NDA
 def _count_photons(
     levels, out, word, table, tails, growth, light, switch, first, count, end, last: tl.constexpr, lanes: tl.constexpr
 ):
-    place = first + tl.arange(0, 2 * lanes)
-    inside = (place < count) & (place < end)
+    sample = first + tl.arange(0, 2 * lanes)
+    inside = (sample < count) & (sample < end)
     index = half_words(word)
-    own = tl.load(levels + place, inside, other=255).to(tl.int32)
+    own = tl.load(levels + sample, inside, other=255).to(tl.int32)
     mean = unit(own) * light
     dark = mean < switch
     counts = many_photons(normal(table, index, inside), tl.maximum(mean, switch))
@@ -171,7 +171,7 @@ def _count_photons(
         here = inside & dark
         reached = tl.load(tails + index, here, other=0.0) * tl.load(growth + own, here, other=0.0) * 0.5
         counts = tl.where(dark, few_photons(reached, mean, last), counts)
-    tl.store(out + place, level(tl.div_rn(counts, light)), inside)
+    tl.store(out + sample, level(tl.div_rn(counts, light)), inside)
 
 
 @triton.jit

@@ -8,19 +8,19 @@ import triton.language as tl
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 1024
 
 
 @triton.jit
 def _quantise_kernel(values, out, slack, count, lanes: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
-    inside = place < count
-    level = tl.fma(tl.load(values + place, inside, other=0.0), 255.0, slack)
+    index = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = index < count
+    level = tl.fma(tl.load(values + index, inside, other=0.0), 255.0, slack)
     # Written so that a value that is not a number becomes 0, as it does in the plain operations.
     level = tl.where(level > 0.0, tl.minimum(level, 255.0), 0.0)
-    tl.store(out + place, level.to(tl.int32).to(tl.uint8), inside)
+    tl.store(out + index, level.to(tl.int32).to(tl.uint8), inside)
 
 
 @on_its_device
@@ -61,14 +61,14 @@ def few_photons(reached, mean, last: tl.constexpr):
 
 @triton.jit
 def _poisson_kernel(ranks, means, out, count, switch, last: tl.constexpr, lanes: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
-    inside = place < count
-    rank = tl.load(ranks + place, inside, other=0.0)
-    mean = tl.load(means + place, inside, other=1.0)
+    index = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = index < count
+    rank = tl.load(ranks + index, inside, other=0.0)
+    mean = tl.load(means + index, inside, other=1.0)
     many = many_photons(rank, tl.maximum(mean, switch))
     dark = tl.minimum(mean, switch)
     few = few_photons((tl.erf(rank * 0.7071067811865476) + 1.0) * tl.exp(dark) * 0.5, dark, last)
-    tl.store(out + place, tl.where(mean < switch, few, many), inside)
+    tl.store(out + index, tl.where(mean < switch, few, many), inside)
 
 
 @on_its_device
@@ -83,12 +83,12 @@ def poisson_counts(rank: Tensor, mean: Tensor, switch: float, last: int) -> Tens
 
 @triton.jit
 def _normalise_kernel(levels, out, means, stds, size, channels, count, lanes: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
-    inside = place < count
-    channel = place // size % channels
-    value = tl.load(levels + place, inside, other=0).to(tl.float32) * (1.0 / 255)
+    index = tl.program_id(0).to(tl.int64) * lanes + tl.arange(0, lanes)
+    inside = index < count
+    channel = index // size % channels
+    value = tl.load(levels + index, inside, other=0).to(tl.float32) * (1.0 / 255)
     value = tl.div_rn(value - tl.load(means + channel, inside, other=0.0), tl.load(stds + channel, inside, other=1.0))
-    tl.store(out + place, value, inside)
+    tl.store(out + index, value, inside)
 
 
 @on_its_device

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 256
 

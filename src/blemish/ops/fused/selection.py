@@ -10,7 +10,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 4096
 
@@ -20,9 +20,9 @@ def _below(words, bound, size, lanes: tl.constexpr):
     """How many words lie below a bound."""
     total = tl.zeros((lanes,), tl.int32)
     for start in range(0, size, lanes):
-        place = start + tl.arange(0, lanes)
-        word = tl.load(words + place, place < size, other=2147483647)
-        total += ((word.to(tl.int64) < bound) & (place < size)).to(tl.int32)
+        index = start + tl.arange(0, lanes)
+        word = tl.load(words + index, index < size, other=2147483647)
+        total += ((word.to(tl.int64) < bound) & (index < size)).to(tl.int32)
     return tl.sum(total, axis=0)
 
 
@@ -57,15 +57,15 @@ def _smallest_kernel(words, counts, out, size, lanes: tl.constexpr):
     for _ in range(wanted - before):
         nearest = tl.full((lanes,), 2147483647, tl.int32)
         for start in range(0, size, lanes):
-            place = start + tl.arange(0, lanes)
-            word = tl.load(words + place, place < size, other=0).to(tl.int64)
-            nearest = tl.minimum(nearest, tl.where((place < size) & (word == low) & (place > last), place, 2147483647))
+            index = start + tl.arange(0, lanes)
+            word = tl.load(words + index, index < size, other=0).to(tl.int64)
+            nearest = tl.minimum(nearest, tl.where((index < size) & (word == low) & (index > last), index, 2147483647))
         last = tl.min(nearest, axis=0)
     for start in range(0, size, lanes):
-        place = start + tl.arange(0, lanes)
-        word = tl.load(words + place, place < size, other=0).to(tl.int64)
-        kept = (wanted > 0) & ((word < low) | ((word == low) & (place <= last)))
-        tl.store(out + place, kept.to(tl.uint8), place < size)
+        index = start + tl.arange(0, lanes)
+        word = tl.load(words + index, index < size, other=0).to(tl.int64)
+        kept = (wanted > 0) & ((word < low) | ((word == low) & (index <= last)))
+        tl.store(out + index, kept.to(tl.uint8), index < size)
 
 
 @on_its_device

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, here
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 512
 
 
 @triton.jit
-def _mirrored(place, size):
+def _mirrored(index, size):
     """A place one beyond the border, mirrored without the edge."""
-    place = tl.where(place < 0, -place, place)
-    return tl.where(place >= size, 2 * size - 2 - place, place)
+    index = tl.where(index < 0, -index, index)
+    return tl.where(index >= size, 2 * size - 2 - index, index)
 
 
 @triton.jit
@@ -49,17 +49,17 @@ def _around(images, channels, height, width, parts, lanes: tl.constexpr):
 
 @triton.jit
 def _emboss_kernel(images, out, strengths, alphas, channels, height, width, parts, lanes: tl.constexpr):
-    image, place, inside, a, b, _, d, e, f, _, h, i = _around(images, channels, height, width, parts, lanes)
+    image, target, inside, a, b, _, d, e, f, _, h, i = _around(images, channels, height, width, parts, lanes)
     strength = tl.load(strengths + image)
     slope = (i - a) * (1.0 + strength) + (((h - b) + f) - d) * strength
-    tl.store(out + place, tl.fma(slope, tl.load(alphas + image), e), inside)
+    tl.store(out + target, tl.fma(slope, tl.load(alphas + image), e), inside)
 
 
 @triton.jit
 def _sharpen_kernel(images, out, alphas, gains, channels, height, width, parts, lanes: tl.constexpr):
-    image, place, inside, a, b, c, d, e, f, g, h, i = _around(images, channels, height, width, parts, lanes)
+    image, target, inside, a, b, c, d, e, f, g, h, i = _around(images, channels, height, width, parts, lanes)
     block = (((a + b) + c) + ((d + e) + f)) + ((g + h) + i)
-    tl.store(out + place, e * tl.load(gains + image) - block * tl.load(alphas + image), inside)
+    tl.store(out + target, e * tl.load(gains + image) - block * tl.load(alphas + image), inside)
 
 
 def _launch(kernel: Any, images: Tensor, first: Tensor, second: Tensor) -> Tensor:

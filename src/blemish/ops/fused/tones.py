@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT, absolute, here, luminance
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 512
 

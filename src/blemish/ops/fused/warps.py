@@ -15,15 +15,15 @@ from torch import Tensor
 
 from blemish.ops.fused.blurs import filtered
 from blemish.ops.fused.levels import EXACT, absolute, here, level, unit
-from blemish.ops.fused.place import on_its_device, sent
+from blemish.ops.fused.on_device import on_its_device, sent
 
 _LANES = 256
 
 
 @triton.jit
-def _reflected(place, low, span, most):
+def _reflected(x, low, span, most):
     """A position within 0 … most: mirrored at ``low`` and at half of ``span`` above it, then cut."""
-    away = absolute(place - low)
+    away = absolute(x - low)
     rest = away - tl.floor(tl.div_rn(away, span)) * span
     return tl.minimum(tl.maximum(tl.minimum(rest, span - rest) + low, 0.0), most)
 

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from blemish.ops.fused.levels import EXACT
-from blemish.ops.fused.place import on_its_device
+from blemish.ops.fused.on_device import on_its_device
 
 _LANES = 1024
 _VALUE_LANES = 256
@@ -20,13 +20,13 @@ def _fold(word):
 
 
 @triton.jit
-def four_words(keys, image, place):
+def four_words(keys, image, index):
     """The words of `blemish.core.rng` at these places of an image's four quarters; keys are (B, 4)."""
     k0 = tl.load(keys + 4 * image)
     k1 = tl.load(keys + 4 * image + 1)
     k2 = tl.load(keys + 4 * image + 2)
     k3 = tl.load(keys + 4 * image + 3)
-    x = place + k0
+    x = index + k0
     y = x * (k2 | 1) + k1
     z = x * y + k2
     w = y * z + k3
@@ -65,10 +65,10 @@ def normal(table, rank, inside):
 @triton.jit
 def _expand_kernel(keys, out, quarter, parts, lanes: tl.constexpr):
     image = tl.program_id(0) // parts
-    place = (tl.program_id(0) - image * parts) * lanes + tl.arange(0, lanes)
-    x, y, z, w = four_words(keys, image, place)
-    inside = place < quarter
-    first = out + image.to(tl.int64) * 4 * quarter + place
+    index = (tl.program_id(0) - image * parts) * lanes + tl.arange(0, lanes)
+    x, y, z, w = four_words(keys, image, index)
+    inside = index < quarter
+    first = out + image.to(tl.int64) * 4 * quarter + index
     tl.store(first, x, inside)
     tl.store(first + quarter, y, inside)
     tl.store(first + 2 * quarter, z, inside)
@@ -88,15 +88,15 @@ def expanded(keys: Tensor, quarter: int) -> Tensor:
 @triton.jit
 def _store_values(out, word, table, first, count, quarter_end, kind: tl.constexpr, lanes: tl.constexpr):
     rank = half_words(word)
-    place = first + tl.arange(0, 2 * lanes)
-    inside = (place < count) & (place < quarter_end)
+    index = first + tl.arange(0, 2 * lanes)
+    inside = (index < count) & (index < quarter_end)
     if kind == 0:
         value = normal(table, rank, inside)
     elif kind == 1:
         value = (rank.to(tl.float32) + 0.5) * 0.0000152587890625
     else:
         value = (rank.to(tl.float32) + 0.5) * 0.000030517578125 - 1.0
-    tl.store(out + place, value, inside)
+    tl.store(out + index, value, inside)
 
 
 @triton.jit

@@ -109,11 +109,11 @@ class T3A(Headed):
         order = order[supports["label"][order].argsort(stable=True)]
         label = supports["label"][order]
         counts = torch.bincount(label)
-        place = torch.arange(len(label), device=label.device) - (counts.cumsum(0) - counts)[label]
+        order_in_class = torch.arange(len(label), device=label.device) - (counts.cumsum(0) - counts)[label]
         if self.keep == "all-released":
-            order = order[place < counts[label] - 1]
+            order = order[order_in_class < counts[label] - 1]
         elif isinstance(self.keep, int):
-            order = order[place < self.keep]
+            order = order[order_in_class < self.keep]
         return {key: value[order] for key, value in supports.items()}
 
 

@@ -44,9 +44,9 @@ class BalancedReservoir:
             chosen = most[int(ranks[0] * len(most))]
         elif ranks[1] > counts[label] / self.seen[label]:
             return
-        places = [place for place, one in enumerate(self.labels) if one == chosen]
-        place = places[int(ranks[2] * len(places))]
-        self.images[place], self.labels[place] = image, label
+        places = [index for index, one in enumerate(self.labels) if one == chosen]
+        index = places[int(ranks[2] * len(places))]
+        self.images[index], self.labels[index] = image, label
 
     def state_dict(self) -> dict[str, Any]:
         """What is in it, and what there was."""

@@ -56,7 +56,7 @@ class Memory:
             rivals = [
                 i for i, item in enumerate(self.items) if (item.label == label if full else counts[item.label] == most)
             ]
-            worst = max(reversed(rivals), key=lambda place: self.score(self.items[place]))
+            worst = max(reversed(rivals), key=lambda index: self.score(self.items[index]))
             if self.score(self.items[worst]) > self.score(new):
                 self.items[worst] = new
         self.items = [item._replace(age=item.age + 1) for item in self.items]

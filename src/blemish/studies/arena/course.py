@@ -67,20 +67,20 @@ def course_of(
     numbers: list[NDArray[np.int32]] = []
     blocks: list[int] = []
     resets: list[int] = []
-    done, place = 0, 0
+    done, step = 0, 0
     for turn in range(setting.rounds):
         for corruption, severities in domains:
             if setting.reset == "shift" and done:
                 resets.append(done)
             for severity in severities:
                 own = setting.labels in ("slots", "shift")
-                part = _ordered(setting, labels, generator(seed, 1 + place if own else _SHARED + turn))
+                part = _ordered(setting, labels, generator(seed, 1 + step if own else _SHARED + turn))
                 number = names.setdefault(f"{corruption}@{severity_text(severity)}", len(names))
                 rows.append(part)
                 numbers.append(np.full(len(part), number, dtype=np.int32))
                 blocks.append(done)
                 done += len(part)
-                place += 1
+                step += 1
     return Course(tuple(names), np.concatenate(rows), np.concatenate(numbers), tuple(blocks), tuple(resets))
 
 

@@ -15,9 +15,9 @@ _LEAST = 10
 _SLOTS = 100
 
 
-def generator(seed: int, place: int) -> np.random.Generator:
+def generator(seed: int, number: int) -> np.random.Generator:
     """The random numbers of one place of a stream."""
-    return np.random.default_rng([seed, _PURPOSE, place])
+    return np.random.default_rng([seed, _PURPOSE, number])
 
 
 def shuffled(count: int, rng: np.random.Generator) -> Rows:
@@ -87,7 +87,7 @@ def dirichlet_slots(labels: Rows, concentration: float, rng: np.random.Generator
 
 
 def _one_after_the_other(groups: list[list[Rows]], rng: np.random.Generator) -> Rows:
-    parts = [group[place] for group in groups for place in rng.permutation(len(group))]
+    parts = [group[index] for group in groups for index in rng.permutation(len(group))]
     return np.concatenate(parts).astype(np.int64)
 
 

@@ -73,9 +73,9 @@ class Clustered:
     def __init__(self, parts: Iterable[tuple[NDArray[np.int64], NDArray[Any]]]) -> None:
         """``parts`` are the ids of the images at some positions, and a value for each position."""
         ids, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-        _, place = np.unique(ids, return_inverse=True)
-        counts = np.bincount(place).astype(np.float64)
-        sums = np.bincount(place, weights=values.astype(np.float64))
+        _, position = np.unique(ids, return_inverse=True)
+        counts = np.bincount(position).astype(np.float64)
+        sums = np.bincount(position, weights=values.astype(np.float64))
         self.images, self.mean = len(counts), float(sums.sum() / counts.sum())
         around = sums - self.mean * counts
         more = self.images / (self.images - 1) if self.images > 1 else math.nan

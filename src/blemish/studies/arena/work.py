@@ -79,10 +79,10 @@ class ArenaWork:
             if state is not None:
                 tell(Saved(state))
 
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as scratch:
             state = None
             if unit.state is not None:
-                state = Path(place) / "state"
+                state = Path(scratch) / "state"
                 state.write_bytes(unit.state)
             adapted = adapt_over(
                 method,

@@ -58,9 +58,9 @@ def _near_pairs(images: Images, rows: list[int]) -> list[tuple[int, int]]:
     vary = thumbs.std(axis=1) >= _VARIES
     index, thumbs = np.asarray(rows)[vary], thumbs[vary]
     pairs = []
-    for place in range(len(index) - 1):
-        distance = np.sqrt(((thumbs[place + 1 :] - thumbs[place]) ** 2).mean(axis=1))
-        pairs += [(int(index[place]), int(index[place + 1 + other])) for other in np.flatnonzero(distance < _SAME)]
+    for i in range(len(index) - 1):
+        distance = np.sqrt(((thumbs[i + 1 :] - thumbs[i]) ** 2).mean(axis=1))
+        pairs += [(int(index[i]), int(index[i + 1 + other])) for other in np.flatnonzero(distance < _SAME)]
     return pairs
 
 

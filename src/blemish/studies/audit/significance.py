@@ -52,8 +52,8 @@ def holm(values: Sequence[float], *, alpha: float = ALPHA) -> list[bool]:
     [True, False, True]
     """
     significant = [False] * len(values)
-    for place, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
-        if values[index] > alpha / (len(values) - place):
+    for rank, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
+        if values[index] > alpha / (len(values) - rank):
             break
         significant[index] = True
     return significant

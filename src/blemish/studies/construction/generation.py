@@ -89,7 +89,7 @@ def _categories_first(categories: Categories, n: int, k: int, count: int, draw: 
     distinct: dict[tuple[str, ...], None] = {}
     while len(distinct) < count:
         chosen = sorted(draw.sample(range(len(able)), n))
-        members = [able[place][i] for place in chosen for i in sorted(draw.sample(range(len(able[place])), k))]
+        members = [able[number][i] for number in chosen for i in sorted(draw.sample(range(len(able[number])), k))]
         distinct[tuple(members)] = None
     return list(distinct)
 

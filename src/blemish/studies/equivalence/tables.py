@@ -121,10 +121,10 @@ def accuracy_table(result: Equivalence) -> Table | None:
     rows = []
     for cell in result.cells:
         row = [Cell(str(cell.condition))]
-        for place, storage in enumerate(storage_order(result)):
+        for column, storage in enumerate(storage_order(result)):
             accuracy = cell.sides[storage].accuracy
             assert accuracy is not None
-            row += [] if place else [Cell(number(accuracy.theirs))]
+            row += [] if column else [Cell(number(accuracy.theirs))]
             row += [Cell(number(accuracy.ours)), difference_text(accuracy), Cell(accuracy.verdict.value)]
         rows.append(tuple(row))
     return Table(f"Accuracy of {result.model}", tuple(columns), tuple(rows))

@@ -29,7 +29,7 @@ MOST_SEED = 2**31 - 1
 @spread_options
 def explore_command(
     settings: ModelSettings,
-    place: Annotated[
+    source: Annotated[
         Path | None,
         typer.Argument(
             metavar="[PICTURE or FOLDER]", help="Pictures to look at. Without one, a built-in demo picture."
@@ -96,7 +96,7 @@ def explore_command(
     shown = None if corruptions is None else Catalog(*(catalog[name] for name in chosen_names(corruptions, catalog)))
     usual = catalog if shown is None else shown
     begin = beginning(usual, seed) if condition is None else View.of(condition, seed, usual)
-    pictures, note = pictures_at(place, side)
+    pictures, note = pictures_at(source, side)
     names = None if class_names is None else read_class_names(class_names)
     witnesses = [
         Witness(settings.open_named(name, catalog=catalog, class_names=class_names), names)

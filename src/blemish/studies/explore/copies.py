@@ -115,7 +115,7 @@ def as_command(picture: Picture, view: View, origin: Origin) -> str:
     """Commands: one that writes the corrupted picture, where one corruption is all, and one that opens this view."""
     steps = view.condition.steps
     lines = []
-    place = "" if picture.path is None else f" {_argument(picture.path)}"
+    picture_argument = "" if picture.path is None else f" {_argument(picture.path)}"
     seed = f" --seed {view.seed}"
     if len(steps) == 1 and picture.path is not None:
         sizes = {"--resize": picture.resize, "--crop": picture.crop}
@@ -123,9 +123,11 @@ def as_command(picture: Picture, view: View, origin: Origin) -> str:
         if picture.turned:
             lines.append("# The file is stored turned; this command corrupts it as stored, so its pixels differ.")
         out = shlex.quote(_file_name(picture, view.condition))
-        lines.append(f"blemish corrupt{place} -o {out} -c {steps[0].name} -s {steps[0].level}{seed}{more}")
+        lines.append(f"blemish corrupt{picture_argument} -o {out} -c {steps[0].name} -s {steps[0].level}{seed}{more}")
     opened = f" --condition {view.condition}" if steps else ""
-    lines.append(f"blemish explore{place}{opened}{seed if steps else ''} --side {picture.side}{origin.options}")
+    lines.append(
+        f"blemish explore{picture_argument}{opened}{seed if steps else ''} --side {picture.side}{origin.options}"
+    )
     return "\n".join(lines) + "\n"
 
 

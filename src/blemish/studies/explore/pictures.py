@@ -90,17 +90,17 @@ def built_in(side: int = SIDE) -> Picture:
     return Picture("blemish-demo.png", None, demo_picture(side), None, None, note="painted by code", side=side)
 
 
-def pictures_at(place: Path | None, side: int = SIDE) -> tuple[list[Picture], str]:
+def pictures_at(source: Path | None, side: int = SIDE) -> tuple[list[Picture], str]:
     """The pictures of a file or folder, or the built-in one; and a word on those of a folder that are left out."""
     if not SIDES[0] <= side <= SIDES[1]:
         raise InputError(f"a side of {side} pixels; expected {SIDES[0]} … {SIDES[1]}")
-    if place is None:
+    if source is None:
         return [built_in(side)], ""
-    if not is_folder(place):
-        return [prepared(read_picture(place), os.fspath(place), side)], ""
-    names = list_pictures(place)
+    if not is_folder(source):
+        return [prepared(read_picture(source), os.fspath(source), side)], ""
+    names = list_pictures(source)
     chosen = names[:: max(1, -(-len(names) // MOST_FROM_A_FOLDER))]
-    paths = [place / name for name in chosen]
+    paths = [source / name for name in chosen]
     left = f"{len(chosen)} of the folder's {len(names)} pictures are shown" if len(chosen) < len(names) else ""
     return [prepared(read_picture(path), os.fspath(path), side) for path in paths], left
 

@@ -190,8 +190,8 @@ def write_table_entry(path: Path, info: TableInfo, rows: tuple[dict[str, str], .
 
 def read_entry(path: str | os.PathLike[str]) -> Entry:
     """An entry in a folder or file. One that was changed after it was sealed is refused."""
-    place = Path(path)
-    file = place / ENTRY_FILE if is_folder(place) else place
+    source = Path(path)
+    file = source / ENTRY_FILE if is_folder(source) else source
     content = read_json(file)
     if not isinstance(content, dict) or content.get("kind") not in ("model", "table") or _SEAL not in content:
         raise InputError(f"{file}: not an entry of a leaderboard; expected one that blemish leaderboard made")
@@ -251,8 +251,8 @@ def find_entries(board: Path) -> list[Entry]:
     if (board / ENTRY_FILE).is_file():
         return [read_entry(board)]
     places = sorted(
-        place for place in board.iterdir() if (place / ENTRY_FILE).is_file() or place.name.endswith(TABLE_SUFFIX)
+        child for child in board.iterdir() if (child / ENTRY_FILE).is_file() or child.name.endswith(TABLE_SUFFIX)
     )
     if not places:
         raise InputError(f"{board}: no entries in it; blemish leaderboard add makes them from results")
-    return [read_entry(place) for place in places]
+    return [read_entry(child) for child in places]

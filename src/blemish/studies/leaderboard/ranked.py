@@ -55,7 +55,7 @@ def rankings_of_entries(
         )
     rankings: list[Ranking] = []
     for members in comparable([entry.run for entry in entries]):
-        own = [entries[place] for place in members]
+        own = [entries[index] for index in members]
         rankings.append(_of_entries(own, len(rankings), level=level, replicates=replicates, report=report))
     return rankings
 
@@ -75,10 +75,10 @@ def _of_entries(
     runs = [entry.run for entry in entries]
     ranked = rank_runs(runs, level=level, replicates=replicates, report=report)
     numbers: dict[int, Numbers] = {}
-    for place in (place.index for place in ranked.places):
-        numbers[place] = numbers_of(runs[place], level=level, replicates=replicates, report=report)
-        if ranked.metric not in numbers[place].values:
-            raise InputError(f"{entries[place].path}: too few images for an interval of its {ranked.metric}")
+    for index in (place.index for place in ranked.places):
+        numbers[index] = numbers_of(runs[index], level=level, replicates=replicates, report=report)
+        if ranked.metric not in numbers[index].values:
+            raise InputError(f"{entries[index].path}: too few images for an interval of its {ranked.metric}")
     title, first = TITLES[ranked.metric], runs[0].info
     lines = [
         replace(
@@ -111,7 +111,7 @@ def _of_entries(
         source="sealed entries",
         how=_PAIRED if len(entries) > 1 else "A single model: there is nothing to rank it against.",
         lines=_finished(lines, higher_is_better=title.higher_is_better),
-        notes=tuple(f"{runs[place].name} has no rank: {why}" for place, why in ranked.unranked.items()),
+        notes=tuple(f"{runs[index].name} has no rank: {why}" for index, why in ranked.unranked.items()),
         cells=tuple(str(condition) for condition in runs[0].conditions if condition != CLEAN),
     )
 
@@ -210,10 +210,10 @@ def _line_of_row(row: PublishedRow, *, whole: bool) -> Line:
 def ranking_of_adaptation(table: AdaptationTable) -> Ranking:
     """The ranking of a table of test-time adaptation: of methods, with one model under one setting."""
     lines = []
-    for place, (method, error, deviation) in enumerate(sorted(table.rows, key=lambda row: row[1]), start=1):
+    for rank, (method, error, deviation) in enumerate(sorted(table.rows, key=lambda row: row[1]), start=1):
         spread = {} if deviation is None else {"deviation over seeds": f"{deviation:g}"}
         lines.append(
-            Line(model=method, value=Estimate(error, error, error), low=place, high=len(table.rows), details=spread)
+            Line(model=method, value=Estimate(error, error, error), low=rank, high=len(table.rows), details=spread)
         )
     lines = [replace(line, low=1) for line in lines]
     return Ranking(
@@ -263,12 +263,14 @@ def _finished(lines: Sequence[Line], *, higher_is_better: bool) -> tuple[Line, .
     )
     names = _identities([line.model for line in lines])
     whole = []
-    for place, line in enumerate(lines):
-        around = [lines[other] for other in (place - 1, place + 1) if 0 <= other < len(lines)]
+    for position, line in enumerate(lines):
+        around = [lines[other] for other in (position - 1, position + 1) if 0 <= other < len(lines)]
         near = [
             other.model for other in around if line.known and line.value.low <= other.value.value <= line.value.high
         ]
-        whole.append(replace(line, near=tuple(near), on_front=front[place] and len(lines) > 1, identity=names[place]))
+        whole.append(
+            replace(line, near=tuple(near), on_front=front[position] and len(lines) > 1, identity=names[position])
+        )
     return tuple(whole)
 
 

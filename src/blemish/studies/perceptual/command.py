@@ -124,8 +124,8 @@ def perceptual_command(
     units = {step.name: step.unit for condition in chosen.conditions for step in condition.steps}
     known = {name: unit for name, unit in units.items() if isinstance(unit, Corruption)}
     check_files(known.values())
-    place = device_named(device)
-    measures = _measures(lpips, place)
+    chosen_device = device_named(device)
+    measures = _measures(lpips, chosen_device)
     if measure not in (names := [item.name for item in measures]):
         raise InputError(f"--measure {measure!r}; expected one of {', '.join(names)}; lpips needs --lpips")
     shown = measures[names.index(measure)]
@@ -135,7 +135,7 @@ def perceptual_command(
     def work(report: Report) -> list[Distances]:
         loaded = load(source, resize=chosen.protocol.resize, crop=chosen.protocol.view, progress=report)
         return measure_distances(
-            loaded, chosen, folder=out, measures=measures, device=place, batch_size=batch_size, report=report
+            loaded, chosen, folder=out, measures=measures, device=chosen_device, batch_size=batch_size, report=report
         )
 
     distances = with_progress("perceptual", work, first="reading images", kept="finished conditions are kept.")

@@ -87,9 +87,9 @@ def measure_distances(
         if condition.is_sequence or condition.other is not None:
             raise InputError(f"{condition}: no distance from a clean image of the same view; expected corruptions")
         condition.check_files()
-    place = device or torch.device("cpu")
-    batcher = Batcher(batch_size or fitting_batch_size(images, place))
-    work = _Work(images, benchmark, folder, measures, place, batcher, report)
+    chosen_device = device or torch.device("cpu")
+    batcher = Batcher(batch_size or fitting_batch_size(images, chosen_device))
+    work = _Work(images, benchmark, folder, measures, chosen_device, batcher, report)
     with held_folder(folder, names=(DISTANCES,)):
         return [work.distances(number, condition, len(conditions)) for number, condition in enumerate(conditions)]
 

@@ -57,9 +57,9 @@ class Lpips:
         values = images.to(self.device, torch.float32).div_(127.5).sub_(1).expand(-1, 3, -1, -1)
         shift, scale = (torch.tensor(numbers, device=self.device).view(1, 3, 1, 1) for numbers in (_SHIFT, _SCALE))
         values = (values - shift) / scale
-        for place, (_, _, _, stride, padding, pooled) in _LAYERS.items():
+        for layer, (_, _, _, stride, padding, pooled) in _LAYERS.items():
             values = F.max_pool2d(values, 3, 2) if pooled else values
-            weight, bias = (self._weights[f"features.{place}.{kind}"] for kind in ("weight", "bias"))
+            weight, bias = (self._weights[f"features.{layer}.{kind}"] for kind in ("weight", "bias"))
             values = F.relu(F.conv2d(values, weight, bias, stride=stride, padding=padding))
             yield values / (values.square().sum(1, keepdim=True).sqrt() + _LEAST)
 
@@ -67,9 +67,9 @@ class Lpips:
 def read_lpips(network: Path, linear: Path, *, device: torch.device) -> Lpips:
     """LPIPS of two files of weights: AlexNet's as torchvision publishes them, and the five layers of LPIPS itself."""
     expected: dict[str, tuple[int, ...]] = {}
-    for place, (outputs, inputs, kernel, *_) in _LAYERS.items():
-        expected[f"features.{place}.weight"] = (outputs, inputs, kernel, kernel)
-        expected[f"features.{place}.bias"] = (outputs,)
+    for layer, (outputs, inputs, kernel, *_) in _LAYERS.items():
+        expected[f"features.{layer}.weight"] = (outputs, inputs, kernel, kernel)
+        expected[f"features.{layer}.bias"] = (outputs,)
     lines = {f"lin{i}.model.1.weight": (1, outputs, 1, 1) for i, (outputs, *_) in enumerate(_LAYERS.values())}
     weights = _read(network, expected, "AlexNet's weights as torchvision has them")
     return Lpips({**weights, **_read(linear, lines, "the weights of LPIPS for AlexNet, version 0.1")}, device)

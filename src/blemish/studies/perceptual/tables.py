@@ -103,8 +103,8 @@ def errors_csv(models: Sequence[ErrorCurves]) -> str:
     for curves in models:
         for curve in curves.curves:
             for condition, distance, error in zip(curve.conditions, curve.distances, curve.errors, strict=True):
-                place = [curves.model, curves.measure, curve.corruption, str(condition), distance]
-                rows.append([*place, *_numbers(error)])
+                where = [curves.model, curves.measure, curve.corruption, str(condition), distance]
+                rows.append([*where, *_numbers(error)])
     return csv_text(rows)
 
 

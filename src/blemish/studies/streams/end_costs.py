@@ -137,8 +137,8 @@ class _Sums:
         sums = np.flatnonzero(np.isfinite(self.deviation)) + self.low
         if not len(sums):
             return None
-        place = int(np.searchsorted(sums, float(wanted)))
-        around = sums[max(0, place - 2) : place + 2].tolist()
+        nearest = int(np.searchsorted(sums, float(wanted)))
+        around = sums[max(0, nearest - 2) : nearest + 2].tolist()
         return min((abs(total - wanted), self.at(total), total) for total in around)
 
 

@@ -53,8 +53,8 @@ class _Best(NamedTuple):
     def least(self, axis: int) -> Ints:
         """Where along an axis the least cost is; of equal ones, the least tie; then the first."""
         lowest = self.cost == self.cost.min(axis, keepdims=True)
-        place: Ints = np.where(lowest, self.tie, NEVER * BILLION).argmin(axis).astype(np.int64)
-        return place
+        index: Ints = np.where(lowest, self.tie, NEVER * BILLION).argmin(axis).astype(np.int64)
+        return index
 
 
 class Chain:
@@ -126,19 +126,19 @@ class Chain:
     @property
     def objective(self) -> float:
         """What the best choice costs."""
-        best, place = self._finished()
-        return float(Fraction(int(best.cost[place]), self._parts))
+        best, index = self._finished()
+        return float(Fraction(int(best.cost[index]), self._parts))
 
     @property
     def steps(self) -> int:
         """How many steps its paths have together."""
-        best, place = self._finished()
-        return int(best.steps[place])
+        best, index = self._finished()
+        return int(best.steps[index])
 
     def ends(self) -> list[Cell]:
         """The grid's numbers of the severities that each path begins and ends with."""
-        _, place = self._finished()
-        first, end = divmod(place, len(self._jumps))
+        _, index = self._finished()
+        first, end = divmod(index, len(self._jumps))
         chosen: list[Cell] = []
         for ends, starts in reversed(self._back):
             start = int(starts[first, end])

@@ -75,12 +75,12 @@ def _windows(columns: Sequence[ColumnScores]) -> Section:
         together = _chart(f"windows-{number}", f"{column.column}, mean of all runs", at, means, wide=True)
         each = [
             _chart(
-                f"windows-{number}-{place}",
+                f"windows-{number}-{run_number}",
                 f"seed {run.run.seed}, {run.run.speed:,} images a step",
                 run.scores["running"]["at"],
                 {name: run.scores["running"][name] for name in column.methods},
             )
-            for place, run in enumerate(column.runs)
+            for run_number, run in enumerate(column.runs)
         ]
         names = [name for name in column.methods if name != _UNADAPTED]
         sets.append(

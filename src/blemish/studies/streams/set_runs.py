@@ -135,18 +135,18 @@ def finish_runs(
     """
     finished = [_finished(run, stream, out, shared) for run, stream in zip(runs, streams, strict=True)]
     mine = range(part, len(runs), parts)
-    todo = [place for place in mine if finished[place] is None]
-    total = sum(int(streams[place].length) for place in mine)
-    done = total - sum(int(streams[place].length) for place in todo)
-    for place in todo:
-        run, stream = runs[place], streams[place]
+    todo = [index for index in mine if finished[index] is None]
+    total = sum(int(streams[index].length) for index in mine)
+    done = total - sum(int(streams[index].length) for index in todo)
+    for index in todo:
+        run, stream = runs[index], streams[index]
 
         def tell(images: int, _: int, run: SetRun = run, before: int = done) -> None:
             if progress is not None:
                 progress(before + images, total, str(run))
 
         tell(0, 0)  # what was there took no time
-        finished[place] = _finish(run, stream, out, shared, fresh(stream), tell)
+        finished[index] = _finish(run, stream, out, shared, fresh(stream), tell)
         done += int(stream.length)
     # Other parts may have finished some meanwhile.
     return [

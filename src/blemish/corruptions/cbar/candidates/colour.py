@@ -65,9 +65,9 @@ def _pseudocolor(images: Tensor, params: Params, draw: Palette) -> Tensor:
     """Luma is shown by five colours, with ramps between them. In the reference the smooth ramps overflow; not here."""
 
     def painted(levels: Tensor) -> Tensor:
-        place = luminance(levels, _LUMA).clamp_(0, 1).mul_(_COLOURS - 1)
-        lower = place.floor().clamp_(max=_COLOURS - 2)
-        step = place - lower
+        shade = luminance(levels, _LUMA).clamp_(0, 1).mul_(_COLOURS - 1)
+        lower = shade.floor().clamp_(max=_COLOURS - 2)
+        step = shade - lower
         ramp = torch.lerp(step, step * step * (3 - 2 * step), draw.smoothness)
         index = lower.to(torch.int64).flatten(1)[:, :, None].expand(-1, -1, 3)
         first, second = (draw.colours.gather(1, index + i).transpose(1, 2).reshape(levels.shape) for i in (0, 1))
@@ -103,13 +103,13 @@ def _color_dither(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
     steps = per_image(params["levels"] - 1, images)[..., 0]
     out = images.clone()
     carried = torch.zeros_like(images[..., 0])
-    for place in range(images.shape[-1]):
-        wanted = images[..., place] + carried
+    for column in range(images.shape[-1]):
+        wanted = images[..., column] + carried
         nearest = (wanted * steps).round_().div_(steps)
         error = (wanted - nearest).div_(16)
-        out[..., place] = nearest + error * _HERE
-        if place:
-            out[..., place - 1] += error * _LEFT
+        out[..., column] = nearest + error * _HERE
+        if column:
+            out[..., column - 1] += error * _LEFT
         carried = error * _RIGHT
     return out
 

@@ -24,7 +24,7 @@ from blemish.ops.transfer import to_device
 from blemish.ops.warp import bilinear
 
 
-class Places(NamedTuple):
+class Lenses(NamedTuple):
     """Points in the image, row and column in pixels, float64 (B, n, 2)."""
 
     centres: Tensor
@@ -34,9 +34,9 @@ _LENSES = 501
 _LENS_RADIUS, _SMALLEST_LENS = 0.05, 3.0  # parts of the side; pixels
 
 
-def _draw_places(shape: Shape, params: Params, rng: CounterRng) -> Places:
+def _draw_lenses(shape: Shape, params: Params, rng: CounterRng) -> Lenses:
     sides = torch.tensor([shape.height, shape.width], dtype=torch.float64)
-    return Places(uniform(rng, "centres", 0, 1, _LENSES, 2) * to_device(sides, rng.device))
+    return Lenses(uniform(rng, "centres", 0, 1, _LENSES, 2) * to_device(sides, rng.device))
 
 
 def _through_glass(offset: Tensor, depth: Tensor, bent: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def _through_glass(offset: Tensor, depth: Tensor, bent: Tensor) -> Tensor:
     return offset * slant / ((bent * slant - across).sqrt_() * depth + across)
 
 
-def _fish_eye(images: Tensor, params: Params, draw: Places) -> Tensor:
+def _fish_eye(images: Tensor, params: Params, draw: Lenses) -> Tensor:
     """Half balls of glass, one after the other, each over the image that the others have left."""
     channels, height, width = images.shape[1:]
     radius = max(_LENS_RADIUS * min(height, width), _SMALLEST_LENS)
@@ -81,7 +81,7 @@ class Drop(NamedTuple):
     """Where a drop fell, row and column, and the length of its waves, in pixels; their phase. Float64 (B, 1, 1)."""
 
     row: Tensor
-    place: Tensor
+    column: Tensor
     length: Tensor
     phase: Tensor
 
@@ -98,7 +98,7 @@ def _draw_drop(shape: Shape, params: Params, rng: CounterRng) -> Drop:
 def _rings(images: Tensor, params: Params, draw: Drop) -> tuple[Tensor, Tensor]:
     """Waves within half a side of the centre: the rows and columns that pixels come from, (B, H, W)."""
     rows, columns = pixel_axes(images)
-    down, right = rows - draw.row, columns - draw.place
+    down, right = rows - draw.row, columns - draw.column
     distance = (down * down + right * right).sqrt_()
     wave = (distance * (2 * math.pi) / draw.length - draw.phase).sin_()
     move = wave.mul_(draw.length * float64_per_image(params, "amplitude", images).flatten(1, 2))
@@ -206,7 +206,7 @@ WARPS: tuple[Corruption, ...] = (
         name="cbar:fish_eye",
         description="Covers the image with half balls of glass.",
         table=by_magnitude(imagenet=scanned(0, 4), cifar=scanned(0, 1), index=(1, lambda m: 0.2 * m + 1)),
-        draw=_draw_places,
+        draw=_draw_lenses,
         apply=_fish_eye,
         moves=A_LITTLE,
         uint8_io=True,

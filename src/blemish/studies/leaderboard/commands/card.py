@@ -34,7 +34,7 @@ class Form(Enum):
 
 @exit_on_input_error
 def card_command(
-    place: Annotated[Path, typer.Argument(metavar="ENTRY", help="An entry, or the folder of a run.")],
+    folder: Annotated[Path, typer.Argument(metavar="ENTRY", help="An entry, or the folder of a run.")],
     form: Annotated[
         Form, typer.Option("--form", help="A file for .eval_results/, or the older head of README.md.")
     ] = Form.MODEL_INDEX,
@@ -75,7 +75,7 @@ def card_command(
     """
     check_replaceable(out, overwrite=overwrite)
     source = Source(url=source_url, name=source_name, user=source_user, org=source_org)
-    run, seal = _opened(place)
+    run, seal = _opened(folder)
     named = _tasks(tasks or [])
     if form is Form.MODEL_INDEX and named:
         raise InputError("--task with model-index, which has no tasks; expected --metric, or --form eval-results")
@@ -99,14 +99,14 @@ def card_command(
         say(f"wrote {out}")
 
 
-def _opened(place: Path) -> tuple[Run, str]:
+def _opened(folder: Path) -> tuple[Run, str]:
     """The run of an entry, with its seal, or a run."""
-    if place.is_file() or is_there(place / ENTRY_FILE):
-        entry = read_entry(place)
+    if folder.is_file() or is_there(folder / ENTRY_FILE):
+        entry = read_entry(folder)
         if not isinstance(entry, ModelEntry):
-            raise InputError(f"{place}: published numbers of several models; expected the entry of one")
+            raise InputError(f"{folder}: published numbers of several models; expected the entry of one")
         return entry.run, entry.header.seal
-    return plain_part(as_run(place)), ""
+    return plain_part(as_run(folder)), ""
 
 
 def _tasks(texts: list[str]) -> dict[str, str]:

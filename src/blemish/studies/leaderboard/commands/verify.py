@@ -105,7 +105,7 @@ def verify_command(
 
       blemish leaderboard verify board/resnet50 --rerun 200 -m timm:resnet50 -d imagenet/val
     """
-    entries = [entry for place in places for entry in (find_entries(place) if place.is_dir() else [read_entry(place)])]
+    entries = [entry for path in places for entry in (find_entries(path) if path.is_dir() else [read_entry(path)])]
     if again.images is None and (again.data is not None or model.model is not None or again.stored is not None):
         raise InputError("--model, --data or --stored without --rerun; expected how many images to ask about again")
     if again.images is not None and (len(entries) != 1 or not isinstance(entries[0], ModelEntry)):

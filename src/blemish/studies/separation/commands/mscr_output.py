@@ -48,9 +48,9 @@ def matrix_table(name: str, matrix: Matrix) -> Table:
         table.add_column("clean" if eps == 0 else f"ε_test {eps:.6g}", justify="right")
     table.add_column("MSCR", justify="right")
     rows = [matrix.accuracy(eps) for eps in matrix.protocol.eps_test]
-    for place, eps in enumerate(matrix.protocol.eps_train):
-        values = [_percent(row[place]) for row in rows]
-        table.add_row(f"{eps:.6g}", *values, _percent(matrix.mscr()[place]))
+    for row_index, eps in enumerate(matrix.protocol.eps_train):
+        values = [_percent(row[row_index]) for row in rows]
+        table.add_row(f"{eps:.6g}", *values, _percent(matrix.mscr()[row_index]))
     return table
 
 

@@ -29,7 +29,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
 
 
-class Place(Protocol):
+class ImageFile(Protocol):
     """A file that images are read from."""
 
     @property
@@ -60,9 +60,9 @@ class LocalFile:
         yield self.path
 
 
-def each_place(work: Callable[[Place], Result], places: Sequence[Place]) -> list[Result]:
+def each_file(work: Callable[[ImageFile], Result], files: Sequence[ImageFile]) -> list[Result]:
     """What work gives for each file, in order; several files are worked on, and fetched, at a time."""
-    with contextlib.closing(ahead(lambda i: work(places[i]), len(places), min(_TOGETHER, len(places)))) as results:
+    with contextlib.closing(ahead(lambda i: work(files[i]), len(files), min(_TOGETHER, len(files)))) as results:
         return list(results)
 
 
