@@ -7,6 +7,7 @@ Every one of them answers a uint8 batch with a list of ``{"boxes", "scores", "la
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,11 @@ from torch import Tensor, nn
 from blemish.core.class_names import read_class_names
 from blemish.core.errors import InputError
 from blemish.models.answering import AnsweringModel
-from blemish.models.by_name import fetched, import_library
+from blemish.models.answering_sources import from_function, from_hugging_face, from_onnx, torchvision_network
 from blemish.models.hashing import hash_state
-from blemish.models.hf_files import read_config, read_network, read_processor
-from blemish.models.hub import snapshot
 from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
-from blemish.models.torch_module import device_named, load_weights
+from blemish.models.torch_module import device_named
 
 DETECTORS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx), or demo:colours"
 _NAMES = ("boxes", "scores", "labels")
@@ -71,8 +70,7 @@ def open_detector(
         said = class_names = read_class_names(class_names)
     own = {"name": name, "weights": weights, "allow_code": allow_code, "outputs": outputs, "class_names": class_names}
     reopen = None if kind == "python" else partial(_reopened, text, own)
-    settings = {"name": name or model.name, "classes": said, "reopen": reopen}
-    return AnsweringModel(**{f: getattr(model, f) for f in model.__dataclass_fields__} | settings)
+    return replace(model, name=name or model.name, classes=said, reopen=reopen)
 
 
 def _reopened(text: str, settings: dict[str, Any], device: torch.device) -> AnsweringModel:
@@ -96,8 +94,7 @@ def from_detector(
 
     Labels are the numbers of categories in the annotations, or places in ``classes``, the names of categories.
     """
-    called = name or getattr(function, "__name__", None) or type(function).__name__
-    return AnsweringModel(called, "function", function, weights, classes, device=device_named(device))
+    return from_function(function, name=name, weights=weights, device=device, classes=classes)
 
 
 class _Torchvision(nn.Module):
@@ -113,20 +110,7 @@ class _Torchvision(nn.Module):
 
 
 def _torchvision(name: str, weights: Path | None, device: torch.device) -> AnsweringModel:
-    models = import_library("torchvision.models")
-    base, _, version = name.partition(".")
-    known = models.list_models(module=models.detection)
-    if base not in known:
-        raise InputError(f"torchvision knows no detector {base!r}; expected one of {', '.join(known)}")
-    versions = models.get_model_weights(base)
-    if version and version not in versions.__members__:
-        names = ", ".join(member.name for member in versions)
-        raise InputError(f"torchvision:{base} has no weights {version!r}; expected {names}")
-    chosen = versions[version] if version else next(iter(versions))
-    if weights is None:
-        network = fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
-    else:
-        network = load_weights(models.get_model(base, weights=None, weights_backbone=None), weights)
+    network, chosen = torchvision_network(name, "detector", "detection", weights=weights, heads={})
     module = _Torchvision(network).to(device).eval()
     said = [None if label in ("__background__", "N/A") else label for label in chosen.meta["categories"]]
     digest = hash_state(network.state_dict())
@@ -134,24 +118,26 @@ def _torchvision(name: str, weights: Path | None, device: torch.device) -> Answe
 
 
 def _hugging_face(name: str, weights: Path | None, device: torch.device, *, allow_code: bool) -> AnsweringModel:
-    import_library("transformers")
-    saved = snapshot(name, weights=weights is None, allow_code=allow_code)
-    config = read_config(saved)
-    network = read_network(saved, config, "AutoModelForObjectDetection", weights)
-    processor = read_processor(saved)
-    network = network.to(device).eval()
+    return from_hugging_face(
+        name,
+        "AutoModelForObjectDetection",
+        _boxes,
+        classes=_labels,
+        weights=weights,
+        device=device,
+        allow_code=allow_code,
+    )
 
-    def forward(images: Tensor) -> Any:
-        pictures = [image.permute(1, 2, 0).expand(-1, -1, 3).cpu().numpy() for image in images]
-        inputs = processor(images=pictures, return_tensors="pt", input_data_format="channels_last").to(device)
-        sizes = [tuple(picture.shape[:2]) for picture in pictures]
-        # All boxes: AP is over all levels of confidence.
-        return processor.post_process_object_detection(network(**inputs), threshold=0.0, target_sizes=sizes)
 
+def _boxes(processor: Any, answer: Any, sizes: list[tuple[int, ...]]) -> Any:
+    """All boxes: AP is over all levels of confidence."""
+    return processor.post_process_object_detection(answer, threshold=0.0, target_sizes=sizes)
+
+
+def _labels(config: Any) -> list[str | None]:
     labels: dict[int, str] = config.id2label
     named = [labels.get(number) for number in range(max(labels) + 1)]
-    said = [None if label == "N/A" else label for label in named]
-    return AnsweringModel(saved.name, "transformers", forward, hash_state(network.state_dict()), said, device=device)
+    return [None if label == "N/A" else label for label in named]
 
 
 def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> AnsweringModel:
@@ -167,11 +153,4 @@ def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> Answering
         flat = [torch.from_numpy(np.ascontiguousarray(value.reshape(-1))) for value in (scores, labels)]
         return {"boxes": corners, "scores": flat[0], "labels": flat[1]}
 
-    return AnsweringModel(
-        path.stem,
-        "onnx",
-        lambda images: [one(image) for image in images],
-        model.weights,
-        device=device,
-        assumed=model.assumed,
-    )
+    return from_onnx(path, model, lambda images: [one(image) for image in images], device)

@@ -7,6 +7,7 @@ numbers of classes themselves, (B, H, W).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,13 @@ from torch.nn import functional
 
 from blemish.core.errors import InputError
 from blemish.models.answering import AnsweringModel
+from blemish.models.answering_sources import from_function, from_hugging_face, from_onnx, torchvision_network
 from blemish.models.base import Preprocessing
-from blemish.models.by_name import fetched, import_library
 from blemish.models.colour_detector import colour_segmenter
 from blemish.models.hashing import hash_state
-from blemish.models.hf_files import read_config, read_network, read_processor
-from blemish.models.hub import snapshot
 from blemish.models.onnx_file import load_one_picture
 from blemish.models.python_function import load_function
-from blemish.models.torch_module import device_named, load_weights
+from blemish.models.torch_module import device_named
 
 SEGMENTERS = "torchvision:NAME, hf:NAME, python:PACKAGE.MODULE:FUNCTION, a file (.onnx), or demo:colours"
 
@@ -49,7 +48,9 @@ def open_segmenter(
     if kind == "torchvision":
         model = _torchvision(rest, weights, target)
     elif kind == "hf":
-        model = _hugging_face(rest, weights, target, allow_code=allow_code)
+        model = from_hugging_face(
+            rest, "AutoModelForSemanticSegmentation", _scores, weights=weights, device=target, allow_code=allow_code
+        )
     elif kind == "python":
         function, digest = load_function(rest, text)
         model = from_segmenter(function, name=rest.rpartition(":")[2], weights=digest, device=target)
@@ -64,8 +65,7 @@ def open_segmenter(
     if outputs and model.kind != "onnx":
         raise InputError(f"outputs {', '.join(outputs)} for {text}; expected none, or an ONNX file")
     again = partial(_reopened, text, {"name": name, "weights": weights, "allow_code": allow_code, "outputs": outputs})
-    settings = {"name": name or model.name, "reopen": None if kind == "python" else again}
-    return AnsweringModel(**{f: getattr(model, f) for f in model.__dataclass_fields__} | settings)
+    return replace(model, name=name or model.name, reopen=None if kind == "python" else again)
 
 
 def _reopened(text: str, settings: dict[str, Any], device: torch.device) -> AnsweringModel:
@@ -80,8 +80,7 @@ def from_segmenter(
     device: str | torch.device | None = None,
 ) -> AnsweringModel:
     """A function from uint8 (B, C, H, W) to class scores (B, classes, h, w), or to classes (B, H, W)."""
-    called = name or getattr(function, "__name__", None) or type(function).__name__
-    return AnsweringModel(called, "function", function, weights, device=device_named(device))
+    return from_function(function, name=name, weights=weights, device=device)
 
 
 class _Torchvision(nn.Module):
@@ -96,41 +95,17 @@ class _Torchvision(nn.Module):
 
 
 def _torchvision(name: str, weights: Path | None, device: torch.device) -> AnsweringModel:
-    models = import_library("torchvision.models")
-    base, _, version = name.partition(".")
-    known = models.list_models(module=models.segmentation)
-    if base not in known:
-        raise InputError(f"torchvision knows no model of pixels {base!r}; expected one of {', '.join(known)}")
-    versions = models.get_model_weights(base)
-    if version and version not in versions.__members__:
-        raise InputError(f"torchvision:{base} has no weights {version!r}; expected {', '.join(versions.__members__)}")
-    chosen = versions[version] if version else next(iter(versions))
-    if weights is None:
-        network = fetched(f"torchvision:{name}", lambda: models.get_model(base, weights=chosen))
-    else:
-        # With the second head that published weights have; LR-ASPP has none.
-        heads = {} if base.startswith("lraspp") else {"aux_loss": True}
-        network = load_weights(models.get_model(base, weights=None, weights_backbone=None, **heads), weights)
+    # With the second head that published weights have; LR-ASPP has none.
+    heads = {} if name.startswith("lraspp") else {"aux_loss": True}
+    network, chosen = torchvision_network(name, "model of pixels", "segmentation", weights=weights, heads=heads)
     stated = chosen.transforms()
     module = _Torchvision(network, Preprocessing(mean=tuple(stated.mean), std=tuple(stated.std))).to(device).eval()
-    said = tuple(chosen.meta["categories"])
-    return AnsweringModel(
-        name, "torchvision", module, hash_state(network.state_dict()), said, device=device, module=module
-    )
+    said, digest = tuple(chosen.meta["categories"]), hash_state(network.state_dict())
+    return AnsweringModel(name, "torchvision", module, digest, said, device=device, module=module)
 
 
-def _hugging_face(name: str, weights: Path | None, device: torch.device, *, allow_code: bool) -> AnsweringModel:
-    import_library("transformers")
-    saved = snapshot(name, weights=weights is None, allow_code=allow_code)
-    network = read_network(saved, read_config(saved), "AutoModelForSemanticSegmentation", weights).to(device).eval()
-    processor = read_processor(saved)
-
-    def forward(images: Tensor) -> Any:
-        pictures = [image.permute(1, 2, 0).expand(-1, -1, 3).cpu().numpy() for image in images]
-        inputs = processor(images=pictures, return_tensors="pt", input_data_format="channels_last").to(device)
-        return network(**inputs).logits
-
-    return AnsweringModel(saved.name, "transformers", forward, hash_state(network.state_dict()), device=device)
+def _scores(processor: Any, answer: Any, sizes: list[tuple[int, ...]]) -> Any:
+    return answer.logits
 
 
 def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> AnsweringModel:
@@ -153,11 +128,4 @@ def _onnx(path: Path, outputs: Sequence[str], device: torch.device) -> Answering
         # Numbers of classes are no levels: each pixel takes the nearest one.
         return functional.interpolate(classes[None].double(), size=image.shape[-2:], mode="nearest-exact")[0].long()
 
-    return AnsweringModel(
-        path.stem,
-        "onnx",
-        lambda images: torch.cat([one(image) for image in images]),
-        model.weights,
-        device=device,
-        assumed=model.assumed,
-    )
+    return from_onnx(path, model, lambda images: torch.cat([one(image) for image in images]), device)
