@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from blemish.cli.main import COMMANDS, import_command
+from blemish.terminal.models import ModelSettings
 
 # What a short or a long name stands for, wherever it is used.
 PAIRS = {
@@ -60,8 +62,51 @@ def test_the_same_options_for_every_model(name: str) -> None:
     known = options(LEAVES[name])
     if "--model" in known:
         reference = options(LEAVES["run"])
-        for option in ("--weights", "--mean", "--std", "--size", "--outputs-are", "--allow-code", "--device"):
+        for field in fields(ModelSettings):
+            option = f"--{field.name.replace('_', '-')}"
             assert known[option].help == reference[option].help
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("--corruption", {"Names, families or catalogues", "Corruptions by their names in the table"}),
+        ("--only", {"Only these conditions"}),
+        ("--jobs", {"Worker processes"}),
+        (
+            "--batch-size",
+            {"Images at a time; halved", "Images per step", "Images per adaptation step", "Images a step"},
+        ),
+    ],
+)
+def test_the_same_is_said_of_it_everywhere(option: str, names: set[str]) -> None:
+    """Corruptions are named by -c and conditions selected by --only: none of the two does the other's work."""
+    said = [known[option].help for known in map(options, LEAVES.values()) if option in known]
+    assert len(said) > 3
+    assert [text for text in said if not text.startswith(tuple(names))] == []
+
+
+# One picture is looked at, or points are.
+NO_BATCHES = {"explore", "mscr"}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_batches_wherever_a_model_is_measured(name: str) -> None:
+    known = options(LEAVES[name])
+    assert ("--model" not in known) or name in NO_BATCHES or "--batch-size" in known
+
+
+# What only prints, asks or edits: everything else leaves its results where --out says.
+PRINTING = {
+    *("benchmarks", "audit", "list"),
+    *(f"leaderboard {name}" for name in ("tables", "verify")),
+    *(f"arena {name}" for name in ("settings", "methods")),
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_results_go_to_out(name: str) -> None:
+    assert ("--out" in options(LEAVES[name])) != (name in PRINTING)
 
 
 @pytest.mark.parametrize("name", LEAVES)

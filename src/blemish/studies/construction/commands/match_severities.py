@@ -37,7 +37,7 @@ from blemish.terminal.corruptions import (
     chosen_names,
 )
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize, balanced_part
-from blemish.terminal.models import ModelOptions, SpeedOptions
+from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.outputs import Overwrite
 from blemish.terminal.printing import say
@@ -57,6 +57,7 @@ def match_severities_command(
     lower: Annotated[float, typer.Option(help="Robustness score at the lower end.")] = 0.95,
     upper: Annotated[float, typer.Option(help="Robustness score at the upper end.")] = 0.5,
     limit: Limit = 500,
+    batch_size: BatchSize = None,
     tolerance: Annotated[float, typer.Option(help="How narrow to make the bracket around a severity.")] = 0.05,
     seed: Seed = 0,
     preset: Preset = None,
@@ -90,7 +91,9 @@ def match_severities_command(
     protocol = Protocol(preset=preset, seed=seed, resize=resize, crop=crop)
     classifier = speed.apply(model.open(catalog=catalog, class_names=images.class_names))
     source = fit(classifier, images.open(), resize=resize, crop=crop).source
-    correct = _measuring(classifier, load(balanced_part(source, limit), resize=resize, crop=crop), protocol)
+    measured = load(balanced_part(source, limit), resize=resize, crop=crop)
+    correct = _measuring(classifier, measured, protocol, batch_size)
+
     clean = correct(CLEAN)
     say(f"clean accuracy {100 * clean.mean():.1f} % on {len(clean)} images", style="dim")
 
@@ -118,9 +121,12 @@ def match_severities_command(
     draw(figure, lambda: severity_figure(ranges))
 
 
-def _measuring(model: Classifier, images: Images, protocol: Protocol) -> Callable[[Condition], NDArray[np.bool_]]:
+def _measuring(
+    model: Classifier, images: Images, protocol: Protocol, batch_size: int | None
+) -> Callable[[Condition], NDArray[np.bool_]]:
     def correct(condition: Condition) -> NDArray[np.bool_]:
-        ((_, records),) = measure(plan_for(model, images, [condition], protocol=protocol))
+        plan = plan_for(model, images, [condition], protocol=protocol, batch_size=batch_size)
+        ((_, records),) = measure(plan)
         return records.correct
 
     return correct

@@ -32,7 +32,7 @@ from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Corruptions, Frost, Plugins, Preset, Seed, Tiles, check_files, chosen_catalog
 from blemish.terminal.executors import Gpus, Jobs, Ray, chosen_executor, own_device
 from blemish.terminal.images import Crop, ImageOptions, Limit, Resize
-from blemish.terminal.models import ModelOptions, SpeedOptions
+from blemish.terminal.models import BatchSize, ModelOptions, SpeedOptions
 from blemish.terminal.option_groups import spread_options
 from blemish.terminal.printing import say
 from blemish.terminal.progress import Report, with_progress
@@ -55,7 +55,7 @@ def calibrate_command(
     margin: Annotated[float, typer.Option(help="How near: within this share of a target.")] = 0.08,
     objective: ObjectiveName = None,
     step: Annotated[float, typer.Option(help="Between two severities of the grid 0 … 5.")] = 0.25,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 256,
+    batch_size: BatchSize = None,
     seed: Seed = 0,
     preset: Preset = None,
     resize: Resize = None,
