@@ -71,11 +71,13 @@ def test_kinds_of_input(name: str, both: Callable[[Callable[[], Tensor]], tuple[
         assert made.stride() == plain.stride()
 
 
+SHARED = [name for name, unit in blemish.catalog.items() if unit.at_once is not None and unit.at_once.draws_little]
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        "impulse_noise",
-        "zoom_blur",
+        *SHARED,
         "elastic_transform",
         "spatter",
         "cbar:circular_motion_blur",
@@ -86,6 +88,7 @@ def test_kinds_of_input(name: str, both: Callable[[Callable[[], Tensor]], tuple[
 )
 def test_threads_change_nothing(name: str) -> None:
     """Neither do torch's modes, of which each thread has its own."""
+    skip_without_files(blemish.catalog[name])
     images = digests.batch(5, 50, 41)
     one = blemish.corrupt(images, name, [1, 2, 3, 4, 5])
     same = blemish.corrupt(images, name, 2)

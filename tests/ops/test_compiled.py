@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.laion.pieces import nearest_tiles
 from blemish.ops.balls import exact_k_mask
 from blemish.ops.compiled import compiled
-from blemish.ops.compiled.threads import shares, together
+from blemish.ops.compiled.threads import Shared, shares, together
 from blemish.ops.edges import drop_light
 from blemish.ops.filters import Border, gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
@@ -171,6 +172,33 @@ def test_shares_of_a_batch() -> None:
             together([lambda: None, lambda: 1 // 0])  # type: ignore[list-item]
     finally:
         torch.set_num_threads(1)
+
+
+def test_threads_share_a_kernel() -> None:
+    """Each image is worked on once, with its own row of every argument, or its column of keys."""
+    if compiled("words") is None:
+        pytest.skip("no numba, or no processor with AVX2")
+    from blemish.ops.compiled.jit import kernel, shareable
+
+    @shareable("table")
+    def pick(levels, out, keys, table):  # type: ignore[no-untyped-def]
+        for image in range(len(levels)):
+            out[image] += table[keys[1, image]] * levels[image]
+
+    kernels = SimpleNamespace(pick=pick, alone=kernel(lambda levels: levels))
+    levels, table = np.arange(37), np.arange(10, 20)
+    keys = np.stack([np.zeros(37, np.int32), np.arange(37, dtype=np.int32) % 10])
+    out = np.zeros(37, np.int64)
+    torch.set_num_threads(3)
+    try:
+        Shared(kernels).pick(levels, out, keys, table)
+        with pytest.raises(AssertionError, match="cannot be shared"):
+            Shared(kernels).alone(levels)
+    finally:
+        torch.set_num_threads(1)
+    assert out.tolist() == [(10 + number % 10) * number for number in range(37)]
+    with pytest.raises(AssertionError, match="tables"):
+        shareable("tables")(lambda levels: levels)
 
 
 def test_compiling_is_said_once_and_kept(tmp_path: Path) -> None:

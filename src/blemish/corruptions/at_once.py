@@ -44,12 +44,14 @@ class AtOnce(NamedTuple):
     them may be missing. ``make`` is given it, with levels and where the result goes, both uint8 (B, C, H, W) in the
     order of their memory, NumPy's arrays on a CPU and tensors on a GPU; one parameter value per image, and the random
     streams. ``suits`` says for which parameters and sizes. Of torch's settings only the default device is the CPU
-    there: no product of matrices, no gradients. A corruption fills in ``instead_of``.
+    there: no product of matrices, no gradients. Where it ``draws_little``, a few numbers for each image, it is called
+    once for a batch, and threads share its kernels, which are `shareable`. A corruption fills in ``instead_of``.
     """
 
     kernels: str
     make: Callable[[Any, Any, Any, Numbers, CounterRng], None]
     suits: Callable[[Numbers, int, int], bool] = _always
+    draws_little: bool = False
     instead_of: tuple[Any, ...] | None = None
 
 

@@ -25,7 +25,7 @@ from blemish.corruptions.severity import (
     severity_text,
 )
 from blemish.ops.compiled import compiled
-from blemish.ops.compiled.threads import shares
+from blemish.ops.compiled.threads import Shared, shares
 from blemish.ops.fused import fused, kernels_for
 from blemish.ops.levels import as_levels, truncated, unit_range
 from blemish.ops.positions import Positions, joined
@@ -204,6 +204,8 @@ class Corruption:
                 return images.detach().clone()
             asked = params = {name: np.full(count, value) for name, value in values.items()}
             parts: list[slice | Tensor] = [*shares(count)] if arrays else _slices(count, _room(images))
+            if arrays and self.at_once.draws_little and len(parts) > 1:
+                kernels, parts = Shared(kernels), [slice(0, count)]
         else:
             levels = self._severities(severity, count)
             with full_precision(images.device):

@@ -185,7 +185,7 @@ gaussian_blur = Corruption(
     apply=_gaussian,
     source=SOURCE,
     version=2,
-    at_once=AtOnce("blurs", _make_gaussian, _near),
+    at_once=AtOnce("blurs", _make_gaussian, _near, draws_little=True),
 )
 
 defocus_blur = Corruption(
@@ -202,7 +202,7 @@ defocus_blur = Corruption(
     apply=_defocus,
     source=SOURCE,
     version=2,
-    at_once=AtOnce("blurs", _make_defocus),
+    at_once=AtOnce("blurs", _make_defocus, draws_little=True),
 )
 
 glass_blur = Corruption(
@@ -222,7 +222,7 @@ glass_blur = Corruption(
     moves=A_LITTLE,
     source=SOURCE,
     version=2,
-    at_once=AtOnce("blurs", _make_glass, _near),
+    at_once=AtOnce("blurs", _make_glass, _near, draws_little=True),
 )
 
 motion_blur = Corruption(
@@ -240,7 +240,7 @@ motion_blur = Corruption(
     apply=_motion,
     moves=A_LITTLE,
     source=SOURCE,
-    at_once=AtOnce("lines", _make_motion),
+    at_once=AtOnce("lines", _make_motion, draws_little=True),
 )
 
 zoom_blur = Corruption(
@@ -257,5 +257,5 @@ zoom_blur = Corruption(
     moves=A_LITTLE,
     source=SOURCE,
     shared=("stop", "step"),
-    at_once=AtOnce("lines", _make_zoom),
+    at_once=AtOnce("lines", _make_zoom, draws_little=True),
 )

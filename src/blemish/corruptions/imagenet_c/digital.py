@@ -164,7 +164,7 @@ contrast = Corruption(
     ),
     apply=_contrast,
     source=SOURCE,
-    at_once=AtOnce("colours", _make_contrast),
+    at_once=AtOnce("colours", _make_contrast, draws_little=True),
 )
 
 elastic_transform = Corruption(
@@ -215,7 +215,7 @@ pixelate = Corruption(
     source=SOURCE,
     shared=("scale",),
     uint8_io=True,
-    at_once=AtOnce("boxes", _make_pixelate),
+    at_once=AtOnce("boxes", _make_pixelate, draws_little=True),
 )
 
 jpeg_compression = Corruption(
@@ -233,7 +233,7 @@ jpeg_compression = Corruption(
     apply=_jpeg,
     source=SOURCE,
     uint8_io=True,
-    at_once=AtOnce("jpeg", _make_jpeg),
+    at_once=AtOnce("jpeg", _make_jpeg, draws_little=True),
 )
 
 saturate = Corruption(
@@ -248,5 +248,5 @@ saturate = Corruption(
     ),
     apply=_saturate,
     source=SOURCE,
-    at_once=AtOnce("colours", _make_saturate),
+    at_once=AtOnce("colours", _make_saturate, draws_little=True),
 )

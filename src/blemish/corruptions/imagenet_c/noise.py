@@ -79,7 +79,7 @@ gaussian_noise = Corruption(
     draw=draw_normals,
     apply=add_noise,
     source=SOURCE,
-    at_once=AtOnce("noise", make_noise),
+    at_once=AtOnce("noise", make_noise, draws_little=True),
 )
 
 shot_noise = Corruption(
@@ -97,7 +97,7 @@ shot_noise = Corruption(
     draw=draw_normals,
     apply=_shot,
     source=SOURCE,
-    at_once=AtOnce("noise", _make_shot),
+    at_once=AtOnce("noise", _make_shot, draws_little=True),
 )
 
 impulse_noise = Corruption(
@@ -114,7 +114,7 @@ impulse_noise = Corruption(
     draw=draw_uniforms,
     apply=_impulse,
     source=SOURCE,
-    at_once=AtOnce("noise", _make_impulse),
+    at_once=AtOnce("noise", _make_impulse, draws_little=True),
 )
 
 speckle_noise = Corruption(
@@ -131,5 +131,5 @@ speckle_noise = Corruption(
     draw=draw_normals,
     apply=_speckle,
     source=SOURCE,
-    at_once=AtOnce("noise", partial(make_noise, relative=True)),
+    at_once=AtOnce("noise", partial(make_noise, relative=True), draws_little=True),
 )

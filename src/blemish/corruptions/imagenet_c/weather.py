@@ -221,7 +221,7 @@ frost = Corruption(
     moves=STILL,
     source=SOURCE,
     files=Photographs(),
-    at_once=AtOnce("colours", _MakeFrost(Photographs())),
+    at_once=AtOnce("colours", _MakeFrost(Photographs()), draws_little=True),
 )
 
 
@@ -231,7 +231,7 @@ def frost_from(folder: str | os.PathLike[str]) -> Corruption:
     Protocols name photographs that are not the reference's by their digest.
     """
     mine = Photographs.of(folder)
-    made = AtOnce("colours", _MakeFrost(mine))
+    made = AtOnce("colours", _MakeFrost(mine), draws_little=True)
     return replace(frost, draw=_DrawFrost(mine), apply=_Frost(mine), files=mine, at_once=made)
 
 
@@ -246,7 +246,7 @@ frost_drawn = Corruption(
     stream="frost",
     variant_of="frost",
     version=2,
-    at_once=AtOnce("colours", _MakeFrost(None)),
+    at_once=AtOnce("colours", _MakeFrost(None), draws_little=True),
 )
 
 fog = Corruption(
@@ -275,5 +275,5 @@ brightness = Corruption(
     ),
     apply=_brightness,
     source=SOURCE,
-    at_once=AtOnce("colours", _make_brightness),
+    at_once=AtOnce("colours", _make_brightness, draws_little=True),
 )

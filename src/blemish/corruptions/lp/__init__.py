@@ -107,7 +107,7 @@ LP: tuple[Corruption, ...] = unmoved(
         table=SeverityTable.of(sigma=[0.02 / math.sqrt(3) * severity for severity in range(6)]),
         draw=draw_normals,
         apply=add_noise,
-        at_once=AtOnce("noise", make_noise),
+        at_once=AtOnce("noise", make_noise, draws_little=True),
         source="defined here",
     ),
 )

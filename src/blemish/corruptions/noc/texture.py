@@ -165,7 +165,7 @@ TEXTURE: tuple[Corruption, ...] = (
         table=SeverityTable.between(sigma=(0, 0.05, 0.18)),
         draw=draw_normals,
         apply=add_noise,
-        at_once=AtOnce("noise", make_noise),
+        at_once=AtOnce("noise", make_noise, draws_little=True),
         source=FIGURE_5,
     ),
     unit(

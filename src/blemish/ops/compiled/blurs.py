@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from blemish.ops.compiled.flat import clear, copy, rows_at_once, to_level_rows, widen
-from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.jit import fma, kernel, part, shareable
 from blemish.ops.compiled.levels import unit
 from blemish.ops.compiled.words import BLOCK, fill
 
@@ -120,7 +120,7 @@ def _blur_levels(source, target, own, radius):
             to_level_rows(sums, stride, target[channel, first : first + some])
 
 
-@kernel
+@shareable()
 def gaussian_levels(levels, out, weights, radii):
     """The same from levels to levels, uint8, with edges repeated."""
     for image in range(len(levels)):
@@ -173,7 +173,7 @@ def _shuffle(pixels, keys, image, reach, height, width, moves):
             pixels[here] = pixels[here + moves[here]]
 
 
-@kernel
+@shareable()
 def glass(levels, out, weights, exact, radii, faint, keys, reaches, passes):
     """Blur, truncate, move pixels about, blur again. Weights as in `gaussian`, ``exact`` the same in double precision.
 
@@ -250,7 +250,7 @@ def _add_class(sums, counts, flat, places, first, stop, share):
         sums[i] = fma(_F(counts[i]), share, sums[i])
 
 
-@kernel
+@shareable("rows", "columns", "pairs", "taps", "starts", "weights")
 def weighted_classes(levels, out, rows, columns, pairs, taps, starts, weights):
     """Σ weight · Σ levels over the taps of each class of equal weight, which is a whole number; uint8 to uint8.
 

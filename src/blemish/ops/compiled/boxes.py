@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.jit import fma, part, shareable
 
 _F, _I = np.float32, np.int32
 
@@ -29,7 +29,7 @@ def _shrunk(row, pixels, weights, out, picked):
         out[x] = np.floor(out[x] + _ROUNDING)
 
 
-@kernel
+@shareable("columns", "column_weights", "rows", "row_weights", "wide", "tall")
 def pixelate(levels, out, columns, column_weights, rows, row_weights, wide, tall):
     """Shrink (N, H, W) uint8 by taps (taps, width) and (taps, height), columns first, and repeat pixels.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.jit import fma, part, shareable
 from blemish.ops.compiled.levels import level, unit
 
 _F = np.float32
@@ -42,7 +42,7 @@ def _raised(value, shift):
     return target / (value + black), target * black
 
 
-@kernel
+@shareable()
 def brighten(levels, out, shift):
     """Raise HSV's value."""
     for image in range(len(levels)):
@@ -64,7 +64,7 @@ def brighten(levels, out, shift):
                 blue_out[i] = level(unit(blue[i]) * gain + base)
 
 
-@kernel
+@shareable()
 def saturate(levels, out, scale, shift):
     """Replace HSV's saturation S by S · scale + shift; of three channels."""
     for image in range(len(levels)):
@@ -85,7 +85,7 @@ def saturate(levels, out, scale, shift):
                 blue_out[i] = level(value - (value - unit(blue[i])) * ratio - reddened)
 
 
-@kernel
+@shareable()
 def flatten(levels, out, factor):
     """Pull every value towards the mean of its channel."""
     for image in range(len(levels)):
@@ -113,7 +113,7 @@ def _mean(levels):
     return total / 2.0**32 / len(levels)
 
 
-@kernel
+@shareable("sheets")
 def blend(levels, out, sheets, chosen, top, left, image_weight, sheet_weight):
     """Level · weight + crop of a texture · weight; images (B, C, H, W), textures (N, 3, h, w) uint8, places int64."""
     batch, channels, height, width = levels.shape

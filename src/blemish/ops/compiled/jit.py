@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import logging
 import time
 from collections.abc import Callable
@@ -75,9 +76,10 @@ class _Cache(FunctionCache):
 class Kernel:
     """A function that is compiled on its first call, or read from where numba keeps what it has compiled."""
 
-    __slots__ = ("_dispatcher", "_name", "_used")
+    __slots__ = ("_dispatcher", "_name", "_used", "axes")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], axes: tuple[int | None, ...] | None = None) -> None:
+        self.axes = axes
         # Without the interpreter's lock, so that threads of ours can share a batch.
         self._dispatcher = numba.njit(function, nogil=True, error_model="numpy")
         try:
@@ -103,6 +105,20 @@ class Kernel:
 def kernel(function: Callable[..., Any]) -> Kernel:
     """A kernel that Python calls."""
     return Kernel(function)
+
+
+def shareable(*whole: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """A kernel whose images several threads can share; see `blemish.ops.compiled.threads.Shared`.
+
+    Its arguments have a row for each image, or ``keys`` a column, their last axis; but those that are named here.
+    """
+
+    def made(function: Callable[..., Any]) -> Kernel:
+        names = tuple(inspect.signature(function).parameters)
+        assert set(whole) <= set(names), f"{function.__name__} has no arguments {set(whole) - set(names)}"
+        return Kernel(function, tuple(None if name in whole else -1 if name == "keys" else 0 for name in names))
+
+    return made
 
 
 part = numba.njit(error_model="numpy")

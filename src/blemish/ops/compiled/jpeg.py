@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import kernel, part
+from blemish.ops.compiled.jit import part, shareable
 
 _I = np.int32
 _GROUP = 32
@@ -183,7 +183,7 @@ def _colour(levels, out, tables, light, blues, reds, rows, t):
         _join_row(light[y], rows[1], rows[2], out[0, y], out[1, y], out[2, y])
 
 
-@kernel
+@shareable("tables")
 def jpeg(levels, out, tables, kinds):
     """Uint8 images (B, C, H, W) after a round trip with tables (N, 2, 64) int32, image b with number kinds[b]."""
     batch, channels, height, width = levels.shape

@@ -6,7 +6,7 @@ import numpy as np
 
 from blemish.ops.compiled.colours import luminance
 from blemish.ops.compiled.flat import add_products, clear, copy, rows_at_once, to_level_rows, widen
-from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.jit import fma, kernel, part, shareable
 from blemish.ops.compiled.levels import level, unit
 
 _F = np.float32
@@ -66,7 +66,7 @@ def line_sums(images, shifts, weights):
     return out
 
 
-@kernel
+@shareable()
 def line_levels(levels, out, shifts, weights):
     """The same from levels to levels, uint8."""
     batch, channels, height, width = levels.shape
@@ -153,7 +153,7 @@ def zoom_mean(images, rows, downs, columns, rights):
     return out
 
 
-@kernel
+@shareable("rows", "downs", "columns", "rights")
 def zoom_levels(levels, out, rows, downs, columns, rights):
     """The same from levels to levels, uint8."""
     batch, channels, height, width = levels.shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blemish.ops.compiled.jit import fma, kernel, part
+from blemish.ops.compiled.jit import fma, kernel, part, shareable
 from blemish.ops.compiled.levels import level, unit
 from blemish.ops.compiled.words import BLOCK, fill
 
@@ -20,7 +20,7 @@ def _quarter(count):
     return ((count + 1) // 2 + 3) // 4
 
 
-@kernel
+@shareable("table", "relative")
 def add_normal(levels, out, keys, table, sigma, relative):
     """Level + sigma · normal; where ``relative``, level + sigma · normal · level."""
     count = levels.shape[1]
@@ -46,7 +46,7 @@ def add_normal(levels, out, keys, table, sigma, relative):
                     target[i] = level(fma(strength, scale, value))
 
 
-@kernel
+@shareable()
 def impulses(levels, out, keys, white, hit):
     """255 where the 16-bit rank is below white[b], else 0 where it is below hit[b], else the level; int32 bounds."""
     count = levels.shape[1]
@@ -117,7 +117,7 @@ def multiply_uniform(levels, out, keys, limit):
                 target[i] = level(unit(source[i]) * factors[i])
 
 
-@kernel
+@shareable("table", "tails", "growth", "switch")
 def poisson(levels, out, keys, table, tails, growth, kinds, photons, switch):
     """Poisson counts over photons: `blemish.ops.poisson.poisson_quantile` at the rank of a normal.
 
