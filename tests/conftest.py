@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
 
 from blemish.evaluation.executors import processes
 from blemish.ops import photographs
 from foreign import let_torchvision_be_imported
+from generated import set_up_hypothesis
 from quick_workers import QuickContext
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("blemish", deadline=None)
-settings.load_profile("blemish")
+set_up_hypothesis()
 
 # Tests run in parallel processes; more threads than cores would only wait for each other.
 torch.set_num_threads(1)
