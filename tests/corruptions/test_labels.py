@@ -114,6 +114,14 @@ def test_labels_that_are_none_are_refused(case: str, name: str) -> None:
         corrupt(IMAGES[0], name, 3, **labels)
 
 
+@pytest.mark.parametrize("name", ["fog", "noc:rotation"])
+def test_no_labels_at_all_are_labels(name: str) -> None:
+    for given, shape in (([], (0, 2)), (np.zeros((0, 2)), (0, 2)), (np.zeros((0, 17, 3)), (0, 17, 3))):
+        out = corrupt(IMAGES[0], name, 3, boxes=[], keypoints=given, masks=np.zeros((0, 40, 56)))
+        assert len(out.boxes) == len(out.boxes_kept) == len(out.keypoints) == len(out.keypoints_visible) == 0
+        assert name == "fog" or np.shape(out.keypoints) == shape
+
+
 def test_a_batch_needs_labels_for_each_image() -> None:
     with pytest.raises(InputError, match="boxes for a batch of 3 images"):
         corrupt(IMAGES, TURN, 3, boxes=BOXES)

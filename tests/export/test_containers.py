@@ -126,6 +126,14 @@ class TestParquet:
         assert [path.name for path in (tmp_path / "out" / "fog" / "1").iterdir()] == ["test-00000-of-00002.parquet"]
 
 
+def test_what_stays_beside_pixels_that_move_is_told_of(tmp_path: Path) -> None:
+    container = find_container(parquet(tmp_path / "in"))
+    assert container is not None
+    (note,) = corrupt_container(container, tmp_path / "a", make_recipe(["fog", "noc:shear"], [3])).notes
+    assert note.startswith("pixels are moved, by a map, by noc:shear: all other columns and files are those of the")
+    assert corrupt_container(container, tmp_path / "b", make_recipe(["fog"], [3])).notes == []
+
+
 class TestContinued:
     def test_what_is_missing_damaged_or_of_a_changed_source_is_made_again(self, tmp_path: Path) -> None:
         source, out = parquet(tmp_path / "in"), tmp_path / "out"

@@ -12,6 +12,7 @@ from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.reading import Reading, labels, read_all
 from blemish.reports.score_tables import score_tables, summary_table
 from blemish.reports.tables import Table
+from blemish.tasks.predictions import read_predictions
 from synthetic_runs import write_run
 
 CONDITIONS = {
@@ -82,6 +83,14 @@ class TestScoreTables:
         reasons = {row[0]: row[1:] for row in cells(table)}
         assert reasons["mean Zipf distance"][0] == "all models"
         assert any("no baseline was given" in why for _, why in reasons.values())
+
+    def test_conditions_without_records_are_one_line(self, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_text("image,condition,score\na,clean,1\na,fog@1,0.5\n")
+        runs = read_predictions(tmp_path / "m.csv", benchmark="imagenet-c")
+        table = named(score_tables(read_all(runs, replicates=5)), "What could not be computed")
+        (row,) = [row for row in cells(table) if row[2] == "no records"]
+        assert row[0].startswith("score of gaussian_noise@1, gaussian_noise@2")
+        assert len(table.rows) < 20  # not one for each of 74 conditions
 
     def test_trained_on(self, tmp_path: Path) -> None:
         model = {"training": {"corruptions": ["fog"], "augmentations": []}}

@@ -415,3 +415,13 @@ def test_pictures_of_another_size_than_was_annotated_are_refused(tmp_path: Path)
         evaluate(colour_detector(), source, mine, out=tmp_path / "wrong", task=Detection(truth))
     with pytest.raises(InputError, match="several images with the same id"):
         coco_truth(coco_folder(tmp_path, COUNT, images=[stated[0], *stated]))
+
+
+def test_a_report_says_which_corruptions_move_pixels_under_boxes_that_stay(tmp_path: Path) -> None:
+    moving = run(tmp_path / "a", conditions=["elastic_transform@1", "glass_blur@1", "contrast@4"])
+    said = "stays where it is, though pixels move a little under glass_blur; by a map under elastic_transform."
+    assert f"The truth {said}" in blemish.score(moving, replicates=5).remarks
+    page = blemish.write_report([moving], tmp_path / "page.html", replicates=5).read_text()
+    assert said in page.replace("<wbr>", "")
+    still = run(tmp_path / "b", conditions=["contrast@4"])
+    assert not any("truth" in remark for remark in blemish.score(still, replicates=5).remarks)

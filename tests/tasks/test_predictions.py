@@ -14,6 +14,7 @@ import pytest
 import blemish
 from blemish.core.errors import InputError
 from blemish.evaluation.runs import Run
+from blemish.tasks.prediction_files import read_sheet
 from blemish.tasks.predictions import read_predictions
 
 CONDITIONS = ["clean", *(f"{name}@{s}" for name in ("fog", "pixelate") for s in (1, 3))]
@@ -204,3 +205,21 @@ def test_columns_of_one_name_and_severity_0_are_refused(tmp_path: Path) -> None:
     path.write_text("image,condition,score\na,fog@0,1\n")
     with pytest.raises(InputError, match="row 1: condition 'fog@0'; expected clean"):
         read_predictions(path)
+
+
+def test_json_lines_may_begin_with_whole_numbers_and_empty_lists(tmp_path: Path) -> None:
+    """Files are read in pieces of a megabyte otherwise, and what comes later has to have the types of the first."""
+    path, rows = tmp_path / "a.jsonl", 12_000
+    with path.open("w") as file:
+        for kind, boxes, scores in (
+            ("clean", [], []),
+            ("fog@1", [[1, 2, 3, 4]], [1]),
+            ("fog@2", [[0.5, 1, 2, 3]], [0.5]),
+        ):
+            for number in range(rows):
+                line = {"image": f"{number:06}", "condition": kind, "boxes": boxes, "scores": scores, "score": 1}
+                file.write(json.dumps(line) + "\n")
+    assert path.stat().st_size > 3 * 2**20
+    sheet = read_sheet(path)
+    assert sheet.values("boxes")[::rows] == [[], [[1, 2, 3, 4]], [[0.5, 1, 2, 3]]]
+    assert sheet.values("scores")[-1] == [0.5]

@@ -141,7 +141,8 @@ def test_two_models_are_compared_and_reported(runs: tuple[Run, Run], tmp_path: P
     comparison = blemish.compare(*runs, replicates=50)
     assert comparison.find("miou", "clean").difference.high < 0
     page = blemish.write_report(list(runs), tmp_path / "page.html", replicates=20).read_text()
-    assert "MIoU by corruption and severity" in page
+    assert "mIoU by corruption and severity" in page
+    assert "MIoU" not in page
 
 
 def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
@@ -175,6 +176,10 @@ def test_maps_beside_pictures_as_cityscapes_names_them(tmp_path: Path) -> None:
         colour_segmenter(), torch.from_numpy(np.array(found.read(0))).permute(2, 0, 1)[None], found.names[:1]
     )
     assert columns["pixels"].values.sum() == class_map(0)[5:].size  # type: ignore[union-attr]
+    (tmp_path / "original").mkdir()
+    Image.fromarray(true).save(tmp_path / "original/a_0_gtFine_labelIds.png")
+    with pytest.raises(InputError, match=r"no maps of classes in it; .* those of training numbers"):
+        map_images(tmp_path / "leftImg8bit/val", tmp_path / "original")
     (tmp_path / "gtFine/val/a/b_gtFine_labelTrainIds.png").write_bytes(b"x")
     with pytest.raises(InputError, match="no picture for 1 of 4 maps: a/b_gtFine"):
         map_images(tmp_path / "leftImg8bit/val", tmp_path / "gtFine/val")

@@ -194,8 +194,8 @@ def checked_boxes(boxes: Tensor) -> Tensor:
 
 def _checked_points(points: Tensor) -> Tensor:
     """Keypoints as float64 (…, 2 or 3)."""
-    if points.numel() == 0:
-        return points.to(torch.float64).reshape(*points.shape[:-1], points.shape[-1] or 2)
+    if points.numel() == 0 and points.shape[-1] == 0:
+        return torch.zeros(*(points.shape[:-1] or (0,)), 2, dtype=torch.float64)
     if points.ndim < 2 or points.shape[-1] not in (2, 3):
         raise InputError(
             f"keypoints of shape {tuple(points.shape)}; expected (…, 2) as x and y in pixels for each image, or (…, 3) "

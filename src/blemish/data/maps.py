@@ -67,7 +67,10 @@ def map_images(pictures: str | os.PathLike[str], maps: str | os.PathLike[str]) -
     map_of = {files[stem]: other / name for stem, name in paths.items()}
     names = sorted(map_of)
     if not names:
-        raise InputError(f"{other}: no maps of classes in it; expected a .png for each picture")
+        raise InputError(
+            f"{other}: no maps of classes in it; expected a .png for each picture, of Cityscapes those of training "
+            "numbers, _gtFine_labelTrainIds (its own scripts make them)"
+        )
     return picture_source(root, names, [0] * len(names)), truth_of(names, _Reader(map_of))
 
 

@@ -101,7 +101,7 @@ def check_linkable(root: Path, target: Path, labels: str) -> None:
         )
 
 
-def moving_notes(corruptions: Sequence[Corruption]) -> list[str]:
+def moving_notes(corruptions: Sequence[Corruption], what: str = "labels beside the copies") -> list[str]:
     """What is to be said of labels beside copies whose pixels have moved."""
     moving = [unit.name for unit in corruptions if unit.moves is not None and unit.moves.maps is not None]
     unknown = [unit.name for unit in corruptions if unit.moves is None]
@@ -109,5 +109,5 @@ def moving_notes(corruptions: Sequence[Corruption]) -> list[str]:
         return []
     told = [f"pixels are moved, by a map, by {', '.join(moving)}"] if moving else []
     told += [f"whether pixels are moved is not stated by {', '.join(unknown)}"] if unknown else []
-    rest = "labels beside the copies are those of the clean pictures; blemish.corrupt(…, boxes=…) moves them"
+    rest = f"{what} are those of the clean pictures; blemish.corrupt(…, boxes=…) moves labels"
     return [f"{'; '.join(told)}: {rest}"]

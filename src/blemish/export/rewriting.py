@@ -21,6 +21,7 @@ from blemish.data.source import check_unchanged, file_stamp
 from blemish.evaluation.executors.base import Calls, Executor
 from blemish.export.containers.base import Container, Shard
 from blemish.export.journal import Entry, Journal, SourceFile
+from blemish.export.labels import moving_notes
 from blemish.export.manifest import opened_set, set_info, write_manifest
 from blemish.export.outcome import Failure, Outcome
 from blemish.export.recipe import Recipe
@@ -187,6 +188,7 @@ def corrupt_container(
                     counted.add(made.shard.name)
                     outcome.presets.update(made.presets)
                 progress(outcome.written + outcome.skipped + lost, total)
+    outcome.notes += moving_notes(recipe.corruptions, "all other columns and files")
     outcome.failures = sorted({*outcome.failures}, key=lambda failure: failure.name)
     _log.info("%s: %d written, %d skipped", target, outcome.written, outcome.skipped)
     return outcome

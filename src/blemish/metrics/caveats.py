@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from blemish.benchmarks.condition import CLEAN
 from blemish.core.errors import InputError
+from blemish.corruptions.catalog import catalog
+from blemish.corruptions.labels import how_it_moves
+from blemish.corruptions.moves import A_LITTLE, NOT_STATED
 from blemish.evaluation.chance import LOOK_AT, Chance, chance_of
 from blemish.evaluation.runs import NOT_HERE, Run
 from blemish.metrics.baselines import Baseline
@@ -104,11 +107,25 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
         lines.append(
             f"The answers came as a file ({run.folder.name}): nothing is known here of the pixels behind them."
         )
+    lines += _places_remarks(run)
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:
         return lines
     return lines + _baseline_remarks(run, baseline)
+
+
+def _places_remarks(run: Run) -> list[str]:
+    """Which corruptions of a run move pixels, where the truth is of places and stays."""
+    if run.info.protocol.pixels == NOT_HERE or run.info.task is None or "truth" not in run.info.task.settings:
+        return []
+    told = {A_LITTLE.how: "a little", "by a map": "by a map", NOT_STATED: "as nobody states"}
+    names = dict.fromkeys(name for condition in run.conditions for name in condition.names())
+    moving: dict[str, list[str]] = {}
+    for name in names:
+        moving.setdefault(how_it_moves(catalog[name].moves if name in catalog else None), []).append(name)
+    parts = [f"{told[how]} under {', '.join(moving[how])}" for how in told if how in moving]
+    return [f"The truth stays where it is, though pixels move {'; '.join(parts)}."] if parts else []
 
 
 def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:

@@ -28,7 +28,8 @@ def quantity_sections(readings: Sequence[Reading]) -> Iterator[Section]:
 
 def _sections(quantity: str, readings: Sequence[Reading]) -> Iterator[Section]:
     title, names = TITLES[quantity].title, [reading.name for reading in readings]
-    heading = f"{title[0].upper()}{title[1:]} by corruption and severity"
+    # mIoU stays as it is.
+    heading = f"{title.capitalize() if title.islower() else title} by corruption and severity"
     folder = "reports/templates/quantity"
     yield Section(
         f"{quantity}-corruptions",

@@ -241,7 +241,8 @@ def _lost(reading: Reading) -> list[tuple[str, str]]:
     lines: dict[tuple[str, str], list[str]] = {}
     for missing in reading.scores.missing:
         names = _missing_names(missing, reading.part)
-        lines.setdefault((names, missing.why), []).append(missing.of)
+        why = "no records" if missing.of and missing.why == f"no records of {missing.of}" else missing.why
+        lines.setdefault((names, why), []).append(missing.of)
     return [(f"{names} of {first_few(of, _FEW)}" if of[0] else names, why) for (names, why), of in lines.items()]
 
 

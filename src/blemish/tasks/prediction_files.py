@@ -18,6 +18,7 @@ from blemish.core.reading import open_regular
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 """How the names of files of predictions end."""
 
+_LARGEST_PIECE = 2**31 - 1
 _GUARDED = (".csv", ".tsv")
 _TRUE = {"true", "1", "1.0", "yes"}
 _FALSE = {"false", "0", "0.0", "no"}
@@ -69,7 +70,10 @@ def _json_lines(file: Any) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
-    options = json.ReadOptions(use_threads=False)
+    # In one piece: of several, each has to have the types of the first, in which boxes may be whole numbers or missing.
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    options = json.ReadOptions(use_threads=False, block_size=min(max(size, 1), _LARGEST_PIECE))
     table = json.read_json(file, read_options=options)
     dates = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
     if not dates:

@@ -12,10 +12,22 @@ from blemish.core.csv_files import csv_text
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 
-Answer = Literal["correct", "score", "prediction"]
-"""What is to be filled in: right or wrong, a number, or the answer itself beside the label."""
+Answer = Literal["correct", "score", "prediction", "boxes"]
+"""What is to be filled in: right or wrong, a number, the answer itself beside the label, or what was detected."""
 
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "correct": ("correct",),
+    "score": ("score",),
+    "prediction": ("label", "prediction"),
+    "boxes": ("boxes", "scores", "labels"),
+}
 _FORMATS = (".csv", ".jsonl", ".parquet")
+_OF_LISTS = (".jsonl", ".parquet")
+
+
+def default_name(answer: str) -> Path:
+    """The file where none is named; CSV holds no lists."""
+    return Path("predictions.jsonl" if answer == "boxes" else "predictions.csv")
 
 
 def check_template(path: Path, answer: str, benchmark: Benchmark) -> None:
@@ -24,6 +36,8 @@ def check_template(path: Path, answer: str, benchmark: Benchmark) -> None:
         raise InputError(f"{path}: expected a file name that ends in {', '.join(_FORMATS)}")
     if answer not in get_args(Answer):
         raise InputError(f"answer {answer!r}; expected one of {', '.join(get_args(Answer))}")
+    if answer == "boxes" and path.suffix.lower() not in _OF_LISTS:
+        raise InputError(f"{path}: boxes are lists; expected a file name that ends in {', '.join(_OF_LISTS)}")
     if any(condition.is_sequence for condition in benchmark.conditions):
         raise InputError(f"{benchmark.name} has sequences, whose flips need the answers to all frames: use blemish run")
 
@@ -33,7 +47,7 @@ def write_template(
 ) -> int:
     """Write a row for each condition and image, and say how many there are; without images, a row per condition."""
     check_template(path, answer, benchmark)
-    fields = ("model", "image", "condition", *(("label", "prediction") if answer == "prediction" else (answer,)))
+    fields = ("model", "image", "condition", *_FIELDS[answer])
     empty = (None,) * (len(fields) - 3)
 
     def rows() -> Iterator[tuple[str | None, ...]]:
@@ -56,7 +70,9 @@ def _parquet(fields: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> b
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"correct": pa.bool_(), "score": pa.float64()}
+    numbers = pa.list_(pa.float64())
+    kinds = {"correct": pa.bool_(), "score": pa.float64(), "boxes": pa.list_(numbers), "scores": numbers}
+    kinds |= {"labels": pa.list_(pa.int64())}
     columns = {
         field: pa.array([row[column] for row in rows], kinds.get(field, pa.string()))
         for column, field in enumerate(fields)
