@@ -49,7 +49,18 @@ def test_the_readme_shows_what_its_command_prints(tmp_path: Path, monkeypatch: p
     words, output = shown[0]
     code, printed, _ = invoke(*shlex.split(words), columns=100)
     assert code == 0
-    assert lines_of(printed) == lines_of(output)
+    *told, rest = lines_of(output)
+    assert rest == "…"
+    assert lines_of(printed)[: len(told)] == told
+    assert len(told) > 10
+
+
+def test_the_readme_is_short() -> None:
+    """About two screens, picture and table included."""
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 115
+    assert len(text.split()) <= 850
+    assert text.count("](docs/pictures/") == 1
 
 
 def test_the_readme_cites_the_version_and_title_of_the_citation_file() -> None:

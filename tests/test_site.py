@@ -81,6 +81,13 @@ def test_the_page_of_formats_names_every_column_and_key(tmp_path: Path) -> None:
     assert all(f"`{name}`" in text for name in METRICS)
 
 
+def test_the_page_on_measuring_names_every_benchmark() -> None:
+    text = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    families = {name.partition("/")[0] for name in built_in() if "/" in name}
+    assert not {name for name in built_in() if f"`{name}`" not in text and name.partition("/")[0] not in families}
+    assert all(f"`{name}/" in text for name in families)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in ("mkdocs", "material", "mkdocstrings"):
@@ -154,6 +161,14 @@ def test_search_works_from_a_disk(site: Path, tmp_path: Path) -> None:
     assert not [line for line in shown.stderr.splitlines() if "CONSOLE" in line]
     assert re.search(r"[1-9]\d* matching documents", shown.stdout)
     assert "sensors.html" in re.search(r"md-search-result__list.*", shown.stdout, re.DOTALL)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_options_are_found_as_they_are_written(site: Path, tmp_path: Path) -> None:
+    shown = browse(site / "index.html", tmp_path, "--dump-dom", fragment="?q=--max-drop")
+    assert not [line for line in shown.stderr.splitlines() if "CONSOLE" in line]
+    assert "gate.html" in re.search(r"md-search-result__list.*", shown.stdout, re.DOTALL)[0]
 
 
 @pytest.mark.slow
