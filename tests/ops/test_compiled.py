@@ -16,6 +16,7 @@ from torch import Tensor
 
 import digests
 from blemish.core.rng import CounterRng
+from blemish.corruptions.cbar.spectral import Phases, shaped_noise, square_frequencies
 from blemish.corruptions.imagenet_c.blur import motion_taps
 from blemish.corruptions.laion.pieces import nearest_tiles
 from blemish.ops.balls import exact_k_mask
@@ -140,6 +141,16 @@ def test_light_on_drops(both: Both, height: int, width: int) -> None:
     drops = (200 + 400 * field).clamp(0, 255) * (field > 0.05)
     layers = torch.cat([noise, drops, specks, torch.zeros_like(noise), noise]).to(torch.int16)
     made, plain = both(lambda: drop_light(layers))
+    assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize("fields", [1, 3])
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_noise_with_a_spectrum(both: Both, height: int, width: int, fields: int) -> None:
+    """The same doubles, not only the same levels; five planes at a time leave some over."""
+    phases = Phases(6.3 * torch.rand(5, fields, height, -(-width // 2), generator=torch.Generator().manual_seed(0)))
+    weight = square_frequencies(floats(height, width)).sqrt_()
+    made, plain = both(lambda: shaped_noise(phases, weight))
     assert torch.equal(made, plain)
 
 

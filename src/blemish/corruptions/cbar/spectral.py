@@ -12,6 +12,8 @@ from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, unit
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.fourier import transformed
 
 # No pixel of blue noise with standard deviation 1 lies as low as that: its law is close to the normal one.
@@ -54,16 +56,35 @@ def shaped_noise(draw: Phases, weight: Tensor) -> Tensor:
     """
     height, width = weight.shape
     left = draw.phases.to(torch.float64)
+    kernels = compiled("spectra") if left.device.type == "cpu" else None
+    if kernels is not None:
+        shape = (*left.shape[:2], height, width)
+        spectrum = torch.empty(shape, dtype=torch.complex128, device="cpu")
+        shared_out(kernels.spectra, [left.cos(), left.sin(), torch.view_as_real(spectrum)], weight.numpy())
+        waves = transformed(spectrum, torch.fft.ifft2)
+        noise = torch.empty(shape, dtype=torch.float64, device="cpu")
+        shared_out(kernels.standardised, [torch.view_as_real(waves), noise])
+        return noise
     left = torch.complex(left.cos(), left.sin())
     spectrum = torch.cat([left, left[..., : width // 2].flip(-2, -1)], dim=-1).mul_(weight)
     waves = transformed(spectrum.roll((-(height // 2), -(width // 2)), (-2, -1)), torch.fft.ifft2).real
     return waves / waves.std((-2, -1), keepdim=True, correction=0)
 
 
-def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:
-    weight = square_frequencies(images).add_(1).reciprocal_()
-    noise = shaped_noise(draw, weight).mul_(float64_per_image(params, "intensity", images))
+def add_shaped_noise(images: Tensor, params: Params, draw: Phases, weight: Tensor) -> Tensor:
+    """Add noise with such a spectrum, times `intensity`, to each of three channels."""
+    noise, intensity = shaped_noise(draw, weight), float64_per_image(params, "intensity", images)
+    kernels = compiled("spectra") if images.device.type == "cpu" and images.shape[1] == 3 else None
+    if kernels is not None:
+        out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+        shared_out(kernels.added, [images.contiguous(), noise, intensity.flatten(), out])
+        return out
+    noise.mul_(intensity)
     return as_bytes(in_colour(images, lambda levels: levels + noise))
+
+
+def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:
+    return add_shaped_noise(images, params, draw, square_frequencies(images).add_(1).reciprocal_())
 
 
 def _blue_sample(images: Tensor, params: Params, draw: Phases) -> Tensor:

@@ -73,45 +73,68 @@ def lenses(running, centres, index, radius):
     """Half balls of glass over pictures (B, H, W, 4) float32, one after the other; see cbar's fish eyes."""
     batch, height, width, _ = running.shape
     side = int(np.ceil(2 * radius)) + 1
-    from_row, from_column, square = np.empty((side, side)), np.empty((side, side)), np.empty((side, side))
-    seen = np.empty(side * side * 4, np.float32)
+    from_row, from_column, square = np.empty(side), np.empty(side), np.empty(side)
+    seen, bounds = np.empty(side * side * 4, np.float32), np.empty((side, 2), np.int64)
     for image in range(batch):
-        picture = running[image].reshape(height * width * 4)
+        picture, bent = running[image].reshape(height * width * 4), index[image] * index[image]
         for number in range(centres.shape[1]):
             centre_y, centre_x = centres[image, number, 0], centres[image, number, 1]
             top, left = np.ceil(centre_y - radius), np.ceil(centre_x - radius)
-            bent = index[image] * index[image]
-            for i in range(side):
-                _rays(
-                    top + i - centre_y, left, centre_y, centre_x, radius, bent, square[i], from_row[i], from_column[i]
-                )
             # The part of the lens that lies over the image. It is seen as a whole before it is drawn.
             low_i, high_i = max(0, int(-top)), min(side, int(height - top))
             low_j, high_j = max(0, int(-left)), min(side, int(width - left))
             for i in range(low_i, high_i):
-                for j in range(low_j, high_j):
-                    if square[i, j] > 0:
-                        y, x, target = from_row[i, j], from_column[i, j], (i * side + j) * 4
-                        row, column = np.floor(y), np.floor(x)
-                        if 0 <= row < height - 1 and 0 <= column < width - 1:
-                            here = (int(row) * width + int(column)) * 4
-                            _mix(picture, here, here + 4 * width, y - row, x - column, seen, target)
-                        else:
-                            _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, target)
+                down = top + i - centre_y
+                start, stop = _inside_lens(down, centre_x, left, radius, low_j, high_j)
+                bounds[i, 0], bounds[i, 1] = start, stop
+                ys, xs = from_row[start:stop], from_column[start:stop]
+                _rays(down, left, start, centre_y, centre_x, radius, bent, square[start:stop], ys, xs)
+                for j in range(start, stop):
+                    y, x, place = from_row[j], from_column[j], (i * side + j) * 4
+                    row, column = np.floor(y), np.floor(x)
+                    if 0 <= row < height - 1 and 0 <= column < width - 1:
+                        here = (int(row) * width + int(column)) * 4
+                        _mix(
+                            picture,
+                            np.uint64(here),
+                            np.uint64(here + 4 * width),
+                            y - row,
+                            x - column,
+                            seen,
+                            np.uint64(place),
+                        )
+                    else:
+                        _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, place)
             for i in range(low_i, high_i):
-                for j in range(low_j, high_j):
-                    if square[i, j] > 0:
-                        target = ((int(top) + i) * width + int(left) + j) * 4
-                        for channel in range(4):
-                            picture[target + channel] = seen[(i * side + j) * 4 + channel]
+                start, stop = bounds[i, 0], bounds[i, 1]
+                place, own = ((int(top) + i) * width + int(left) + start) * 4, (i * side + start) * 4
+                target, source = picture[place:], seen[own : own + (stop - start) * 4]
+                for value in range(len(source)):
+                    target[value] = source[value]
 
 
 @part
-def _rays(down, left, centre_y, centre_x, radius, bent, square, from_row, from_column):
-    """Where the rays through a row of a lens come from, and the squares of its depth; negative beside it."""
+def _depth(down, right, radius):
+    """The square of how thick a lens is there; negative beside it."""
+    return radius * radius - (down * down + right * right)
+
+
+@part
+def _inside_lens(down, centre_x, left, radius, start, stop):
+    """The first column of a row of a lens that has glass, and the one after the last; of start … stop − 1."""
+    while start < stop and not _depth(down, left + start - centre_x, radius) > 0:
+        start += 1
+    while start < stop and not _depth(down, left + stop - 1 - centre_x, radius) > 0:
+        stop -= 1
+    return start, stop
+
+
+@part
+def _rays(down, left, start, centre_y, centre_x, radius, bent, square, from_row, from_column):
+    """Where the rays through a row of a lens come from, from column ``start`` on."""
     for j in range(len(square)):
-        right = left + j - centre_x
-        square[j] = radius * radius - (down * down + right * right)
+        right = left + (start + j) - centre_x
+        square[j] = _depth(down, right, radius)
         depth = np.sqrt(max(square[j], 1e-12))
         from_row[j] = centre_y + _through_glass(down, depth, bent)
         from_column[j] = centre_x + _through_glass(right, depth, bent)
@@ -126,13 +149,25 @@ def _through_glass(offset, depth, bent):
 
 
 @part
+def _between(picture, here, below, up, down, aside, right):
+    """One channel between the pixels at two places and those beside them."""
+    upper = np.float64(picture[here]) * aside + np.float64(picture[here + np.uint64(4)]) * right
+    lower = np.float64(picture[below]) * aside + np.float64(picture[below + np.uint64(4)]) * right
+    return np.float32(upper * up + lower * down)
+
+
+@part
 def _mix(picture, here, below, down, right, out, start):
-    """Four channels of a picture in one row of memory, between the pixels at two places and those beside them."""
-    up, aside = 1 - down, 1 - right
-    for channel in range(4):
-        upper = np.float64(picture[here + channel]) * aside + np.float64(picture[here + 4 + channel]) * right
-        lower = np.float64(picture[below + channel]) * aside + np.float64(picture[below + 4 + channel]) * right
-        out[start + channel] = np.float32(upper * up + lower * down)
+    """Four channels of a picture in one row of memory, between the pixels at two places and those beside them.
+
+    Numbers without a sign and stores after all loads, without which the channels are not worked on at a time.
+    """
+    up, aside, one, two, three = 1 - down, 1 - right, np.uint64(1), np.uint64(2), np.uint64(3)
+    a = _between(picture, here, below, up, down, aside, right)
+    b = _between(picture, here + one, below + one, up, down, aside, right)
+    c = _between(picture, here + two, below + two, up, down, aside, right)
+    d = _between(picture, here + three, below + three, up, down, aside, right)
+    out[start], out[start + one], out[start + two], out[start + three] = a, b, c, d
 
 
 @part

@@ -15,7 +15,7 @@ from blemish.corruptions.cbar.blur import faded, spline_levels
 from blemish.corruptions.cbar.candidates.published import scanned, unit
 from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes, uniform
-from blemish.corruptions.cbar.spectral import Phases, draw_three, shaped_noise, square_frequencies
+from blemish.corruptions.cbar.spectral import Phases, add_shaped_noise, draw_three, square_frequencies
 from blemish.corruptions.draws import signs
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params
@@ -101,8 +101,7 @@ def _caustic_noise(images: Tensor, params: Params, draw: Water) -> Tensor:
 
 
 def _blue_noise(images: Tensor, params: Params, draw: Phases) -> Tensor:
-    noise = shaped_noise(draw, square_frequencies(images).sqrt_()).mul_(float64_per_image(params, "intensity", images))
-    return as_bytes(in_colour(images, lambda levels: levels + noise))
+    return add_shaped_noise(images, params, draw, square_frequencies(images).sqrt_())
 
 
 class Scatter(NamedTuple):
