@@ -31,11 +31,6 @@ _PROTOCOL_KEYS: Mapping[str, type] = {
 }
 
 
-_LEFT_OUT = {
-    "medmnist-c/chestmnist": "ChestMNIST has fourteen labels for every image, and records hold one answer for each",
-}
-
-
 class UnknownBenchmarkError(InputError):
     """No benchmark that comes with the library has this name, and it is none of a file."""
 
@@ -62,8 +57,6 @@ def load_benchmark(name: str | os.PathLike[str], *, catalog: Catalog = catalog) 
         return parse_benchmark(content, where=text, catalog=catalog)
     if is_there(text) and not is_folder(text):
         return parse_benchmark(read_text(text), where=text, catalog=catalog)
-    if text in _LEFT_OUT:
-        raise InputError(f"benchmark {text} is left out: {_LEFT_OUT[text]}")
     if text.partition("/")[0] in {name.partition("/")[0] for name in built_in() if "/" in name}:
         raise UnknownBenchmarkError(f"unknown benchmark {text!r}; {hint(text, built_in())}")
     if text.endswith(_SUFFIX) or os.sep in text:

@@ -87,13 +87,17 @@ def run_command(
     ray: Ray = None,
     task: Annotated[
         str,
-        typer.Option(rich_help_panel=_TASK, help="What the model is asked: classification, detection or segmentation."),
+        typer.Option(
+            rich_help_panel=_TASK,
+            help="What the model is asked: classification, detection, segmentation or multilabel.",
+        ),
     ] = _CLASSES,
     annotations: Annotated[
         Path | None,
         typer.Option(
             rich_help_panel=_TASK,
-            help="Of detection: COCO's, such as instances_val2017.json. Of segmentation: a folder of maps of classes.",
+            help="Of detection: COCO's, such as instances_val2017.json. Of segmentation: a folder of maps of classes. "
+            "Of multilabel: a file with a row of 0 and 1 per image, where the images have none.",
         ),
     ] = None,
     output_names: Annotated[
@@ -164,7 +168,7 @@ def run_command(
         return
     for option, given in (("--annotations", annotations), ("--output-names", output_names)):
         if given is not None:
-            raise InputError(f"{option} without --task; expected --task detection or segmentation")
+            raise InputError(f"{option} without --task; expected --task detection, segmentation or multilabel")
     source = images.open()
     if classes is not None:
         # Class folders are numbered when the model is there; all other labels stay what they mean to it.

@@ -42,23 +42,39 @@ def read_arrays(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] 
     Labels come from ``labels`` or ``y`` of the ``.npz``, or from a ``.npy`` file of their own. Of MedMNIST's files, the
     test images and their labels are taken.
     """
-    name = os.fspath(path)
-    own_labels = None
-    if is_archive(name):
-        members = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
-        images = _pick(members, _IMAGE_KEYS)
-        if images is None:
-            held = ", ".join(member_names(name)) or "nothing"
-            raise InputError(f"{name}: holds {held}; expected one of {', '.join(_IMAGE_KEYS)}")
-        own_labels = _pick(members, _LABEL_KEYS)
-    else:
-        images = read_npy(name)
-    check_images(name, images)
+    images, own_labels = _read(os.fspath(path))
     if labels is not None:
         own_labels = read_labels(labels)
     if own_labels is not None:
         own_labels = check_labels(os.fspath(labels if labels is not None else path), own_labels, len(images))
     return ImageArray(images, own_labels)
+
+
+def _read(name: str) -> tuple[NDArray[np.uint8], NDArray[Any] | None]:
+    """The images of a file, and the labels in it, which are still to be checked."""
+    if not is_archive(name):
+        images = read_npy(name)
+        check_images(name, images)
+        return images, None
+    members = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
+    found = _pick(members, _IMAGE_KEYS)
+    if found is None:
+        held = ", ".join(member_names(name)) or "nothing"
+        raise InputError(f"{name}: holds {held}; expected one of {', '.join(_IMAGE_KEYS)}")
+    check_images(name, found)
+    return found, _pick(members, _LABEL_KEYS)
+
+
+def read_label_rows(
+    path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """Images as `read_arrays` has them, and labels of any shape; they are still to be checked."""
+    images, own_labels = _read(os.fspath(path))
+    if labels is not None:
+        own_labels = read_labels(labels)
+    if own_labels is None:
+        raise InputError(f"{os.fspath(path)}: no labels; expected one of {', '.join(_LABEL_KEYS)}")
+    return images, own_labels
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -177,5 +193,11 @@ def check_labels(name: str, labels: NDArray[Any], count: int) -> NDArray[Any]:
         raise InputError(f"{name}: labels of type {labels.dtype}; expected whole numbers")
     flat = np.array(labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels)
     if flat.shape != (count,):
-        raise InputError(f"{name}: labels of shape {labels.shape} for {count} images; expected one per image")
+        raise InputError(
+            f"{name}: labels of shape {labels.shape} for {count} images; expected one per image{_several(labels)}"
+        )
     return flat
+
+
+def _several(labels: NDArray[Any]) -> str:
+    return ", or --task multilabel where an image has several" if labels.ndim == 2 else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from torch import Tensor
 
-from blemish.benchmarks.benchmark import Benchmark
+from blemish.benchmarks.benchmark import BALANCED, Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition
 from blemish.core.errors import InputError, notify
 from blemish.core.printable import first_few
@@ -40,6 +40,10 @@ class Task(Protocol):
     def metric(self) -> str:
         """What benchmarks are headed by."""
 
+    @property
+    def in_places(self) -> bool:
+        """Whether the truth lies at places in images: then it would have to move with their pixels, and does not."""
+
     def check(self, model: Any, names: Sequence[str]) -> None:
         """Refuse a model that cannot be asked this, and images of which the truth is not known, before any work."""
 
@@ -51,20 +55,25 @@ class Task(Protocol):
 
 
 def fitting_benchmark(benchmark: Benchmark, task: Task) -> Benchmark:
-    """A benchmark for a task: headed by the task's number. The truth would not fit images that are cut or resized."""
+    """A benchmark for a task: headed by the task's number. A truth in places would not fit cut or resized images.
+
+    One that is headed by a balanced error already keeps its own, and what it is divided by.
+    """
     protocol = benchmark.protocol
-    if (protocol.resize, protocol.view) != (None, None):
+    if task.in_places and (protocol.resize, protocol.view) != (None, None):
         raise InputError(
             f"{benchmark.name} brings images to another size, where the truth of {task.info.name} does not move "
             "with them; expected a benchmark without resize and crop, such as coco-c"
         )
     if benchmark.has_sequences:
         raise InputError(f"{benchmark.name} has sequences, which are for classes; expected none for {task.info.name}")
-    if moving := [name for name in benchmark.groups if _moves_far(name, benchmark)]:
+    if task.in_places and (moving := [name for name in benchmark.groups if _moves_far(name, benchmark)]):
         notify(
             f"{first_few(moving, _SHOWN)}: moves pixels, and the truth of {task.info.name} does not move with them, so "
             "that numbers are lower than they should be"
         )
+    if task.metric in BALANCED and benchmark.metric in BALANCED:
+        return benchmark
     whole = None if benchmark.part_of is None else fitting_benchmark(benchmark.part_of, task)
     return replace(benchmark, metric=task.metric, baseline=None, reference=None, part_of=whole)
 

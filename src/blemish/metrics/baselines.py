@@ -217,6 +217,10 @@ def _of_a_task(run: Run, conditions: Sequence[Condition]) -> Baseline:
     means: dict[Key, Array] = {}
     for table in read_tables(run, conditions):
         means |= table.means()
+    if balanced := {
+        text: float(1 - balanced_accuracy(value)) for (held, text), value in means.items() if held == "recalls"
+    }:
+        return Baseline(name=run.name, clean=balanced.pop(str(CLEAN), None), errors=balanced, balanced=True)
     chosen = quantities_of(kind for kind, _ in means)
     name, kind, of = ("error", "correct", np.asarray) if not chosen else (chosen[0].name, chosen[0].kind, chosen[0].of)
     errors = {text: float(1 - of(value)) for (held, text), value in means.items() if held == kind}

@@ -129,7 +129,8 @@ def _places_remarks(run: Run) -> list[str]:
 
 
 def _baseline_remarks(run: Run, baseline: Baseline) -> list[str]:
-    protocol, classes = run.info.protocol, run.info.data.classes
+    protocol, task = run.info.protocol, run.info.task
+    classes = run.info.data.classes if task is None else task.settings.get("labels")
     groups = {condition.group for condition in run.conditions}
     lines = baseline.remarks_on(run.conditions)
     if any(c.severity is not None and str(c) in baseline.errors for c in run.conditions):

@@ -286,7 +286,8 @@ class _Samples:
         if metric.name in ("error", "accuracy") and metric.scope in ("condition", "natural"):
             key: Key = ("correct", metric.of)
             one, other = (next(table[key] for table in tables if key in table.columns) for tables in self.tables)
-            return mcnemar_p_value(int((one & ~other).sum()), int((other & ~one).sum())), "mcnemar"
+            if one.dtype == other.dtype == np.bool_:  # of several labels an image has a share
+                return mcnemar_p_value(int((one & ~other).sum()), int((other & ~one).sum())), "mcnemar"
         one, other = (metric.function(means) for means in self.swapped)
         swapped = other - one
         if not np.isfinite(swapped).all():

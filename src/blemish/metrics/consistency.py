@@ -69,12 +69,16 @@ def error_consistency(
     people: float | None = None,
     report: ProgressReport = tell_nobody,
 ) -> Consistency | None:
-    """κ between two models whose tables hold the same images; None where neither saw corrupted ones.
+    """κ between two models whose tables hold the same images; None where neither saw corrupted ones, or has shares.
 
     Intervals are those of the bootstrap over images. As the authors do, κ is taken within each condition and then
     averaged: over all conditions together, easy and hard ones alone would make any two models agree.
     """
-    texts = [text for kind, text in one.columns if kind == "correct" and ("correct", text) in other.columns]
+    texts = [
+        text
+        for (kind, text), right in one.columns.items()
+        if kind == "correct" and ("correct", text) in other.columns and right.dtype == np.bool_
+    ]
     columns: dict[tuple[str, str], NDArray[Any]] = {}
     for text in texts:
         right, also = one.columns["correct", text], other.columns["correct", text]

@@ -30,6 +30,7 @@ from blemish.metrics.flips import (
     zipf_distances,
 )
 from blemish.metrics.formulas import Array, class_hits
+from blemish.metrics.label_hits import label_outcomes
 from blemish.metrics.overlaps import areas_of
 
 Kind = Literal["correct", "confidence", "gaps", "recalls", "flip", "top5", "zipf", "score", "boxes", "sizes", "areas"]
@@ -83,6 +84,10 @@ class Table(Mapping[Key, Any]):
 
         So many in agreement bound a balanced error: no spread of errors over classes makes agreement likelier.
         """
+        hits = next((values for (kind, _), values in self.columns.items() if kind == "recalls"), None)
+        if hits is not None:  # of several labels: each image is of one class of every label, of two
+            member = hits[:, hits.shape[1] // 2 :].sum(0)
+            return int(member[member > 0].min()) * 2
         counts = np.unique(self.images if self.labels is None else self.labels, return_counts=True)[1]
         return int(counts.min()) * len(counts)
 
@@ -159,6 +164,7 @@ def columns_of(answers: Answers) -> dict[Key, Any]:
 _OF_TASKS: dict[str, Callable[[Answers], dict[Kind, Any]]] = {
     "outcomes": lambda answers: {kind: answers.numbers(kind) for kind in _OUTCOMES if kind in answers.columns},
     "scores": lambda answers: {"score": answers.numbers("score")},
+    "multilabel": lambda answers: dict(zip(("correct", "recalls"), label_outcomes(answers), strict=True)),
     "segmentation": lambda answers: {"areas": areas_of(answers)},
     "detection": lambda answers: {"boxes": matches_of(answers), "sizes": matches_of(answers, ranges=_SIZES)},
 }

@@ -48,6 +48,7 @@ class Detection:
 
     truth: BoxTruth
     metric: str = "ap"
+    in_places: bool = True
 
     @cached_property
     def info(self) -> TaskInfo:

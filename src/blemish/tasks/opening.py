@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blemish.core.errors import InputError
+from blemish.data.label_sets import labelled_arrays
 from blemish.data.maps import map_images
 from blemish.data.shapes import SHAPES, shapes_maps, shapes_source, shapes_truth
 from blemish.data.source import Source
@@ -16,7 +17,9 @@ from blemish.models.answering import AnsweringModel
 from blemish.models.detectors import open_detector
 from blemish.models.segmenters import open_segmenter
 from blemish.tasks.detection import Detection
+from blemish.tasks.labellers import open_labeller
 from blemish.tasks.segmentation import Segmentation
+from blemish.tasks.several_labels import SeveralLabels
 
 
 class Opened(NamedTuple):
@@ -45,7 +48,16 @@ def _segmentation(data: str, annotations: Path | None) -> Opened:
     return Opened(Segmentation(truth), source, open_segmenter)
 
 
-TASKS: dict[str, Callable[[str, Path | None], Opened]] = {"detection": _detection, "segmentation": _segmentation}
+def _multilabel(data: str, annotations: Path | None) -> Opened:
+    source, truth = labelled_arrays(data, annotations)
+    return Opened(SeveralLabels(truth), source, open_labeller)
+
+
+TASKS: dict[str, Callable[[str, Path | None], Opened]] = {
+    "detection": _detection,
+    "segmentation": _segmentation,
+    "multilabel": _multilabel,
+}
 """What a model can be asked for besides the class of an image."""
 
 

@@ -32,6 +32,7 @@ class Segmentation:
 
     truth: MapTruth
     metric: str = "miou"
+    in_places: bool = True
 
     @cached_property
     def info(self) -> TaskInfo:
