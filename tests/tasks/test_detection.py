@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,10 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
     for entry, message in (
         (None, "no boxes, scores and labels"),
         ({**one, "labels": torch.tensor([9])}, "label 9; expected the number of a category, 1, 2, 3"),
+        ({**one, "labels": torch.tensor([1.5])}, r"label 1\.5; expected whole numbers"),
+        ({**one, "labels": ["red"]}, "boxes, scores and labels that are no numbers"),
+        ({**one, "boxes": torch.ones(4, 2), "scores": torch.ones(2), "labels": torch.ones(2)}, r"of shape \(4, 2\), "),
+        ({**one, "boxes": torch.tensor([1.0, 1, 5, 5])}, r"of shape \(4,\), \(1,\), \(1,\); expected \(n, 4\)"),
         ({**one, "scores": torch.tensor([0.5, 0.5])}, r"of shape \(1, 4\), \(2,\), \(1,\)"),
         ({**one, "boxes": torch.tensor([[1.0, 1, float("nan"), 5]])}, "not finite"),
         ({**one, "boxes": torch.tensor([[30.0, 1, 9, 5]])}, r"box \[30.0, 1.0, 9.0, 5.0\] ends before it begins"),
@@ -226,6 +231,17 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
         evaluate(
             colour_detector(), shapes_source(COUNT + 1), "coco-c", out=tmp_path, task=Detection(shapes_truth(COUNT))
         )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("right", "told"), [(0.5, True), (1.5, False)])
+def test_boxes_in_parts_of_the_sides_are_told_of(right: float, told: bool, tmp_path: Path) -> None:
+    box = torch.tensor([[0.1, 0.1, right, 1.0]])
+    entry = {"boxes": box, "scores": torch.tensor([0.5]), "labels": torch.tensor([1])}
+    detector = from_detector(lambda images: [entry for _ in images], name="parts", device="cpu")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(tmp_path, detector, CONDITIONS[:1])
+    assert any("expected pixels of the image" in str(warning.message) for warning in caught) == told
 
 
 def one_box(label: int) -> dict[str, Tensor]:
@@ -371,6 +387,7 @@ def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Pa
         ([{**lines[0], "scores": []}, *lines[1:]], "expected as many of each"),
         ([{**lines[0], "labels": [7 for _ in lines[0]["labels"]]}, *lines[1:]], "row 1: label 7; expected the number"),
         ([{**lines[0], "boxes": [[90, 9, 5, 20] for _ in lines[0]["boxes"]]}, *lines[1:]], "row 1: box .* have width"),
+        ([{**line, "boxes": [[0.1, 0.1, 0.2, 0.2]] * len(line["labels"])} for line in lines], "not parts of its sides"),
         ([{"image": line["image"], "condition": line["condition"], "correct": 1} for line in lines], "no column boxes"),
         ([{**lines[0], "image": "x.png"}, *lines], r"no annotations of x\.png"),
     ):

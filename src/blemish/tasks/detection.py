@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.core.errors import InputError, notify
+from blemish.core.errors import InputError, notify, refused
 from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.data.truth import Boxes, BoxTruth
@@ -101,6 +101,8 @@ class Detection:
             name: _lists([each[column] for each in checked])
             for column, name in enumerate(("boxes", "scores", "labels"))
         }
+        if are_shares(np.concatenate([each[0] for each in checked])):
+            notify(f"model {model.name}: all boxes end within the first pixel; {IN_PIXELS}")
         return {**columns, **true_columns(self.truth, names)}
 
     def changed(self, before: Answers, now: Answers) -> str | None:
@@ -111,6 +113,15 @@ class Detection:
         pairs = zip(_boxes_of(before), _boxes_of(now), strict=True)
         other, whole = np.array([_other_boxes(*pair) for pair in pairs]).T
         return str(now.images[other.argmax()]) if other.sum() > _OTHER * whole.sum() else None
+
+
+IN_PIXELS = "expected pixels of the image, not parts of its sides"
+
+
+def are_shares(sides: NDArray[Any]) -> bool:
+    """Whether boxes (x, y, width, height), of which there are some, look like parts of the sides of their image."""
+    boxes = sides.reshape(-1, 4)
+    return bool(len(boxes) and (boxes >= 0).all() and (boxes[:, :2] + boxes[:, 2:] <= 1).all())
 
 
 def true_columns(truth: BoxTruth, names: Sequence[str]) -> dict[str, Column]:
@@ -136,8 +147,10 @@ def _found(
         raise InputError(
             f"model {model.name}: {image}: no boxes, scores and labels; expected a dictionary of the three"
         )
-    boxes, scores, labels = (torch.as_tensor(entry[key]).detach().cpu() for key in ("boxes", "scores", "labels"))
-    if boxes.numel() != 4 * scores.numel() or labels.numel() != scores.numel():
+    with refused(f"model {model.name}: {image}: boxes, scores and labels that are no numbers", TypeError, ValueError):
+        boxes, scores, labels = (torch.as_tensor(entry[key]).detach().cpu() for key in ("boxes", "scores", "labels"))
+    is_table = boxes.numel() == 0 or (boxes.ndim == 2 and boxes.shape[1] == 4)
+    if not is_table or boxes.numel() != 4 * scores.numel() or labels.numel() != scores.numel():
         shapes = ", ".join(str(tuple(each.shape)) for each in (boxes, scores, labels))
         raise InputError(
             f"model {model.name}: {image}: boxes, scores and labels of shape {shapes}; expected (n, 4), n, n"
@@ -150,6 +163,10 @@ def _found(
             f"model {model.name}: {image}: box {turned[0].tolist()} ends before it begins; expected left, top, right "
             "and bottom"
         )
+    if labels.is_floating_point() and len(parts := labels[labels != labels.round()]):
+        raise InputError(f"model {model.name}: {image}: label {parts[0].item():g}; expected whole numbers")
+    if labels.is_floating_point() and len(parts := labels[labels != labels.round()]):
+        raise InputError(f"model {model.name}: {image}: label {parts[0].item():g}; expected whole numbers")
     kinds = labels.reshape(-1).to(torch.int64).tolist()
     if model.classes is None and (strange := [kind for kind in kinds if kind not in numbers]):
         raise InputError(

@@ -20,7 +20,7 @@ from blemish.core.printable import first_few
 from blemish.data.truth import BoxTruth
 from blemish.evaluation.answers import Column, Lists
 from blemish.evaluation.info import TaskInfo
-from blemish.tasks.detection import Detection, true_columns
+from blemish.tasks.detection import IN_PIXELS, Detection, are_shares, true_columns
 from blemish.tasks.prediction_files import Sheet
 
 _SHOWN = 3
@@ -57,6 +57,8 @@ def box_columns(sheet: Sheet, truth: BoxTruth, images: Sequence[str]) -> tuple[T
             f"{first_few([str(number) for number in truth.categories], _SHOWN)}"
         )
     sides = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], axis=1)
+    if are_shares(sides):
+        raise InputError(f"{sheet.name}: all boxes end within the first pixel; {IN_PIXELS}")
     columns: dict[str, Column] = {
         "boxes": Lists(sides.reshape(-1).astype(np.float32), 4 * counts),
         "scores": Lists(_flat(sheet, "scores", lists["scores"], list).astype(np.float32), counts),
