@@ -373,6 +373,11 @@ def predicted_lines(measured: Run) -> list[dict[str, Any]]:
     return lines
 
 
+def test_shapes_have_no_classes() -> None:
+    with pytest.raises(InputError, match=r"without a class for each image; expected a task \(--task detection\)"):
+        blemish.open_source("demo:shapes")
+
+
 def test_predicted_boxes_are_scored_as_measured_ones(measured: Run, tmp_path: Path) -> None:
     annotations = coco_folder(tmp_path, COUNT)
     path = tmp_path / "boxes.jsonl"

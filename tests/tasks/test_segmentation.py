@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def run(folder: Path, model: AnsweringModel | None = None, conditions: list[str]
 def blurry(images: Tensor) -> Tensor:
     """Another model: class scores of half the size, red told from the rest only."""
     red = (images[:, 0].float() - images[:, 2].float())[:, ::2, ::2] > 60
-    return torch.stack([~red, red], dim=1).float()
+    never = torch.zeros_like(red)
+    return torch.stack([~red, red, never, never], dim=1).float()
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +159,15 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
             run(tmp_path, from_segmenter(answer, name="odd", device="cpu"), CONDITIONS[:1])
     with pytest.raises(InputError, match="unknown model of pixels 'x'"):
         open_segmenter("x")
+
+
+def test_maps_with_numbers_that_a_model_cannot_give_are_told_of(tmp_path: Path) -> None:
+    for classes, told in ((3, True), (4, False)):
+        model = from_segmenter(lambda x, n=classes: torch.zeros(len(x), n, 4, 4), name="few", device="cpu")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(tmp_path / str(classes), model, CONDITIONS[:1])
+        assert any("scores of classes 0 … 2, and maps that hold class 3" in str(w.message) for w in caught) == told
 
 
 def test_maps_beside_pictures_as_cityscapes_names_them(tmp_path: Path) -> None:

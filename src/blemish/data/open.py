@@ -25,6 +25,7 @@ from blemish.data.hugging_face import PREFIX, hub_source, is_of_hugging_face, is
 from blemish.data.image_files import PARQUET_SUFFIX, refuse_given
 from blemish.data.in_memory import is_pair, loader_source, pair_source
 from blemish.data.pictures import PICTURE_SUFFIXES
+from blemish.data.shapes import SHAPES
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet, is_stored, open_stored
 from blemish.data.webdataset import shard_source
@@ -109,6 +110,10 @@ def _open_object(data: Any, how: _How) -> Source:
 
 
 def _open_path(data: str | os.PathLike[str], how: _How) -> Source:
+    if data == SHAPES:
+        raise InputError(
+            f"{SHAPES}: objects and maps, without a class for each image; expected a task (--task detection)"
+        )
     if data == DEMO:
         refuse_given(DEMO, **how._asdict())
         return digits_source()

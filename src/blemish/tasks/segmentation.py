@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from blemish.core.errors import InputError
+from blemish.core.errors import InputError, notify
 from blemish.core.printable import first_few
 from blemish.data.maps import VOID, MapTruth
 from blemish.evaluation.answers import Answers, Column, Lists
@@ -49,7 +49,13 @@ class Segmentation:
 
     def answers(self, model: AnsweringModel, pixels: Tensor, names: Sequence[str]) -> Mapping[str, Column]:
         """Ask a model; scores of another size are brought to that of the images first."""
-        classes = _classes(model, model(pixels), pixels).cpu().numpy()
+        output = model(pixels)
+        classes = _classes(model, output, pixels).cpu().numpy()
+        if output.ndim == 4 and (last := max(self.truth.classes)) >= output.shape[1]:
+            notify(
+                f"model {model.name}: scores of classes 0 … {output.shape[1] - 1}, and maps that hold class {last}; "
+                "expected maps with the model's numbers (those of ADE20K begin with 1)"
+            )
         columns: dict[str, list[NDArray[np.int32]]] = {name: [] for name in _COLUMNS}
         for name, predicted in zip(names, classes, strict=True):
             true = self.truth.read(name)
