@@ -83,6 +83,7 @@ SHARED = [name for name, unit in blemish.catalog.items() if unit.at_once is not 
         "cbar:circular_motion_blur",
         "cbar:fish_eye",
         "cbar:brownish_noise",
+        "cbar:plasma_noise",
         "cbar:lines",
         "laion:mosaic",
     ],

@@ -18,6 +18,8 @@ from blemish.core.rng import CounterRng
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.severity import PRESETS, Params, SeverityTable
 from blemish.ops.colour import luminance
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.levels import truncated
 from blemish.ops.transfer import to_device
 
@@ -67,6 +69,16 @@ def pixel_axes(images: Tensor) -> tuple[Tensor, Tensor]:
 def as_bytes(levels: Tensor) -> Tensor:
     """Levels clipped to 0 … 255 and truncated; overwrites its input."""
     return truncated(levels.clamp_(0, 255))
+
+
+def with_noise(images: Tensor, gain: Tensor, noise: Tensor, strength: Tensor) -> Tensor:
+    """Levels · gain + noise (B, 3, H, W) · strength, as bytes; gain and strength are (B, 1, 1, 1)."""
+    kernels = compiled("patterns") if images.device.type == "cpu" and images.shape[1] == 3 else None
+    if kernels is not None:
+        out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+        shared_out(kernels.added, [images.contiguous(), gain.flatten(), noise, strength.flatten(), out])
+        return out
+    return as_bytes(in_colour(images, lambda levels: gain * levels + noise * strength))
 
 
 def in_colour(levels: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
-from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, unit
+from blemish.corruptions.cbar.published import by_magnitude, float64_per_image, unit, with_noise
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shared_out
@@ -73,14 +73,8 @@ def shaped_noise(draw: Phases, weight: Tensor) -> Tensor:
 
 def add_shaped_noise(images: Tensor, params: Params, draw: Phases, weight: Tensor) -> Tensor:
     """Add noise with such a spectrum, times `intensity`, to each of three channels."""
-    noise, intensity = shaped_noise(draw, weight), float64_per_image(params, "intensity", images)
-    kernels = compiled("spectra") if images.device.type == "cpu" and images.shape[1] == 3 else None
-    if kernels is not None:
-        out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
-        shared_out(kernels.added, [images.contiguous(), noise, intensity.flatten(), out])
-        return out
-    noise.mul_(intensity)
-    return as_bytes(in_colour(images, lambda levels: levels + noise))
+    intensity = float64_per_image(params, "intensity", images)
+    return with_noise(images, torch.ones_like(intensity), shaped_noise(draw, weight), intensity)
 
 
 def _brownish(images: Tensor, params: Params, draw: Phases) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,12 +14,14 @@ from blemish.corruptions.cbar.published import (
     as_bytes,
     by_magnitude,
     float64_per_image,
-    in_colour,
     pixel_axes,
     uniform,
     unit,
+    with_noise,
 )
 from blemish.corruptions.severity import Params
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 
 
 class Wave(NamedTuple):
@@ -97,6 +99,9 @@ def _plasma_field(images: Tensor, draw: Plasma) -> Tensor:
     """Red, green and blue in −1 … 1: a plane that is folded by waves of ever shorter length."""
     rows, columns = pixel_axes(images)
     u, v = columns / draw.scale, rows / draw.scale
+    kernels = compiled("patterns") if images.device.type == "cpu" else None
+    if kernels is not None:
+        return _folded(kernels, u, v, draw)
     fold, slow, fade = 1.0, 1.0, torch.ones_like(draw.time)
     for step in range(_ITERATIONS[1]):
         time = draw.time / slow
@@ -108,10 +113,28 @@ def _plasma_field(images: Tensor, draw: Plasma) -> Tensor:
     return torch.cat(colours, dim=1).sin_()
 
 
+def _folded(kernels: Any, u: Tensor, v: Tensor, draw: Plasma) -> Tensor:
+    """The same by compiled kernels, between sines and cosines in place."""
+    time, iterations, fade = draw.time.flatten(), draw.iterations.flatten(), torch.ones(len(u), dtype=torch.float64)
+    # The first waves run along one side each.
+    cosines, sines = (v * 1.0 + draw.time).cos_(), (u * 1.0 + draw.time).sin_()
+    shape = (len(u), v.shape[2], u.shape[3])
+    u, v, cosines, sines = (part[:, 0].expand(shape).contiguous() for part in (u, v, cosines, sines))
+    often, slow = 1.0, 1.0
+    for step in range(_ITERATIONS[1]):
+        if step > 0:
+            cosines.cos_(), sines.sin_()
+        often, slow = often * 1.93, slow * 1.15
+        shared_out(kernels.fold, [u, v, cosines, sines, fade, step < iterations, time / slow], often)
+        fade = fade * (2.25 - draw.sharpness.flatten())
+    field = torch.empty((len(u), 3, *shape[1:]), dtype=torch.float64, device="cpu")
+    shared_out(kernels.three_phases, [u, v, time, time.sin(), field])
+    return field.sin_()
+
+
 def _plasma(images: Tensor, params: Params, draw: Plasma) -> Tensor:
     intensity = float64_per_image(params, "intensity", images)
-    field = _plasma_field(images, draw) * intensity
-    return as_bytes(in_colour(images, lambda levels: (1 - intensity / 255) * levels + field))
+    return with_noise(images, 1 - intensity / 255, _plasma_field(images, draw), intensity)
 
 
 single_frequency_greyscale = unit(

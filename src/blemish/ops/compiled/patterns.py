@@ -1,4 +1,4 @@
-"""Patterns in double precision over whole images: rays of light, gradient noise, and lines drawn one by one."""
+"""Patterns in double precision over whole images: rays of light, noise, folded planes, and lines drawn one by one."""
 
 from __future__ import annotations
 
@@ -105,3 +105,52 @@ def _line(levels, start, end, gray):
                 for channel in range(len(levels)):
                     level = levels[channel, row, column] * (1 - share) + gray * share
                     levels[channel, row, column] = np.uint8(level)
+
+
+@kernel
+def fold(u, v, cosines, sines, fade, going, moment, often):
+    """Add waves (B, H, W) to a plane, where an image is still ``going``, and make the angles of the next, all in place.
+
+    The sines and cosines themselves are torch's: others would round differently.
+    """
+    batch, height, width = u.shape
+    for image in range(batch):
+        fading, moves, then = fade[image], going[image], moment[image]
+        for y in range(height):
+            across, along, p, q = u[image, y], v[image, y], cosines[image, y], sines[image, y]
+            for x in range(width):
+                cos, sin = p[x] / fading, q[x] / fading
+                right, down = across[x] + (cos - 0.3 * sin), along[x] + (sin + 0.3 * cos)
+                right, down = right if moves else across[x], down if moves else along[x]
+                across[x], along[x] = right, down
+                p[x], q[x] = down * often + then, right * often + then
+
+
+@kernel
+def three_phases(u, v, time, sines, out):
+    """Three planes (B, 3, H, W) of angles from two of a folded plane (B, H, W)."""
+    batch, height, width = u.shape
+    for image in range(batch):
+        now, sine = time[image], sines[image]
+        for y in range(height):
+            across, along = u[image, y], v[image, y]
+            red, green, blue = out[image, 0, y], out[image, 1, y], out[image, 2, y]
+            for x in range(width):
+                red[x] = across[x] - now
+                green[x] = (across[x] + along[x] + sine) * 0.5
+                blue[x] = along[x] + now
+
+
+@kernel
+def added(levels, gain, noise, strength, out):
+    """Levels (B, C, H, W) and noise, each times what an image has of it (B,), clipped and truncated; uint8."""
+    batch, channels, height, width = levels.shape
+    for image in range(batch):
+        kept, times = gain[image], strength[image]
+        for channel in range(channels):
+            for y in range(height):
+                source, field, target = levels[image, channel, y], noise[image, channel, y], out[image, channel, y]
+                for x in range(width):
+                    value = kept * source[x] + field[x] * times
+                    value = value if value > 0.0 else 0.0
+                    target[x] = np.uint8(np.int32(value if value < 255.0 else 255.0))

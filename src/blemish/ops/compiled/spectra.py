@@ -78,18 +78,3 @@ def _updated(mean, squares, value, count):
     away = value - mean
     mean += away / count
     return mean, squares + away * (value - mean)
-
-
-@kernel
-def added(levels, noise, strength, out):
-    """Levels (B, C, H, W) plus noise times a strength (B,), clipped and truncated; uint8."""
-    batch, channels, height, width = levels.shape
-    for image in range(batch):
-        times = strength[image]
-        for channel in range(channels):
-            for y in range(height):
-                source, field, target = levels[image, channel, y], noise[image, channel, y], out[image, channel, y]
-                for x in range(width):
-                    value = source[x] + field[x] * times
-                    value = value if value > 0.0 else 0.0
-                    target[x] = np.uint8(np.int32(value if value < 255.0 else 255.0))
