@@ -105,6 +105,14 @@ class TestEveryMethod:
             assert torch.equal(method.predict(images(50)), method.predict(images(50)))
             assert torch.equal(method.adapt(images(seed)), other.adapt(images(seed)))
 
+    def test_nothing_of_a_batch_is_borrowed(self, name: str) -> None:
+        """Whoever shows batches may write the next one over the last, and does not keep all of them in memory."""
+        method, other = made(name), made(name)
+        place = images(0)
+        for seed in range(4):
+            place.copy_(images(seed))
+            assert torch.equal(method.adapt(place), other.adapt(images(seed)))
+
     def test_what_is_known_of_it(self, name: str) -> None:
         entry = METHODS[name]
         assert entry.name == name

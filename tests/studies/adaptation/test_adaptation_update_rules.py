@@ -17,7 +17,7 @@ from blemish.core.rng import CounterRng
 from blemish.studies.adaptation.adacontrast import AdaContrast, contrast_with_queue
 from blemish.studies.adaptation.asr import ASR
 from blemish.studies.adaptation.augment import mirrored, random_views, strong_views
-from blemish.studies.adaptation.augmix import _equalised, augmixed
+from blemish.studies.adaptation.augmix import _equalised, _sheared_x, _sheared_y, augmixed
 from blemish.studies.adaptation.cmf import CMF
 from blemish.studies.adaptation.memo import MEMO
 from blemish.studies.adaptation.moving_norms import InstanceAware
@@ -274,6 +274,18 @@ class TestViews:
         ours = _equalised(x, torch.ones(1), torch.ones(1))[0].byte()
         assert torch.equal(ours, torch.from_numpy(np.array(theirs)).permute(2, 0, 1))
 
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_shearing_is_pillows(self, sign: float) -> None:
+        """About the corner at the top left. On a ramp of 6 levels a pixel, half a pixel would be 3 levels."""
+        ramp = torch.arange(24.0)[:, None] * 4 + torch.arange(32.0) * 6
+        x, level, signs = ramp.clamp(max=250).expand(1, 3, -1, -1), torch.ones(1), torch.full((1,), sign)
+        picture = Image.fromarray(x[0].byte().permute(1, 2, 0).numpy())
+        slope = 0.03 * sign
+        for change, matrix in ((_sheared_x, (1, slope, 0, 0, 1, 0)), (_sheared_y, (1, 0, 0, slope, 1, 0))):
+            theirs = picture.transform(picture.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+            gap = change(x, level, signs)[0] - torch.from_numpy(np.array(theirs)).permute(2, 0, 1)
+            assert gap[:, 2:-2, 2:-2].abs().max() < 1.01  # Pillow rounds
+
 
 class TestRMT:
     def test_the_contrast(self) -> None:
@@ -398,11 +410,11 @@ class TestNOTE:
         memory.add(two, 0, (0.5, 0.5, 0.5))
         memory.add(three, 1, (0.5, 0.5, 0.9))  # class 0 is the most frequent: its second item goes
         assert memory.labels == [0, 1]
-        assert memory.images[1] is three
+        assert torch.equal(memory.images[1], three)
         memory.add(two, 0, (0.5, 0.4, 0.0))  # 1 of 3 were kept, and 0.4 > 1 / 3: dropped
-        assert memory.images[0] is one
+        assert torch.equal(memory.images[0], one)
         memory.add(two, 0, (0.5, 0.2, 0.0))  # 0.2 < 1 / 4
-        assert memory.images[0] is two
+        assert torch.equal(memory.images[0], two)
         assert memory.seen == {0: 4, 1: 1}
 
     def test_the_layer_by_hand(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from blemish.benchmarks.benchmark import Protocol
 from blemish.benchmarks.condition import parse_condition
 from blemish.core.errors import InputError
 from blemish.studies.arena.course import Course, course_of
+from blemish.studies.arena.image_lists import LISTS
 from blemish.studies.arena.images import CorruptedImages
 from blemish.studies.arena.ordering import dirichlet_chunks, dirichlet_slots, generator, label_shift
 from blemish.studies.arena.setting import Setting, built_in, load_setting, orders, parse_setting
@@ -59,7 +61,18 @@ def test_orders_are_those_of_the_facts() -> None:
     if not FACTS.is_dir():
         pytest.skip("no facts beside the checkout")
     facts = json.loads((FACTS / "tta_orders.json").read_text())
+    assert list(orders()["standard"]) == facts["standard"]
     assert [list(orders()[f"order-{i}"]) for i in range(10)] == facts["ten_orders"]
+
+
+def test_the_5000_images_are_those_of_the_facts() -> None:
+    text = resources.files("blemish.studies.arena").joinpath(LISTS["robustbench"]).read_text(encoding="utf-8")
+    numbers = json.loads(text)["numbers"]
+    assert len(set(numbers)) == 5000
+    if not FACTS.is_dir():
+        pytest.skip("no facts beside the checkout")
+    lines = (FACTS / "robustbench_imagenet_5000.txt").read_text().split()
+    assert numbers == [int(line.rpartition("_")[2].partition(".")[0]) for line in lines]
 
 
 def test_a_benchmark_without_the_fifteen_keeps_its_own_order() -> None:

@@ -115,13 +115,16 @@ def _solarised(x: Tensor, levels: Tensor, _signs: Tensor) -> Tensor:
 
 
 def _sheared_x(x: Tensor, levels: Tensor, signs: Tensor) -> Tensor:
+    """As Pillow does it, about the corner at the top left: the first row stays in its place."""
     one, zero = torch.ones_like(levels), torch.zeros_like(levels)
-    return _affine(x, one, 0.03 * levels * signs * x.shape[-2] / x.shape[-1], zero, zero, one, zero)
+    slope = 0.03 * levels * signs * x.shape[-2] / x.shape[-1]
+    return _affine(x, one, slope, slope, zero, one, zero)
 
 
 def _sheared_y(x: Tensor, levels: Tensor, signs: Tensor) -> Tensor:
     one, zero = torch.ones_like(levels), torch.zeros_like(levels)
-    return _affine(x, one, zero, zero, 0.03 * levels * signs * x.shape[-1] / x.shape[-2], one, zero)
+    slope = 0.03 * levels * signs * x.shape[-1] / x.shape[-2]
+    return _affine(x, one, zero, zero, slope, one, slope)
 
 
 def _translated(x: Tensor, levels: Tensor, signs: Tensor, *, along: int) -> Tensor:

@@ -34,7 +34,7 @@ class BalancedReservoir:
         """Offer an image; three random numbers in 0 … 1 decide."""
         self.seen[label] = self.seen.get(label, 0) + 1
         if len(self.images) < self.room:
-            self.images.append(image)
+            self.images.append(image.clone())  # part of a batch would keep all of it in memory, and change with it
             self.labels.append(label)
             return
         counts = Counter(self.labels)
@@ -46,7 +46,7 @@ class BalancedReservoir:
             return
         places = [index for index, one in enumerate(self.labels) if one == chosen]
         index = places[int(ranks[2] * len(places))]
-        self.images[index], self.labels[index] = image, label
+        self.images[index], self.labels[index] = image.clone(), label
 
     def state_dict(self) -> dict[str, Any]:
         """What is in it, and what there was."""

@@ -49,7 +49,7 @@ class Memory:
         for item in self.items:
             counts[item.label] += 1
         if counts[label] < self.room / self.classes and len(self.items) < self.room:
-            self.items.append(new)
+            self.items.append(_own(new))
         else:
             most = max(counts)
             full = counts[label] >= self.room / self.classes
@@ -58,7 +58,7 @@ class Memory:
             ]
             worst = max(reversed(rivals), key=lambda index: self.score(self.items[index]))
             if self.score(self.items[worst]) > self.score(new):
-                self.items[worst] = new
+                self.items[worst] = _own(new)
         self.items = [item._replace(age=item.age + 1) for item in self.items]
 
     def score(self, item: Item) -> float:
@@ -75,6 +75,11 @@ class Memory:
         """Hold what is in a state."""
         self.classes = state["classes"]
         self.items = [Item(image, *rest) for image, rest in zip(state["images"], state["rest"], strict=True)]
+
+
+def _own(item: Item) -> Item:
+    """The item with an image of its own: part of a batch would keep all of it in memory, and change with it."""
+    return item._replace(image=item.image.clone())
 
 
 class RoTTA(Gradient):

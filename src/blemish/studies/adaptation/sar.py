@@ -47,9 +47,11 @@ class SAR(Gradient):
     is reset at every batch until e has risen again: that is ``keep_average``.
 
     Settings: margin 0.4, radius 0.05, recover 0.2, momentum 0.9 (authors' code). Rate 0.00025 for a ResNet-50 and
-    batches of 64; the authors have 0.001 for ViT-B, Döbler et al.'s repository for ViT, Swin and CIFAR. The authors'
-    network is in training mode; here dropout is off. Which scales and shifts change says `before_the_last_stage`. Needs
-    any normalisation layers, and is made for group and layer norm.
+    batches of 64; the authors have 0.001 for ViT-B, Döbler et al.'s repository for ViT, Swin and CIFAR. For a batch of
+    B images the authors have 0.00025 · 2 B / 64 below 32, 0.001 · B / 64 for ViT-B, and twice that for single images;
+    here a rate stays what it is, unless it is varied. The authors' network is in training mode; here dropout is off.
+    Which scales and shifts change says `before_the_last_stage`. Needs any normalisation layers, and is made for group
+    and layer norm.
     """
 
     name = "sar"
