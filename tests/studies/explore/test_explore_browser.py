@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 import blemish
+from blemish.corruptions.catalog import Catalog
 from blemish.studies.explore.copies import Origin, texts_of
 from blemish.studies.explore.export import write_export
 from blemish.studies.explore.server import ExplorerServer
@@ -313,6 +314,40 @@ def test_a_short_click_leaves_the_corrupted_picture(visit: Visit) -> None:
         visit.pane().locator("canvas").click()
     visit.page.evaluate("new Promise(resolve => setTimeout(resolve, 300))")
     assert np.array_equal(visit.pixels(), before)
+
+
+def test_the_clean_picture_is_seen_while_a_key_is_held(visit: Visit) -> None:
+    visit.shows("contrast@3")
+    before, clean = visit.pixels(), visit.pixels("picture-0")
+    assert not np.array_equal(before, clean)
+    with visit.page.expect_response(lambda response: "c=clean" in response.url):
+        visit.page.keyboard.down("h")
+    visit.page.wait_for_function("panes[1].held")
+    visit.page.evaluate("new Promise(resolve => setTimeout(resolve, 300))")
+    assert np.array_equal(visit.pixels(), clean)
+    visit.page.keyboard.up("h")
+    assert np.array_equal(visit.pixels(), before)
+
+
+def test_what_cannot_be_made_here_is_greyed_and_says_why(
+    browser: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    what = subject(folder, side=32)
+    shown = Catalog(
+        *CATALOG.values(), *(blemish.catalog[f"sensor:{name}"] for name in ("h265_bit_error", "dead_pixels"))
+    )
+    with served(replace(what, catalog=shown)) as server:
+        opened = context(browser)
+        visit = visit_in(opened).open(server.address)
+        assert not visit.pane().locator(".absent").is_visible()
+        visit.pane().locator(".catalogue").select_option("sensor")
+        visit.shows("sensor:dead_pixels@3")
+        assert visit.pane().locator("option[disabled]").inner_text() == "h265_bit_error (not on this machine)"
+        assert "h265_bit_error: " in visit.pane().locator(".absent").inner_text()
+        assert "ffmpeg" in visit.pane().locator(".absent").inner_text()
+        visit.check()
+        opened.close()
 
 
 def test_keys_work_while_the_slider_has_the_focus(visit: Visit) -> None:

@@ -31,6 +31,7 @@ _KEYS = (
     ("0 5", "severity 0 to 5"),
     ("[ ]", "the corruption before, behind"),
     ("x", "the other picture"),
+    ("h", "held down: the clean picture in its place"),
     ("p", "play or pause the walk"),
     ("c", "copy the text"),
     ("d", "light or dark"),

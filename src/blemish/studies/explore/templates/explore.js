@@ -118,6 +118,7 @@ const keys = {
   "]": () => turn(1),
   r: () => !state.stored && active.reseed(active.seed + 1),
   x: () => activate(panes[1 - active.number]),
+  h: () => active.held || active.clean(true),
   c: () => copies.copy(),
   d: () => setTheme(isDark() ? "light" : "dark"),
   p: () => $("#film") && film.toggle(),
@@ -136,6 +137,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   action();
 });
+
+const letGo = () => panes.forEach((pane) => pane.held && pane.clean(false));
+document.addEventListener("keyup", (event) => event.key === "h" && letGo());
+window.addEventListener("blur", letGo); // what is let go elsewhere is not told
 
 function isDark() {
   const theme = document.documentElement.dataset.theme;

@@ -74,6 +74,8 @@ class Pane {
     });
     slider.disabled = unit.only !== null;
     $(".description", row).textContent = unit.description + (unit.only === null ? "" : ` It exists at severity ${levelText(unit.only)} only.`);
+    $(".absent", row).textContent = absent(unit.catalogue);
+    $(".absent", row).hidden = !$(".absent", row).textContent;
     this.reading(row, step);
     return row;
   }
@@ -221,13 +223,19 @@ function firstOf(catalogue) {
 function fill(select, catalogue) {
   const groups = new Map();
   for (const unit of state.catalogues.find((each) => each.name === catalogue).units) {
-    const option = new Option(unit.title + (unit.missing ? " (files are missing)" : ""), unit.name);
+    const option = new Option(unit.title + (unit.missing ? " (not on this machine)" : ""), unit.name);
     option.disabled = Boolean(unit.missing);
-    option.title = unit.missing ?? "";
     if (!groups.has(unit.family)) groups.set(unit.family, Object.assign(document.createElement("optgroup"), { label: unit.family }));
     groups.get(unit.family).append(option);
   }
   select.replaceChildren(...groups.values());
+}
+
+// Why some of a catalogue cannot be made here.
+function absent(catalogue) {
+  const without = state.catalogues.find((each) => each.name === catalogue).units.filter((unit) => unit.missing);
+  const reasons = [...new Set(without.map((unit) => unit.missing))];
+  return reasons.map((reason) => `${without.filter((unit) => unit.missing === reason).map((unit) => unit.title).join(", ")}: ${reason}`).join(" ");
 }
 
 function nearest(severity) {
