@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +31,7 @@ def set_up_hypothesis() -> None:
 
 def _stand_in() -> None:
     found = _Anything("hypothesis")
+    found.__spec__ = ModuleSpec("hypothesis", None)  # torch asks where it lies
     found.given, found.settings, found.example = _given, _leave_alone, _leave_alone
     sys.modules["hypothesis"] = found
     for name in ("strategies", "extra", "extra.numpy"):

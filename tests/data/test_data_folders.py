@@ -131,6 +131,17 @@ class TestMappings:
         assert source.classes is not None
         assert len(source.classes) == 1000
 
+    def test_numbers_of_imagenets_classes(self, tmp_path: Path) -> None:
+        tree = make_tree(tmp_path, "217/x.png", "10/x.png", "0/x.png")
+        source = folder_source(tree, mapping="imagenet")
+        assert self.labels(source) == {"217/x.png": 217, "10/x.png": 10, "0/x.png": 0}
+        assert source.classes == imagenet_wnids()
+        make_tree(tmp_path, "1000/x.png")
+        with pytest.raises(
+            InputError, match="class folder '1000' is not in the mapping imagenet, of WordNet ids, numb"
+        ):
+            folder_source(tree, mapping="imagenet")
+
     def test_all_of_imagenets_classes_need_no_note(self, tmp_path: Path) -> None:
         for wnid in imagenet_wnids():
             (tmp_path / wnid).mkdir()

@@ -122,3 +122,8 @@ def test_refusals() -> None:
         InputError, match="measured on images of 224 pixels, and this run has the preset cifar; expected"
     ):
         MeanCorruptionError("cifar10-c", baseline="alexnet")
+
+
+def test_a_list_of_conditions() -> None:
+    metric = MeanCorruptionError(["fog@1", "contrast"], baseline="alexnet")
+    assert [str(condition) for condition in metric.conditions] == ["fog@1", *(f"contrast@{k}" for k in range(1, 6))]

@@ -49,16 +49,17 @@ def _told_apart(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def imagenet_indices(folders: Iterable[str]) -> dict[str, int]:
-    """The indices of class folders that are called by ImageNet's English names, whatever their case and underscores.
+    """The indices of class folders that are called by ImageNet's English names or numbers.
 
-    Folders with other names are left out, and names of two classes are refused.
+    Case and underscores do not count. Folders with other names are left out, and names of two classes are refused.
 
-    >>> imagenet_indices(["Great_White_Shark", "n01440764"])
-    {'Great_White_Shark': 2}
+    >>> imagenet_indices(["Great_White_Shark", "n01440764", "217"])
+    {'Great_White_Shark': 2, '217': 217}
     """
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(imagenet_names()):
         numbers.setdefault(name.casefold(), []).append(number)
+        numbers[str(number)] = [number]
     numbers_of = {folder: numbers.get(folder.replace("_", " ").casefold(), []) for folder in folders}
     if twice := [folder for folder, members in numbers_of.items() if len(members) > 1]:
         both = " and ".join(map(str, numbers_of[twice[0]]))

@@ -11,11 +11,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 from PIL import Image
 
-from blemish.core.class_names import IMAGENET
+from blemish.core.class_names import IMAGENET, imagenet_names
 from blemish.core.csv_files import read_csv
 from blemish.core.errors import InputError, refused
 from blemish.core.printable import first_few
 from blemish.core.reading import is_folder, is_there, parse_json, read_text
+from blemish.corruptions.by_name import hint
 from blemish.data.classes import imagenet_indices, imagenet_wnids
 from blemish.data.pictures import PICTURE_SUFFIXES, list_pictures, picture_id, read_picture
 from blemish.data.source import Source, file_stamp
@@ -162,6 +163,11 @@ def folder_indices(root: str, folders: Sequence[str], mapping: ClassMapping | No
     else:
         indices = _read_mapping(Path(mapping))
     unknown = sorted(set(folders) - indices.keys())
+    if unknown and _is_imagenet(mapping):
+        raise InputError(
+            f"{root}: class folder {unknown[0]!r} is not in the mapping imagenet, of WordNet ids, numbers and English "
+            f"names; {hint(unknown[0], [*imagenet_names()], see='blemish.core.class_names')}"
+        )
     if unknown:
         raise InputError(f"{root}: class folder {unknown[0]!r} is not in the mapping ({first_few(list(indices), 5)})")
     return indices

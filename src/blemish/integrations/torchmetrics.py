@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blemish.benchmarks.benchmark import Benchmark
 from blemish.benchmarks.condition import CLEAN, Condition, parse_condition
-from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.corruptions.catalog import hint
+from blemish.evaluation.asked import AskedBenchmark, as_benchmark
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline, unfit_for
 from blemish.metrics.formulas import Array, corruption_error, mean_corruption_error
@@ -121,13 +120,13 @@ class MeanCorruptionError(_Errors):
 
     def __init__(
         self,
-        benchmark: Benchmark | str = "imagenet-c",
+        benchmark: AskedBenchmark = "imagenet-c",
         *,
         baseline: Baseline | Run | str | None = None,
         **settings: Any,
     ) -> None:
         """``settings`` are torchmetrics' own."""
-        chosen = benchmark if isinstance(benchmark, Benchmark) else load_benchmark(benchmark)
+        chosen = as_benchmark(benchmark)
         base = chosen.baseline if baseline is None else baseline
         if base is None:
             raise InputError(f"benchmark {chosen.name} names no baseline; expected one to divide by (baseline=…)")

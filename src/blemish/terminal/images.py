@@ -25,8 +25,8 @@ Mapping = Annotated[
         "--mapping",
         rich_help_panel=_PANEL,
         help="Class order: a .json of {folder: index}, a text with a folder per line, or imagenet for folders that "
-        "are named by WordNet ids or ImageNet's class names. Default: as many outputs as folders, in order; or WordNet "
-        "ids and 1000 outputs.",
+        "are named by WordNet ids, ImageNet's class names or their numbers. Default: as many outputs as folders, in "
+        "order; or WordNet ids and 1000 outputs.",
     ),
 ]
 Columns = Annotated[
