@@ -100,6 +100,23 @@ class TestList:
         assert code == 2
         assert f"no corruption with no such thing in it; blemish list shows all {len(catalog)}" in errors
 
+        code, _, errors = invoke("list", "--family", "weather", "--catalogue", "cbar")
+        assert code == 2
+        assert "no corruption with family weather and catalogue cbar in it" in errors
+
+    def test_a_narrow_screen_has_room_for_what_corruptions_do(self) -> None:
+        wide, narrow = (invoke("list", "perlin", columns=columns)[1] for columns in (100, 60))
+        assert "alpha" in wide
+        assert "alpha" not in narrow
+        assert max(map(len, narrow.splitlines())) <= 60
+        assert "Mixes in a bright haze" in narrow
+
+    def test_what_is_not_verified_says_so(self) -> None:
+        entries = json.loads(invoke("list", "--catalogue", "cbar", "--json")[1])
+        unverified = {entry["name"] for entry in entries if "Unverified." in entry["description"]}
+        assert unverified == {entry["name"] for entry in entries if "without pixels to compare" in entry["source"]}
+        assert len(unverified) == 15
+
     def test_catalogue(self) -> None:
         entries = json.loads(invoke("list", "--catalogue", "cbar", "--json")[1])
         assert {entry["name"] for entry in entries} == {name for name in catalog if name.startswith("cbar:")}

@@ -9,7 +9,7 @@ from PIL import Image
 from blemish.core.errors import InputError
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.data.demo import demo_picture
-from blemish.reports.contact_sheet import contact_sheet
+from blemish.reports.contact_sheet import _presets, contact_sheet
 
 PAPER = (251, 250, 247)
 
@@ -65,3 +65,17 @@ def test_refusals(picture: Image.Image) -> None:
         contact_sheet(picture, ["fog"], severities=[])
     with pytest.raises(InputError, match="severity 7"):
         contact_sheet(picture, ["fog"], severities=[7])
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["laion:stickers"], "severities for all image sizes"),
+        (["laion:stickers", "fog"], "preset cifar (nearest to a shorter side of 40 px)"),
+        (["med:bubble", "med:gaussian_noise"], "preset pathmnist, dermamnist (the first data set with settings)"),
+    ],
+)
+def test_the_settings_of_all_rows_are_named(names: list[str], said: str) -> None:
+    """Not only those of the first: of MedMNIST-C's noise the first data set is DermaMNIST."""
+    tables = [catalog[name].table for name in names]
+    assert _presets(tables, None, Image.new("RGB", (48, 40))) == said

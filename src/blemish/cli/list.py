@@ -17,7 +17,10 @@ from blemish.corruptions.labels import how_it_moves
 from blemish.corruptions.severity import MAX_SEVERITY
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.corruptions import Plugins, chosen_catalog
-from blemish.terminal.printing import emit, say, show
+from blemish.terminal.printing import console, emit, say, show
+
+# Columns of a terminal with room for what corruptions do and for the names of their parameters.
+_WIDE = 80
 
 
 @exit_on_input_error
@@ -50,9 +53,10 @@ def list_command(
     everything = list(catalog.values())
     families = list(dict.fromkeys(corruption.family for corruption in everything))
     catalogues = list(dict.fromkeys(map(catalogue_of, everything)))
-    for kind, asked, known in (("family", family, families), ("catalogue", catalogue, catalogues)):
-        if asked is not None and asked not in known:
-            raise InputError(f"unknown {kind} {asked!r}; expected one of {', '.join(known)}")
+    wanted = (("family", family), ("catalogue", catalogue))
+    for (kind, name), known in zip(wanted, (families, catalogues), strict=True):
+        if name is not None and name not in known:
+            raise InputError(f"unknown {kind} {name!r}; expected one of {', '.join(known)}")
     chosen = [
         corruption
         for name in families
@@ -63,7 +67,8 @@ def list_command(
         and all(word.lower() in _text(corruption) for word in words or ())
     ]
     if not chosen:
-        raise InputError(f"no corruption with {' and '.join(words or ())} in it; blemish list shows all {len(catalog)}")
+        asked = [*(words or ()), *(f"{kind} {name}" for kind, name in wanted if name is not None)]
+        raise InputError(f"no corruption with {' and '.join(asked)} in it; blemish list shows all {len(catalog)}")
     if as_json:
         emit(json.dumps([_entry(corruption) for corruption in chosen], indent=2, ensure_ascii=False) + "\n")
     elif words or family is not None or catalogue is not None:
@@ -116,9 +121,11 @@ def _table(corruptions: list[Corruption]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     table.add_column("name", style="cyan", no_wrap=True)
     table.add_column("what it does", ratio=3)
-    table.add_column("parameters", style="dim", ratio=2)
+    with_parameters = console().width >= _WIDE
+    if with_parameters:
+        table.add_column("parameters", style="dim", ratio=2)
     for index, corruption in enumerate(corruptions):
         last = index + 1 == len(corruptions) or corruptions[index + 1].family != corruption.family
-        parameters = ", ".join(corruption.table.names)
-        table.add_row(corruption.name, corruption.description, parameters, end_section=last)
+        parameters = [", ".join(corruption.table.names)] if with_parameters else []
+        table.add_row(corruption.name, corruption.description, *parameters, end_section=last)
     return table

@@ -183,6 +183,16 @@ class SeverityTable:
         }
         return cls(names, floats, PRESETS, rounded=frozenset(rounded), reciprocal=frozenset(reciprocal))
 
+    @property
+    def by_data_set(self) -> bool:
+        """Whether it has settings for data sets, as those of medical images have."""
+        return not self.rows.keys().isdisjoint(DATA_SETS)
+
+    @property
+    def by_size(self) -> bool:
+        """Whether the size of images decides about the settings."""
+        return len(self.rows) > 1 and not self.by_data_set
+
     def preset(self, height: int, width: int) -> str:
         """The preset whose image size is nearest to the shorter side; the smaller one when two are equally near."""
         return nearest_size({name: self.sizes[name] for name in self.rows}, height, width)

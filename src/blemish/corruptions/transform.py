@@ -18,7 +18,7 @@ from blemish.corruptions.labels import Corrupted, LabelSet
 from blemish.corruptions.running import Ids, as_numbers, content_id, geometries_of, numbers_of, run
 from blemish.corruptions.sample_labels import with_moved_labels
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
-from blemish.corruptions.severity import DATA_SETS, SeverityTable, check_severity, severity_text
+from blemish.corruptions.severity import SeverityTable, check_severity, severity_text
 
 __all__ = ["Corrupt", "content_id", "corrupt", "preset_rule"]
 
@@ -202,7 +202,7 @@ class Corrupt:
 
 def preset_rule(table: SeverityTable) -> str:
     """How a preset is chosen when none is named, in words."""
-    if any(name in DATA_SETS for name in table.rows):
+    if table.by_data_set:
         return f"the first data set: {', '.join(table.rows)}"
     sizes = sorted((table.sizes[name], name) for name in table.rows)
     return "nearest to the shorter side: " + ", ".join(f"{name} {size}" for size, name in sizes)

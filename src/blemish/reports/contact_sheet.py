@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from blemish.core.errors import InputError
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
-from blemish.corruptions.severity import DATA_SETS, SeverityTable, severity_text
+from blemish.corruptions.severity import SeverityTable, severity_text
 from blemish.corruptions.transform import content_id, corrupt
 from blemish.data.pictures import resize_and_crop
 
@@ -45,7 +45,7 @@ def contact_sheet(
     if image.mode not in ("L", "RGB"):
         image = image.convert("RGB")
     image = reduced(image, working_side)
-    settings = f"{_preset(corruptions[0].table, preset, image)}  ·  seed {seed}"
+    settings = f"{_presets([corruption.table for corruption in corruptions], preset, image)}  ·  seed {seed}"
     sheet = _Sheet(_Layout.of(image, corruptions, len(severities), settings))
     sheet.header(settings, [severity_text(level) for level in severities])
     number = content_id(image)
@@ -69,15 +69,21 @@ def reduced(image: Image.Image, side: int) -> Image.Image:
     return resize_and_crop(image, resize=side) if min(image.size) > side else image
 
 
-def _preset(table: SeverityTable, preset: str | None, image: Image.Image) -> str:
-    if len(table.rows) == 1 and not table.rows.keys() & set(DATA_SETS):
+def _presets(tables: Sequence[SeverityTable], preset: str | None, image: Image.Image) -> str:
+    """Which severities the rows have, of all tables."""
+    medical, sized = [table for table in tables if table.by_data_set], [table for table in tables if table.by_size]
+    if not medical and not sized:
         return "severities for all image sizes"
     if preset:
         return f"preset {preset} (as asked)"
-    why = f"nearest to a shorter side of {min(image.size)} px"
-    if table.rows.keys() & set(DATA_SETS):
-        why = "the first data set with settings"
-    return f"preset {table.preset(image.height, image.width)} ({why})"
+    chosen = []
+    if sized:
+        name = max(sized, key=lambda table: len(table.rows)).preset(image.height, image.width)
+        chosen.append(f"preset {name} (nearest to a shorter side of {min(image.size)} px)")
+    if medical:
+        first = dict.fromkeys(next(iter(table.rows)) for table in medical)
+        chosen.append(f"preset {', '.join(first)} (the first data set with settings)")
+    return "  ·  ".join(chosen)
 
 
 def _find(item: str | Corruption) -> Corruption:

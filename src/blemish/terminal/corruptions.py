@@ -43,7 +43,8 @@ Seed = Annotated[int, typer.Option("--seed", help="Another seed gives other rand
 Preset = Annotated[
     str | None,
     typer.Option(
-        "--preset", help="Severity table: cifar, imagenet64, imagenet, inception. Default: by the size of the images."
+        "--preset",
+        help="Severity table: cifar, imagenet64, imagenet, inception; of med: a data set. Default: by the image size.",
     ),
 ]
 Plugins = Annotated[
@@ -121,8 +122,8 @@ def check_files(corruptions: Iterable[Corruption]) -> None:
 def preset_choice(corruptions: Iterable[Corruption], preset: str | None, side: int | None) -> str:
     """Which severity tables are used and why; ``side`` is the images' shorter side, unless they differ."""
     tables = [corruption.table for corruption in corruptions]
-    medical = [table for table in tables if not table.rows.keys().isdisjoint(DATA_SETS)]
-    sized = [table for table in tables if len(table.rows) > 1 and table.rows.keys().isdisjoint(DATA_SETS)]
+    medical = [table for table in tables if table.by_data_set]
+    sized = [table for table in tables if table.by_size]
     if not medical and not sized:
         return "severities: one table for all image sizes"
     if preset is not None:

@@ -117,40 +117,40 @@ def _color_dither(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 COLOURS: tuple[Corruption, ...] = (
     unit(
         name="cbar:bleach_bypass",
-        description="Raises contrast and takes colour away, like film whose silver was not bleached.",
+        description="Raises contrast and takes colour away, like film whose silver was not bleached. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         apply=_bleach_bypass,
     ),
     unit(
         name="cbar:technicolor",
-        description="Changes saturated colours as old film of three strips did.",
+        description="Changes saturated colours as old film of three strips did. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         apply=_technicolor,
     ),
     unit(
         name="cbar:pseudocolor",
-        description="Shows brightness by five random colours.",
+        description="Shows brightness by five random colours. Unverified.",
         table=by_magnitude(imagenet=scanned(1, 10), cifar=scanned(0, 7), amount=(0, lambda m: 0.05 * m)),
         draw=_draw_palette,
         apply=_pseudocolor,
     ),
     unit(
         name="cbar:color_balance",
-        description="Makes colours stronger or weaker.",
+        description="Makes colours stronger or weaker. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), amount=(0, lambda m: 0.1 * m)),
         draw=_draw_sign,
         apply=_color_balance,
     ),
     unit(
         name="cbar:hue_shift",
-        description="Turns all hues by the same angle, in one direction or the other.",
+        description="Turns all hues by the same angle, in one direction or the other. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), turns=(0, lambda m: 0.05 * m)),
         draw=_draw_sign,
         apply=_hue_shift,
     ),
     unit(
         name="cbar:color_dither",
-        description="Rounds values to a few levels, passing the errors on along each row.",
+        description="Rounds values to a few levels, passing the errors on along each row. Unverified.",
         table=by_magnitude(
             imagenet=scanned(2, 12), cifar=scanned(0, 10), levels=(256, lambda m: 14 - int(m)), rounded=("levels",)
         ),

@@ -150,7 +150,7 @@ def _chromatic(images: Tensor, params: Params, draw: Angles) -> Tensor:
 PATTERNS: tuple[Corruption, ...] = (
     unit(
         name="cbar:voronoi_noise",
-        description="Adds light or shade in the cells around random points.",
+        description="Adds light or shade in the cells around random points. Unverified.",
         table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(1, 5), intensity=(0, lambda m: 25.5 * m)),
         draw=_draw_cells,
         apply=_voronoi,
@@ -158,7 +158,7 @@ PATTERNS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:caustic_noise",
-        description="Adds the bright lines at the bottom of moving water.",
+        description="Adds the bright lines at the bottom of moving water. Unverified.",
         table=by_magnitude(imagenet=scanned(2.5, 10), cifar=scanned(2, 7), intensity=(0, lambda m: 25.5 * m)),
         draw=draw_water,
         apply=_caustic_noise,
@@ -166,7 +166,7 @@ PATTERNS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:blue_noise",
-        description="Adds coloured noise of high frequencies.",
+        description="Adds coloured noise of high frequencies. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 7), cifar=scanned(0, 2), intensity=(0, lambda m: 19.6 * m)),
         draw=draw_three,
         apply=_blue_noise,
@@ -174,7 +174,7 @@ PATTERNS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:scatter",
-        description="Takes each pixel from somewhere near it.",
+        description="Takes each pixel from somewhere near it. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 5), cifar=scanned(1, 5), radius=(0, lambda m: 0.01 * m)),
         draw=_draw_scatter,
         apply=_scatter,
@@ -183,7 +183,7 @@ PATTERNS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:chromatic_abberation",
-        description="Moves the three channels in different directions.",
+        description="Moves the three channels in different directions. Unverified.",
         table=by_magnitude(
             imagenet=scanned(0, 10),
             cifar=scanned(0, 7),

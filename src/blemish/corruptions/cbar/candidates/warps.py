@@ -204,7 +204,7 @@ def _in_perspective(images: Tensor, params: Params, draw: Signs) -> Positions:
 WARPS: tuple[Corruption, ...] = (
     unit(
         name="cbar:fish_eye",
-        description="Covers the image with half balls of glass.",
+        description="Covers the image with half balls of glass. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 4), cifar=scanned(0, 1), index=(1, lambda m: 0.2 * m + 1)),
         draw=_draw_lenses,
         apply=_fish_eye,
@@ -213,7 +213,7 @@ WARPS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:water_drop",
-        description="Shows the image through the rings of a drop that fell into water.",
+        description="Shows the image through the rings of a drop that fell into water. Unverified.",
         table=by_magnitude(imagenet=scanned(5, 10), cifar=scanned(2, 10), amplitude=(0, lambda m: 0.025 * m)),
         draw=_draw_drop,
         apply=_water_drop,
@@ -222,7 +222,7 @@ WARPS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:quadrilateral_no_bars",
-        description="Stretches a quadrilateral of the image over it; the image shows where there is nothing.",
+        description="Stretches a quadrilateral of the image over the image. Unverified.",
         table=by_magnitude(imagenet=scanned(0, 10), cifar=scanned(0, 10), reach=(0, lambda m: m / 30)),
         draw=_draw_corners,
         apply=_quadrilateral,
@@ -231,7 +231,7 @@ WARPS: tuple[Corruption, ...] = (
     ),
     unit(
         name="cbar:perspective_no_bars",
-        description="Shows the image in another perspective, over itself.",
+        description="Shows the image in another perspective, over itself. Unverified.",
         table=by_magnitude(
             imagenet=scanned(0, 10),
             cifar=scanned(0, 10),
