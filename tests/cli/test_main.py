@@ -53,9 +53,9 @@ def test_verbose_says_what_is_done(tmp_path: Path) -> None:
     logger = logging.getLogger("blemish")
     before = logger.level, list(logger.handlers)
     try:
-        quiet, some, much = (
-            CliRunner().invoke(app, [*more, *words, "-o", str(tmp_path / str(number))]).stderr
-            for number, more in enumerate([[], ["-v"], ["-vv"]])
+        quiet, some, much, behind = (
+            CliRunner().invoke(app, [*before_it, *words, "-o", str(tmp_path / str(number)), *behind_it]).stderr
+            for number, (before_it, behind_it) in enumerate([([], []), (["-v"], []), (["-vv"], []), ([], ["-v"])])
         )
     finally:
         logger.setLevel(before[0])
@@ -64,6 +64,8 @@ def test_verbose_says_what_is_done(tmp_path: Path) -> None:
     assert "blemish.models.open: opening model demo:plain" in some
     assert "was opened in" not in some
     assert "was opened in" in much
+    assert "opening model demo:plain" in behind
+    assert "was opened in" not in behind
 
 
 def test_typing_mistakes_get_a_hint() -> None:

@@ -51,6 +51,7 @@ def options(command: Any) -> dict[str, Any]:
 def test_one_vocabulary(name: str) -> None:
     known = options(LEAVES[name])
     assert not FORBIDDEN & set(known)
+    assert "-v" not in known  # of the program: it is taken behind a command as well
     for short, long in PAIRS.items():
         assert known.get(short) is known.get(long), (short, long)
     for each in LEAVES[name].params:

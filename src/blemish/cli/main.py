@@ -112,6 +112,13 @@ COMMANDS = {
 class _Lazy(Group):
     """Shows stand-ins in its help, and imports a command when it is called."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``-v`` may stand behind the command as well; none has an option of that name."""
+        end = args.index("--") if "--" in args else len(args)
+        loud = [arg for arg in args[:end] if arg == "--verbose" or (arg[:1] == "-" and set(arg[1:]) == {"v"})]
+        others = [arg for arg in args[:end] if arg not in loud]
+        return super().parse_args(ctx, [*loud, *others, *args[end:]])
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, import_command(name) if name in COMMANDS else command, rest

@@ -84,21 +84,21 @@ def _ridges(norms, ways, row, low, high, marks):
 def find_edges(norms, ways, low, high, edges, waiting):
     """Ridges above ``low`` that a chain of such neighbours joins to one above ``high``: 2 there, less elsewhere."""
     height, width = ways.shape
-    stride, found = width + 2, 0
+    stride, stacked = width + 2, 0
     for y in range(height):
         marks, first = edges[y + 1, 1:][:width], (y + 1) * stride + 1
         _ridges(norms, ways, y, low, high, marks)
         for x in range(width):
-            waiting[found] = first + x
-            found += marks[x] == 2
+            waiting[stacked] = first + x
+            stacked += marks[x] == 2
     flat = edges.reshape(edges.size)
-    while found > 0:
-        found -= 1
-        place = waiting[found]
+    while stacked > 0:
+        stacked -= 1
+        pixel = waiting[stacked]
         for down in range(-1, 2):
             for right in range(-1, 2):
-                other = place + down * stride + right
+                other = pixel + down * stride + right
                 if flat[other] == 1:
                     flat[other] = 2
-                    waiting[found] = other
-                    found += 1
+                    waiting[stacked] = other
+                    stacked += 1
