@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,34 @@ def test_lists_of_names_stand_only_where_names_are_passed_on() -> None:
         if listed and path.name != "__init__.py" and not imported & {*ast.literal_eval(listed[0])}:
             needless.append(str(path.relative_to(ROOT)))
     assert not needless
+
+
+def test_files_can_be_read_in_one_go() -> None:
+    assert {path.name: count for path in FILES if (count := len(path.read_text("utf-8").splitlines())) > 300} == {}
+
+
+PAGES = [Path(__file__).resolve().parents[1] / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")]
+
+
+def named_by(page: Path) -> set[str]:
+    """The files and folders that a page names between backticks."""
+    texts = re.findall(r"`([^`\s]+)`", page.read_text(encoding="utf-8"))
+    return {text for text in texts if re.fullmatch(r"[\w./*-]+(/|\.(py|md|toml|txt|yml))", text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_page_names_is_there(page: Path) -> None:
+    """As a path below the repository, below the package, or below the folder of it that is just spoken of."""
+    root = page.parent
+    names = named_by(page)
+    assert len(names) > 5
+    below = [root, ROOT, *(ROOT / name for name in ("evaluation", "studies", "corruptions", "export"))]
+    assert [name for name in sorted(names) if not any(next(each.glob(name.rstrip("/")), None) for each in below)] == []
+
+
+def test_every_folder_has_its_room() -> None:
+    page = PAGES[0].read_text(encoding="utf-8")
+    inside = [path for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    inside += [path for path in (ROOT / "studies").iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert len(inside) > 20
+    assert [path.name for path in inside if f"`{path.name}/`" not in page] == []
