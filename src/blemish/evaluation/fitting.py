@@ -22,12 +22,12 @@ from blemish.data.pictures import resize_and_crop
 from blemish.data.source import Source
 from blemish.data.superclasses import in_superclasses, superclasses_named
 from blemish.evaluation.answers import Answers
-from blemish.evaluation.asking import Task
 from blemish.evaluation.executors.base import Failed
 from blemish.evaluation.executors.failures import raise_failures
 from blemish.evaluation.measure import count_outputs, measure
 from blemish.evaluation.plan import plan_for
 from blemish.evaluation.runs import Run
+from blemish.evaluation.task import Task
 from blemish.models.base import Classifier
 
 # How many images are classified again when a run is continued, and how far their confidence may be off.

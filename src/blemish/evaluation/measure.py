@@ -18,7 +18,6 @@ from blemish.core.types import Square
 from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.stored import StoredSet
-from blemish.evaluation.asking import ask
 from blemish.evaluation.feed import Feed
 from blemish.evaluation.info import RecordsHeader
 from blemish.evaluation.pixels import as_stored, centre, compared_with, frame_probabilities, ranks_of, zipf_distance
@@ -26,6 +25,7 @@ from blemish.evaluation.plan import STORED, Part, Plan, Reopened
 from blemish.evaluation.predict import Batcher, Columns, Grouping, fetched, join_columns, rank
 from blemish.evaluation.prefixes import Prefixes
 from blemish.evaluation.records import Records
+from blemish.evaluation.task import ask
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 from blemish.models.speed import fill_batches, slowly

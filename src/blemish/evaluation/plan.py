@@ -20,8 +20,8 @@ from blemish.data.cache import load
 from blemish.data.images import Images
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.asking import Task
 from blemish.evaluation.info import RecordsHeader, RunInfo
+from blemish.evaluation.task import Task
 from blemish.models.base import Classifier
 from blemish.models.portable import Portable
 

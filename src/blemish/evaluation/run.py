@@ -25,8 +25,7 @@ from blemish.data.labels import labels_entry
 from blemish.data.open import Data, open_source
 from blemish.data.source import Source
 from blemish.data.stored import StoredSet
-from blemish.evaluation.asked import AskedBenchmark, AskedModel, as_benchmark, as_classifier, results_folder
-from blemish.evaluation.asking import Task, fitting_benchmark, named_model
+from blemish.evaluation.arguments import AskedBenchmark, AskedModel, as_benchmark, as_classifier, results_folder
 from blemish.evaluation.chance import check_above_chance
 from blemish.evaluation.executors.base import Executor
 from blemish.evaluation.executors.in_process import InProcess
@@ -49,6 +48,7 @@ from blemish.evaluation.recording import Recording, frames_of
 from blemish.evaluation.records import read_header
 from blemish.evaluation.runs import Run, model_folder, record_path
 from blemish.evaluation.stages import check_growth, data_entries, stage_rows
+from blemish.evaluation.task import Task, fitting_benchmark, named_model
 from blemish.evaluation.travel import image_sets, other_images, reopening, set_name
 from blemish.evaluation.warming import warming
 from blemish.models.base import Classifier

@@ -16,7 +16,7 @@ from torch import nn
 from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.data.open import open_source
-from blemish.evaluation.asked import AskedBenchmark, as_benchmark
+from blemish.evaluation.arguments import AskedBenchmark, as_benchmark
 from blemish.evaluation.fitting import fit
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run

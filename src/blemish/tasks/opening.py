@@ -12,7 +12,7 @@ from blemish.data.maps import map_images
 from blemish.data.shapes import SHAPES, shapes_maps, shapes_source, shapes_truth
 from blemish.data.source import Source
 from blemish.data.truth import coco_images
-from blemish.evaluation.asking import Task
+from blemish.evaluation.task import Task
 from blemish.models.answering import AnsweringModel
 from blemish.models.detectors import open_detector
 from blemish.models.segmenters import open_segmenter

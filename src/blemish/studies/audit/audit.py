@@ -15,7 +15,7 @@ from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.core.statistics import wilson_interval
 from blemish.data.cache import load
 from blemish.data.open import Data, open_source
-from blemish.evaluation.asked import AskedBenchmark, AskedModel, as_benchmark, as_classifier
+from blemish.evaluation.arguments import AskedBenchmark, AskedModel, as_benchmark, as_classifier
 from blemish.evaluation.records import Records
 from blemish.studies.audit.behaviour import check_behaviour
 from blemish.studies.audit.curves import check_curves, check_table, ends

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import blemish
 from blemish.core.errors import InputError
-from blemish.evaluation.asked import as_benchmark, as_classifier
+from blemish.evaluation.arguments import as_benchmark, as_classifier
 
 mpl.use("agg")
 
