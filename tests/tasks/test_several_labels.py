@@ -15,9 +15,9 @@ import blemish
 from blemish.core.errors import InputError
 from blemish.data.label_sets import LabelTruth, labelled_arrays
 from blemish.data.shapes import shapes_maps
-from blemish.evaluation.asking import fitting_benchmark
 from blemish.evaluation.run import evaluate
 from blemish.evaluation.runs import Run
+from blemish.evaluation.task import fitting_benchmark
 from blemish.metrics.baselines import baseline_from_run
 from blemish.metrics.formulas import balanced_accuracy
 from blemish.metrics.label_hits import label_hits
