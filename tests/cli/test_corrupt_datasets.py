@@ -80,6 +80,15 @@ def test_a_table(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "Toy_fog_3.tsv").read_text().startswith("index\timage\n1\tUklGR")  # RIFF, in base64
 
 
+def test_a_table_with_a_bad_picture_is_left_out_as_a_file(tmp_path: Path) -> None:
+    source = tsv(tmp_path / "Toy.tsv")
+    source.write_text(source.read_text() + f"3\t{base64.b64encode(b'none' * 40).decode()}\n")
+    code, text, errors = invoke("corrupt", source, "-o", tmp_path / "out", "-c", "fog", "-s", "1,3")
+    assert (code, "wrote 0 rows" in text) == (1, True)
+    assert "error: 1 file could not be used; all others are done:" in errors
+    assert "Toy.tsv: row 2 of" in " ".join(errors.split())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

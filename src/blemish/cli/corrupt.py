@@ -158,7 +158,7 @@ def corrupt_command(
     settings: dict[str, Any] = {"seed": seed, "preset": preset, "resize": resize, "crop": view}
     if file_format is not None:
         settings["file_format"] = str(picture_format(file_format))
-    noun = "images"
+    noun, whole = "images", "picture"
     if sequence is not None:
         if corruptions or severities or labels is not None:
             raise InputError("--sequence stands alone; expected no --corruption, --severity or --labels with it")
@@ -177,7 +177,7 @@ def corrupt_command(
         is_array = _check_source_of_copies(source, arranged, out, recipe, labels=labels, overwrite=overwrite)
         again: dict[str, Any] = {"executor": executor, "quick": quick}
         if isinstance(arranged, Container):
-            noun = arranged.noun
+            noun, whole = arranged.noun, "file"
             work = partial(corrupt_container, arranged, out, recipe, prune=prune, **again)
         elif arranged is not None:
             some: dict[str, Any] = {"layout": arranged, "labels": label_files, "only": pictures or ()}
@@ -188,7 +188,7 @@ def corrupt_command(
             work = partial(corrupt_picture, source, out, recipe, quick=quick)
     kept = "finished files are kept. Run the same command again to continue."
     outcome = with_progress("corrupt", lambda report: work(progress=report), first="corrupting", kept=kept)
-    _summarise(outcome, out, noun)
+    _summarise(outcome, out, noun, whole)
 
 
 def _check_source_of_frames(source: Path, out: Path, recipe: SequenceRecipe) -> None:
@@ -243,7 +243,8 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _summarise(outcome: Outcome, destination: Path, noun: str) -> None:
+def _summarise(outcome: Outcome, destination: Path, noun: str, whole: str) -> None:
+    """Tell what came of it; ``whole`` is what is left out where a picture cannot be used: itself, or its file."""
     kept = f", {outcome.skipped} were there already" if outcome.skipped else ""
     again = f" ({outcome.again} of them again: damaged, or of pictures that have changed)" if outcome.again else ""
     say(f"wrote {_counted(outcome.written, noun.removesuffix('s'))} to {destination}{again}{kept}")
@@ -258,7 +259,7 @@ def _summarise(outcome: Outcome, destination: Path, noun: str) -> None:
         )
     if not outcome.failures:
         return
-    message = f"error: {_counted(len(outcome.failures), 'picture')} could not be used; all others are done:"
+    message = f"error: {_counted(len(outcome.failures), whole)} could not be used; all others are done:"
     complain(message, style="red")
     for failure in outcome.failures:
         complain(f"  {failure.name}: {failure.reason}", style="")
