@@ -105,7 +105,9 @@ class TestParquet:
             run(path, tmp_path / "out")
         with pytest.raises(InputError, match="column 'middle' holds nothing; expected encoded pictures"):
             run(path, tmp_path / "out", columns=["middle"])
-        assert run(path, tmp_path / "out", columns=["left", "right", "more"]).written == 4
+        assert run(path, tmp_path / "left", columns=["left"]).notes == ["pictures in right, more stay as they are"]
+        outcome = run(path, tmp_path / "out", columns=["left", "right", "more"])
+        assert (outcome.written, outcome.notes) == (4, [])
         made = pq.read_table(tmp_path / "out" / "fog" / "3" / "pairs.parquet").to_pydict()
         assert made["left"][1] is None
         assert made["more"][1] == []
@@ -188,7 +190,8 @@ def shards(folder: Path, *, same_keys: bool = False) -> Path:
 def test_shards(same_keys: bool, tmp_path: Path) -> None:
     """Members in their order, with labels and maps as they were; pictures as a model is shown them on the fly."""
     source = shards(tmp_path / "in", same_keys=same_keys)
-    assert run(source, tmp_path / "out").written == 8
+    outcome = run(source, tmp_path / "out")
+    assert (outcome.written, outcome.notes) == (8, ["pictures in seg.png stay as they are"])
     for number in range(2):
         name = f"s-{number}.tar"
         with tarfile.open(source / name) as before, tarfile.open(tmp_path / "out" / "fog" / "3" / name) as after:

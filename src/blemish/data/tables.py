@@ -64,7 +64,7 @@ def choose_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = 
 
 def image_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = None) -> list[str]:
     """The columns of pictures that are named, or the one that can be meant: encoded, or lists of encoded ones."""
-    fitting = [field.name for field in schema if is_encoded(_member(field.type))]
+    fitting = picture_columns(schema)
     held = ", ".join(f"{field.name} ({field.type})" for field in schema) or "no columns"
     if chosen is None:
         return [_the_one(name, "images", fitting, IMAGE_COLUMNS, held, naming="--columns IMAGE, or IMAGE,IMAGE")]
@@ -73,6 +73,17 @@ def image_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = N
             known = f"{schema.field(column).type}" if column in schema.names else "nothing"
             raise InputError(f"{name}: column {column!r} holds {known}; expected encoded pictures, among {held}")
     return list(dict.fromkeys(chosen))
+
+
+def picture_columns(schema: pa.Schema) -> list[str]:
+    """All columns of encoded pictures, or of lists of them."""
+    return [field.name for field in schema if is_encoded(_member(field.type))]
+
+
+def other_columns(name: str, schema: pa.Schema, chosen: Sequence[str] | None = None) -> list[str]:
+    """The columns of pictures that are not those of `image_columns`."""
+    own = image_columns(name, schema, chosen)
+    return [column for column in picture_columns(schema) if column not in own]
 
 
 def _member(kind: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from blemish.core.errors import InputError, StorageError, about, storage_errors
 from blemish.core.files import file_digest, part_file
+from blemish.core.printable import first_few
 from blemish.core.progress import ProgressReport, tell_nobody
 from blemish.data.formats import check_size, stored_name
 from blemish.data.images import as_picture, picture_batch
@@ -28,6 +29,8 @@ from blemish.export.recipe import Recipe
 from blemish.export.resume import intact_copies
 from blemish.export.sets import check_apart, check_distinct, check_side, without_source
 from blemish.export.workers import executor_for, run_tasks
+
+_SHOWN = 5
 
 _log = logging.getLogger(__name__)
 
@@ -188,6 +191,8 @@ def corrupt_container(
                     counted.add(made.shard.name)
                     outcome.presets.update(made.presets)
                 progress(outcome.written + outcome.skipped + lost, total)
+    if others := container.untouched():
+        outcome.notes.append(f"pictures in {first_few(others, _SHOWN)} stay as they are")
     outcome.notes += moving_notes(recipe.corruptions, "all other columns and files")
     outcome.failures = sorted({*outcome.failures}, key=lambda failure: failure.name)
     _log.info("%s: %d written, %d skipped", target, outcome.written, outcome.skipped)

@@ -61,6 +61,10 @@ class Container(ABC):
         """What tells the source from what it may be later; None where that are its files."""
         return None
 
+    def untouched(self) -> Sequence[str]:
+        """Columns, or fields of samples, that hold pictures too and stay as they are."""
+        return ()
+
     def copy_name(self, shard: Shard, corruption: str, severity: float) -> str:
         """The name of a copy below the destination."""
         return f"{corruption}/{severity_text(severity)}/{shard.name}"

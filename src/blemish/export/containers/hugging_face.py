@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blemish.core.errors import InputError
 from blemish.data.hugging_face import PREFIX, plain_rows
-from blemish.data.tables import image_columns
+from blemish.data.tables import image_columns, other_columns
 from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.containers.tables import changed_tables, write_tables
 from blemish.export.journal import SourceFile
@@ -49,6 +49,10 @@ class HuggingFaceRows(Container):
             )
             for number in range(count)
         ]
+
+    def untouched(self) -> Sequence[str]:
+        """The other columns of pictures."""
+        return other_columns(self.address, _rows(self.address).features.arrow_schema, self.columns)
 
     def mark(self) -> str:
         """The address, or the folder."""

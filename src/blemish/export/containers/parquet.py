@@ -16,7 +16,7 @@ from blemish.core.memory import check_fits
 from blemish.core.reading import is_folder, open_regular
 from blemish.data.image_files import PARQUET_SUFFIX, local_files
 from blemish.data.parquet import DAMAGE
-from blemish.data.tables import image_columns
+from blemish.data.tables import image_columns, other_columns
 from blemish.export.containers.base import Change, Container, Shard
 from blemish.export.containers.tables import changed_tables, write_tables
 from blemish.export.manifest import folder_mark
@@ -41,6 +41,12 @@ class ParquetFiles(Container):
                 shards.append(Shard(path.name, path, first, file.metadata.num_rows))
             first += shards[-1].count
         return shards
+
+    def untouched(self) -> Sequence[str]:
+        """The other columns of pictures, of the first file."""
+        path = local_files(self.path, PARQUET_SUFFIX)[0]
+        with _opened(path) as file:
+            return other_columns(str(path), file.schema_arrow, self.columns)
 
     def mark(self) -> str:
         """The folder that they are in."""

@@ -13,7 +13,7 @@ from typing import IO, ClassVar
 from blemish.core.errors import InputError
 from blemish.core.reading import is_folder, open_regular
 from blemish.data.image_files import local_files
-from blemish.data.pictures import picture_id
+from blemish.data.pictures import PICTURE_SUFFIXES, picture_id
 from blemish.data.tar import Member, list_members, read_member
 from blemish.data.webdataset import IMAGE_FIELDS, sample_field
 from blemish.export.containers.base import Change, Container, Shard
@@ -30,6 +30,7 @@ class TarShards(Container):
 
     path: str
     prefixed: bool = False
+    others: tuple[str, ...] = ()
 
     name: ClassVar[str] = "webdataset"
     noun: ClassVar[str] = "pictures"
@@ -38,9 +39,17 @@ class TarShards(Container):
     def of(cls, path: str) -> TarShards:
         """The shards at a path, after a look at all of their names."""
         keys: Counter[str] = Counter()
+        others: set[str] = set()
         for shard in local_files(path, ".tar"):
-            keys.update({key for key, _ in _pictures(shard)})
-        return cls(path, prefixed=any(count > 1 for count in keys.values()))
+            members = list_members(shard)
+            keys.update({key for key, _ in _pictures(shard, members)})
+            fields = {sample_field(member.name)[1] for member in members}
+            others |= {field for field in fields - {*IMAGE_FIELDS} if f".{field.lower()}".endswith(PICTURE_SUFFIXES)}
+        return cls(path, prefixed=any(count > 1 for count in keys.values()), others=tuple(sorted(others)))
+
+    def untouched(self) -> Sequence[str]:
+        """Fields such as ``left.jpg``: what stands before the first dot is the sample's name."""
+        return self.others
 
     def shards(self) -> Sequence[Shard]:
         """The archives, in their order."""
@@ -81,10 +90,10 @@ class TarShards(Container):
                 out.addfile(entry, io.BytesIO(content))
 
 
-def _pictures(shard: Path) -> list[tuple[str, Member]]:
+def _pictures(shard: Path, members: Sequence[Member] | None = None) -> list[tuple[str, Member]]:
     """The key of every sample with a picture, and that; in the order of the archive."""
     pictures: dict[str, Member] = {}
-    for member in list_members(shard):
+    for member in list_members(shard) if members is None else members:
         key, field = sample_field(member.name)
         if field not in IMAGE_FIELDS:
             continue
