@@ -1,8 +1,8 @@
 """What a second core brings: python perf/threads.py [--only fog …].
 
 A batch of 32 pictures of 224 × 224 pixels, severity 3, with one thread and with two, in turns; the least wall-clock
-time of each. On a machine that others use as well the second thread waits for a core: the last column therefore
-compares the CPU time of the calling thread alone, which has its share of the images and all that is not shared out.
+time of each. On a machine that others use as well the second thread waits for a core, and the ratio says little. The
+last column says what sharing costs: the CPU time of the process with two threads over that with one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SIDE, BATCH, ROUNDS = 224, 32, 25
 
 
 def least(name: str, batch: torch.Tensor) -> list[tuple[float, float]]:
-    """With one thread and with two: the least seconds by the clock, and of this thread's CPU time."""
+    """With one thread and with two: the least seconds by the clock, and of the process's CPU time."""
     times: list[list[tuple[float, float]]] = [[], []]
     for _ in range(ROUNDS):
         for threads, taken in zip((1, 2), times, strict=True):
             torch.set_num_threads(threads)
-            start, work = time.perf_counter(), time.thread_time()
+            start, work = time.perf_counter(), time.process_time()
             blemish.corrupt(batch, name, severity=3)
-            taken.append((time.perf_counter() - start, time.thread_time() - work))
+            taken.append((time.perf_counter() - start, time.process_time() - work))
     return [(min(wall for wall, _ in taken), min(work for _, work in taken)) for taken in times]
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     settle()
     batch = torch.from_numpy(scenes(BATCH, SIDE)).permute(0, 3, 1, 2).contiguous()
-    print("| corruption | one thread, ms | two threads, ms | ratio | CPU time of the calling thread, ratio |")
+    print("| corruption | one thread, ms | two threads, ms | ratio | CPU time, ratio |")
     print("|---|---:|---:|---:|---:|")
     ratios = []
     for name in options.only:

@@ -86,6 +86,7 @@ SHARED = [name for name, unit in blemish.catalog.items() if unit.at_once is not 
         "cbar:plasma_noise",
         "cbar:lines",
         "laion:mosaic",
+        "laion:vertical_lines",
     ],
 )
 def test_threads_change_nothing(name: str) -> None:

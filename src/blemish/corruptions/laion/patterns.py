@@ -18,6 +18,8 @@ from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import PUBLISHED_SIDE, Params, SeverityTable
 from blemish.ops.cache import cached
 from blemish.ops.colour import as_colour, back_to, luma
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.transfer import to_device
 
 
@@ -119,6 +121,11 @@ def _topmost_segment(start: Tensor, points: Tensor, tops: Tensor, height: int, w
     pixel by pixel, the other one rounded, halves away from the start. None is longer than ``reach``.
     """
     images, device = len(points), points.device
+    kernels = compiled("patterns") if device.type == "cpu" else None
+    if kernels is not None:
+        canvas = torch.zeros((images, height, width), dtype=torch.int64, device="cpu")
+        shared_out(kernels.topmost_segments, [points.contiguous(), canvas], start.numpy(), tops.numpy())
+        return canvas.flatten(1)
     before = torch.cat([start.expand(images, -1)[..., None], points[..., :-1]], dim=2).flatten()
     across = points.flatten() - before
     down = torch.diff(tops, prepend=tops[:1]).expand_as(points).flatten()

@@ -73,7 +73,7 @@ def lenses(running, centres, index, radius):
     """Half balls of glass over pictures (B, H, W, 4) float32, one after the other; see cbar's fish eyes."""
     batch, height, width, _ = running.shape
     side = int(np.ceil(2 * radius)) + 1
-    from_row, from_column, square = np.empty(side), np.empty(side), np.empty(side)
+    from_row, from_column, pixels = np.empty(side), np.empty(side), np.empty(side, np.int32)
     seen, bounds = np.empty(side * side * 4, np.float32), np.empty((side, 2), np.int64)
     for image in range(batch):
         picture, bent = running[image].reshape(height * width * 4), index[image] * index[image]
@@ -88,21 +88,16 @@ def lenses(running, centres, index, radius):
                 start, stop = _inside_lens(down, centre_x, left, radius, low_j, high_j)
                 bounds[i, 0], bounds[i, 1] = start, stop
                 ys, xs = from_row[start:stop], from_column[start:stop]
-                _rays(down, left, start, centre_y, centre_x, radius, bent, square[start:stop], ys, xs)
-                for j in range(start, stop):
-                    y, x, place = from_row[j], from_column[j], (i * side + j) * 4
+                _rays(down, left, start, centre_y, centre_x, radius, bent, ys, xs)
+                places = pixels[start:stop]
+                _corners(ys, xs, height, width, places)
+                for j in range(len(places)):
+                    y, x, place = ys[j], xs[j], (i * side + start + j) * 4
                     row, column = np.floor(y), np.floor(x)
-                    if 0 <= row < height - 1 and 0 <= column < width - 1:
-                        here = (int(row) * width + int(column)) * 4
-                        _mix(
-                            picture,
-                            np.uint64(here),
-                            np.uint64(here + 4 * width),
-                            y - row,
-                            x - column,
-                            seen,
-                            np.uint64(place),
-                        )
+                    if places[j] >= 0:
+                        here = np.uint64(places[j]) * np.uint64(4)
+                        below = here + np.uint64(4 * width)
+                        _mix(picture, here, below, y - row, x - column, seen, np.uint64(place))
                     else:
                         _mix_at_border(picture, height, width, row, column, y - row, x - column, seen, place)
             for i in range(low_i, high_i):
@@ -130,14 +125,24 @@ def _inside_lens(down, centre_x, left, radius, start, stop):
 
 
 @part
-def _rays(down, left, start, centre_y, centre_x, radius, bent, square, from_row, from_column):
+def _rays(down, left, start, centre_y, centre_x, radius, bent, from_row, from_column):
     """Where the rays through a row of a lens come from, from column ``start`` on."""
-    for j in range(len(square)):
+    for j in range(len(from_row)):
         right = left + (start + j) - centre_x
-        square[j] = _depth(down, right, radius)
-        depth = np.sqrt(max(square[j], 1e-12))
+        square = _depth(down, right, radius)
+        depth = np.sqrt(square if square > 1e-12 else 1e-12)
         from_row[j] = centre_y + _through_glass(down, depth, bent)
         from_column[j] = centre_x + _through_glass(right, depth, bent)
+
+
+@part
+def _corners(rows, columns, height, width, places):
+    """The number of the pixel above and to the left of each place; −1 where one of the four around it lies outside."""
+    for j in range(len(places)):
+        row, column = np.floor(rows[j]), np.floor(columns[j])
+        inside = (row >= 0) & (row < height - 1) & (column >= 0) & (column < width - 1)
+        place = np.int32(np.int32(row) * np.int32(width) + np.int32(column))
+        places[j] = place if inside else np.int32(-1)
 
 
 @part

@@ -154,3 +154,28 @@ def added(levels, gain, noise, strength, out):
                     value = kept * source[x] + field[x] * times
                     value = value if value > 0.0 else 0.0
                     target[x] = np.uint8(np.int32(value if value < 255.0 else 255.0))
+
+
+@kernel
+def topmost_segments(points, out, start, tops):
+    """Draw chains of segments, of points (B, lines, n) in columns and ``tops`` (n,) in rows, one over the other.
+
+    A pixel of ``out`` (B, H, W) gets the number of the last segment on it, from 1; see laion's vertical lines.
+    """
+    images, lines, count = points.shape
+    height, width = out.shape[1:]
+    for image in range(images):
+        picture, number = out[image], 0
+        for line in range(lines):
+            column, row = start[line], tops[0]
+            for point in range(count):
+                number += 1
+                across, down = points[image, line, point] - column, tops[point] - row
+                along, aside, side = max(abs(across), down), min(abs(across), down), 1 if across > 0 else -1
+                for step in range(along + 1):
+                    moved = (2 * aside * step + along) // (2 * max(along, 1))
+                    right, below = (step, moved) if abs(across) > down else (moved, step)
+                    x, y = column + side * right, row + below
+                    if 0 <= x < width and y < height:
+                        picture[y, x] = number
+                column, row = points[image, line, point], tops[point]
