@@ -44,11 +44,9 @@ class TestTorchvision:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", ["ops/test_edges.py", "metrics/test_metrics_formulas.py", "models/test_models_base.py"]
-)
+@pytest.mark.parametrize("file", ["ops/test_edges.py", "metrics/test_metrics_formulas.py"])
 def test_without_hypothesis_all_others_run(file: str) -> None:
-    """One file has a test that is given examples and parameters, one a class of tests, and one a few among many."""
+    """One file has examples beside parameters, the other in classes of tests."""
     pytest.importorskip("hypothesis")
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT, str(TESTS / file)],
