@@ -141,6 +141,24 @@ def test_several_runs_are_refused(results: Path) -> None:
 HOSTILE = '</testcase><x a="1">&amp;]]>\x00\x1b[31m\udce9\uffff|`<script>\nnext'
 
 
+def test_junit_has_only_what_strict_readers_know() -> None:
+    """The attributes that junit-10.xsd of Jenkins' xUnit plugin allows; it refuses a file with any other."""
+    allowed = {
+        "testsuites": {"name", "time", "tests", "failures", "errors"},
+        "testsuite": {"name", "time", "tests", "failures", "errors", "skipped", "timestamp", "hostname"},
+        "testcase": {"name", "time", "classname", "group"},
+        "failure": {"type", "message"},
+        "error": {"type", "message"},
+        "system-out": set[str](),
+    }
+    statuses = (Status.PASSED, Status.FAILED, Status.UNDECIDED, Status.UNKNOWN)
+    verdicts = tuple(Verdict("error < 5 %", status, "why") for status in statuses)
+    root = ElementTree.fromstring(gate_junit(Gate("net", "digits-c", None, verdicts, (), False, 0.95, 10)))
+    assert {item.tag for item in root.iter()} == set(allowed)
+    for item in root.iter():
+        assert set(item.attrib) <= allowed[item.tag]
+
+
 def test_hostile_names() -> None:
     verdict = Verdict(f"error < 5 % {HOSTILE}", Status.FAILED, HOSTILE, Estimate(1, 0, 2), 5.0, "%")
     found = Gate(HOSTILE, HOSTILE, HOSTILE, (verdict, verdict), (HOSTILE,), False, 0.95, 10)
