@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import blemish
+from blemish.models.base import Preprocessing
 from blemish.models.demo import demo_model
+from blemish.models.torch_module import from_module
 from blemish.studies.audit.alternatives import alternatives
 from blemish.studies.audit.subject import open_subject
 from conftest import SHARED
@@ -75,6 +77,37 @@ def test_a_wrong_order_of_the_classes_is_not_taken_for_other_faults() -> None:
     order = np.array([0, 1, 2, 5, 4, 3, 6, 7, 8, 9])
     found = blemish.audit("demo:plain", replace(source, labels=order[source.labels]))
     assert {finding.check for finding in found.problems} == {"class-order"}
+
+
+class _OfColours(torch.nn.Module):
+    """Four classes: which of red and blue there is more of, in the upper and in the lower half; of usual values."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        halves = values.unflatten(2, (2, -1)).mean((3, 4))  # (B, channel, half)
+        redder = (halves[:, 0] - halves[:, 2])[..., None] * torch.tensor([-1.0, 1.0])
+        redder = redder * (redder.abs() < 0.6)  # or any scale would do
+        return 9 * (redder[:, 0, :, None] + redder[:, 1, None, :]).flatten(1)
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_blue_before_red_is_named_where_classes_are_colours(exchanged: bool) -> None:
+    """To the model each class is then another one, which an order of the classes would explain as well."""
+    rng = np.random.default_rng(5)
+    labels = np.arange(400) % 4
+    reds = np.stack([labels // 2, labels % 2], axis=1)[:, :, None, None] * 80 + 60  # (N, half, 1, 1)
+    pixels = np.full((400, 3, 2, 8, 16), 100) + rng.normal(0, 30, (400, 3, 1, 1, 1))
+    pixels[:, 0], pixels[:, 2] = reds, 200 - reds
+    pixels = np.clip(pixels + rng.normal(0, 25, pixels.shape), 0, 255).astype(np.uint8).reshape(400, 3, 16, 16)
+    source = blemish.open_source((torch.from_numpy(pixels[:, ::-1].copy() if exchanged else pixels), labels))
+    model = from_module(_OfColours(), name="colours", preprocessing=Preprocessing())
+    assert [finding.check for finding in blemish.audit(model, source).problems] == ["channel-order"] * exchanged
+
+
+def test_images_of_half_the_levels_are_a_note() -> None:
+    source = blemish.open_source("demo:digits").take(np.arange(200))
+    halved = blemish.audit("demo:plain", setups.of_pixels(source, lambda pixels: pixels // 2))
+    (note,) = (finding for finding in halved.findings if finding.check == "value-range")
+    assert (note.level, note.seen) == ("note", "no level above 121 in 200 images, where white is 255")
 
 
 def test_black_images_are_all_that_is_said_of_black_images() -> None:

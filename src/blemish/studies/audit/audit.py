@@ -20,7 +20,7 @@ from blemish.evaluation.records import Records
 from blemish.studies.audit.behaviour import check_behaviour
 from blemish.studies.audit.curves import check_curves, check_table, ends
 from blemish.studies.audit.findings import Audit, Check, in_order
-from blemish.studies.audit.inputs import INPUT_CHECKS, check_inputs, needless_resize
+from blemish.studies.audit.inputs import INPUT_CHECKS, channels_explain, check_inputs, needless_resize
 from blemish.studies.audit.jpeg_traces import check_jpeg
 from blemish.studies.audit.known import (
     Expected,
@@ -104,7 +104,7 @@ class _Auditing:
         self.tell("the same images again")
         behaviour = check_behaviour(subject)
         checks += behaviour
-        if "value-range" in failed:
+        if any(check.name == "value-range" and check.state == "found" for check in of_images):
             checks += [Check(name, skipped=_BLACK) for name in _OF_ANSWERS]
         else:
             steady = not any(check.findings for check in behaviour)
@@ -148,7 +148,7 @@ class _Auditing:
         levels = check_levels(as_they_come)
         black = Check("duplicates", skipped=_BLACK)
         return [
-            black if levels.findings else check_twice(compared),
+            black if levels.state == "found" else check_twice(compared),
             levels,
             check_jpeg(as_they_come),
             check_missing(source.labels, classes, names),
@@ -161,6 +161,8 @@ class _Auditing:
         Nor can it where answers are not ``steady``, and change with the batch, or from one time to the next.
         """
         subject, (order, mapping) = self.subject, self._order(self.subject, records)
+        if mapping is not None and steady and channels_explain(subject, records, mapping):
+            order, mapping = Check(order.name, order.said), None
         checks = [order]
         if mapping is not None:
             subject = subject.relabelled(mapping)

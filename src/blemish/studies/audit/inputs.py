@@ -70,6 +70,19 @@ def check_inputs(subject: Subject, records: Records, tell: Tell) -> Inputs:
     return Inputs(tuple(checks), subject, records)
 
 
+def channels_explain(subject: Subject, records: Records, mapping: NDArray[np.int64]) -> bool:
+    """Whether red and blue exchanged make as many answers right as other labels do, where colours make the classes.
+
+    Of two causes that explain the same, the one with fewer freedoms is taken: a red sign is a blue one to the model.
+    """
+    ways = [way for way in alternatives(subject) if way.check == "channel-order"]
+    if not ways:
+        return False
+    exchanged = subject.answers(subject.images, model=ways[0].model).correct
+    renumbered = mapping[records.labels.astype(np.int64)] == records.top5[:, 0]
+    return paired(renumbered, exchanged) > ALPHA and paired(exchanged, records.correct) < ALPHA
+
+
 def _tried(subject: Subject, records: Records, ways: list[Alternative], tell: Tell) -> tuple[list[Tried], int]:
     """The ways that are certainly better than the present one, and how many could be tried at all."""
     first = np.arange(min(_SCREENED, len(records)))

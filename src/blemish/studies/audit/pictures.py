@@ -20,6 +20,8 @@ _VARIES = 12.0
 _SHARE = 0.005
 # White is 255; what never leaves this was scaled to 0 … 1 before it became whole numbers.
 _DARK = 1
+# Of many pictures, one at least is brighter than gray, unless values were halved, or what is shown is dark.
+_HALF, _MANY = 127, 50
 
 
 def check_twice(images: Images) -> Check:
@@ -86,7 +88,8 @@ def check_levels(images: Images) -> Check:
     """Do the images use the levels from 0 to 255, or were they scaled to 0 … 1 before they became whole numbers?"""
     brightest = int(images.pixels.max()) if len(images.pixels) else 0
     if brightest > _DARK:
-        return Check("value-range", f"levels up to {brightest}")
+        dim = brightest <= _HALF and len(images) >= _MANY
+        return Check("value-range", f"levels up to {brightest}", (_dim(images, brightest),) if dim else ())
     finding = Finding(
         "value-range",
         "the images are black: their values were scaled to 0 … 1 before they became whole numbers",
@@ -95,3 +98,14 @@ def check_levels(images: Images) -> Check:
         numbers={"brightest": float(brightest)},
     )
     return Check("value-range", "levels", (finding,))
+
+
+def _dim(images: Images, brightest: int) -> Finding:
+    return Finding(
+        "value-range",
+        "the images use a part of the levels only",
+        f"no level above {brightest} in {len(images):,} images, where white is 255",
+        "look whether values were halved, or had another range, when the images were made; dark images may be right",
+        level="note",
+        numbers={"brightest": float(brightest)},
+    )
