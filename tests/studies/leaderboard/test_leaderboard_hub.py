@@ -41,7 +41,7 @@ def test_eval_results_are_a_list_of_entries(run: Run) -> None:
     assert first["date"] == "2026-03-31", "a string, not a date"
     assert first["source"] == {"url": "https://example.org/x?a=1#b", "name": "it's mine", "org": "me"}
     assert second["dataset"]["task_id"] == "clean"
-    for part in ("mean error in %", "lower is better", "50 images", "95 % interval", "sha256:12"):
+    for part in ("mean error in %", "lower is better", "50 images of synthetic", "95 % interval", "sha256:12"):
         assert part in first["notes"]
 
 

@@ -61,7 +61,7 @@ def notes_on(name: str, number_: Estimate, run: Run, *, level: float, seal: str 
         "higher is better" if better else "lower is better",
         info.benchmark.name,
         *divided,
-        f"{info.data.images:,} images"
+        f"{info.data.images:,} images of {info.data.name}"
         + ("" if info.data.selection == "all" else f" ({info.data.selection.replace(',', ';')})"),
         corruptions,
         f"{100 * level:g} % interval {number(number_.low, digits)} to {number(number_.high, digits)}",
