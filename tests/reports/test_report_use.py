@@ -118,6 +118,21 @@ def test_models_are_switched_off(used: Callable[..., Any]) -> None:
     assert found["after"] == found["before"]
 
 
+def test_names_keep_their_words_together_where_a_table_scrolls(used: Callable[..., Any]) -> None:
+    """A table that is too wide narrows its columns to single words; a name would stand in six lines."""
+    found = used(width=760).evaluate(
+        """() => {
+        const table = document.querySelector("#standings table");
+        const heads = [...table.tBodies[0].rows].map((row) => row.cells[0].getBoundingClientRect().height);
+        const lines = parseFloat(getComputedStyle(table).lineHeight);
+        return { scrolls: table.parentElement.scrollWidth > table.parentElement.clientWidth,
+                 most: Math.round(Math.max(...heads) / lines) };
+        }"""
+    )
+    assert found["scrolls"]
+    assert found["most"] <= 3
+
+
 def test_examples_at_another_severity(used: Callable[..., Any]) -> None:
     found = used().evaluate(
         """() => {
