@@ -57,12 +57,12 @@ def _read(name: str) -> tuple[NDArray[np.uint8], NDArray[Any] | None]:
         check_images(name, images)
         return images, None
     members = read_members(name, (*_IMAGE_KEYS, *_LABEL_KEYS))
-    found = _pick(members, _IMAGE_KEYS)
-    if found is None:
+    picked = _pick(members, _IMAGE_KEYS)
+    if picked is None:
         held = ", ".join(member_names(name)) or "nothing"
         raise InputError(f"{name}: holds {held}; expected one of {', '.join(_IMAGE_KEYS)}")
-    check_images(name, found)
-    return found, _pick(members, _LABEL_KEYS)
+    check_images(name, picked)
+    return picked, _pick(members, _LABEL_KEYS)
 
 
 def read_label_rows(

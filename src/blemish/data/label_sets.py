@@ -26,7 +26,7 @@ class LabelTruth:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+        return {name: index for index, name in enumerate(self.names)}
 
     @property
     def count(self) -> int:

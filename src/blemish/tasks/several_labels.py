@@ -61,7 +61,7 @@ class SeveralLabels:
 
     def changed(self, before: Answers, now: Answers) -> str | None:
         """The image of the label whose probability is farthest from what it was, where that is no rounding error."""
-        was, found = before.lists("probability"), now.lists("probability")
-        distance = np.abs(was.values - found.values)
+        was, here = before.lists("probability"), now.lists("probability")
+        distance = np.abs(was.values - here.values)
         farthest = int(np.argmax(distance))
-        return str(now.images[found.owners[farthest]]) if distance[farthest] > _ROUNDING else None
+        return str(now.images[here.owners[farthest]]) if distance[farthest] > _ROUNDING else None

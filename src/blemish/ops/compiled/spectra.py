@@ -31,16 +31,16 @@ def spectra(cos, sin, out, weight):
 def _put(cos, sin, weight, row):
     width = len(row)
     for x in range(len(cos)):
-        place = x - width // 2 + (width if x < width // 2 else 0)
-        row[place, 0], row[place, 1] = cos[x] * weight[x], sin[x] * weight[x]
+        column = x - width // 2 + (width if x < width // 2 else 0)
+        row[column, 0], row[column, 1] = cos[x] * weight[x], sin[x] * weight[x]
 
 
 @part
 def _put_turned(cos, sin, weight, row):
     width, half = len(row), len(cos)
     for x in range(width // 2):
-        place, own = half + x - width // 2, weight[half + x]
-        row[place, 0], row[place, 1] = cos[width // 2 - 1 - x] * own, sin[width // 2 - 1 - x] * own
+        column, own = half + x - width // 2, weight[half + x]
+        row[column, 0], row[column, 1] = cos[width // 2 - 1 - x] * own, sin[width // 2 - 1 - x] * own
 
 
 _ABREAST = 4

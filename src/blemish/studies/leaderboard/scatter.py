@@ -24,12 +24,12 @@ def scatter(ranking: Ranking) -> Markup | None:
     horizontal = _axis([line.clean for line in lines if line.clean is not None])
     vertical = _axis([line.value.value for line in lines])
 
-    def place(line: Line) -> tuple[float, float]:
+    def point_of(line: Line) -> tuple[float, float]:
         x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * _share(line.clean or 0.0, horizontal)
         return x, _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * _share(line.value.value, vertical)
 
     front = sorted((line for line in lines if line.on_front), key=lambda line: line.clean or 0.0)
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, front))
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(point_of, front))
     title, middle = f"{ranking.metric} [{ranking.unit}]" if ranking.unit else ranking.metric, _HEIGHT / 2
     label = f"Clean error against {ranking.metric} of {len(lines)} models"
     parts = [
@@ -38,7 +38,7 @@ def scatter(ranking: Ranking) -> Markup | None:
         f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">clean error [%]</text>',
         f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{escape(title)}</text>',
         f'<polyline class="front" points="{path}"/>' if len(front) > 1 else "",
-        *(_mark(line, *place(line), labelled=line.on_front and len(front) <= _LABELLED) for line in lines),
+        *(_mark(line, *point_of(line), labelled=line.on_front and len(front) <= _LABELLED) for line in lines),
         "</svg>",
     ]
     return Markup("\n".join(part for part in parts if part))
