@@ -18,7 +18,7 @@ from blemish.core.errors import InputError
 from blemish.core.optional import optional_import
 from blemish.core.printable import first_few
 from blemish.corruptions.catalog import hint
-from blemish.evaluation.asked import AskedBenchmark, as_benchmark
+from blemish.evaluation.arguments import AskedBenchmark, as_benchmark
 from blemish.evaluation.runs import Run
 from blemish.metrics.baselines import Baseline, baseline_from_run, published_baseline, unfit_for
 from blemish.metrics.formulas import Array, corruption_error, mean_corruption_error
