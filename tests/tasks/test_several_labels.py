@@ -108,6 +108,11 @@ def test_be_is_divided_by_alexnets(runs: tuple[Run, Run]) -> None:
     assert any("of 14 classes; this data has 4" in remark for remark in scores.remarks)
 
 
+def test_labels_have_no_places_that_pixels_could_leave(path: Path, tmp_path: Path) -> None:
+    scores = blemish.score(run(path, tmp_path, conditions=["sensor:rolling_shutter@3"]), replicates=20)
+    assert not any("pixels move" in remark for remark in scores.remarks)
+
+
 def test_resamples_are_those_of_images(runs: tuple[Run, Run]) -> None:
     answers = runs[0].answers(runs[0].conditions[5]).in_order()
     true = answers.lists("truth").values.reshape(COUNT, LABELS)
@@ -148,6 +153,7 @@ def test_two_models_are_compared_and_one_divides_the_other(runs: tuple[Run, Run]
     assert scores.find("be", "med:contrast_down").estimate.value == pytest.approx(100 * rows[0] / rows[1])
     page = blemish.write_report(list(runs), tmp_path / "page.html", replicates=20).read_text()
     assert "multilabel" in page
+    assert "any of 4 labels: the error is the share of them that is told wrongly" in page
 
 
 def test_a_model_that_changed_is_noticed(path: Path, tmp_path: Path) -> None:

@@ -108,6 +108,11 @@ def remarks(run: Run, baseline: Baseline | None, chance: Chance | None) -> list[
             f"The answers came as a file ({run.folder.name}): nothing is known here of the pixels behind them."
         )
     lines += _places_remarks(run)
+    if (task := run.info.task) is not None and (labels := task.settings.get("labels")) is not None:
+        lines.append(
+            f"An image has any of {labels} labels: the error is the share of them that is told wrongly, and the "
+            "balanced error the mean over labels of that of yes and no."
+        )
     if baseline is not None and baseline.near_chance:
         lines.append(f"The baseline, {baseline.name}, is near chance: what is divided by its numbers means nothing.")
     if baseline is None or not baseline.published or baseline.unfit is not None:

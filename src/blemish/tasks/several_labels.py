@@ -38,7 +38,7 @@ class SeveralLabels:
     @cached_property
     def info(self) -> TaskInfo:
         """What records say: the columns, how many labels there are, and which truth it was."""
-        settings = {"truth": self.truth.digest, "labels": self.truth.count, "threshold": _THRESHOLD}
+        settings = {"digest": self.truth.digest, "labels": self.truth.count, "threshold": _THRESHOLD}
         return TaskInfo("multilabel", _COLUMNS, settings)
 
     def check(self, model: Any, names: Sequence[str]) -> None:
