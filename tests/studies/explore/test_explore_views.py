@@ -200,6 +200,21 @@ def test_pictures_of_a_folder(tmp_path: Path) -> None:
         photograph(tmp_path / "thin.png", (400, 4))
 
 
+def test_a_damaged_picture_of_a_folder_is_left_out_with_a_word(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("L", (32, 32), number).save(tmp_path / f"{number}.png")
+    (tmp_path / "1.png").write_bytes((tmp_path / "1.png").read_bytes()[:40])
+    pictures, note = pictures_at(tmp_path)
+    assert [picture.name for picture in pictures] == ["0.png", "2.png"]
+    assert "2 of the folder's 3 pictures are shown; left out: " in note
+    assert "left out: 1.png" in note
+    assert str(tmp_path) not in note
+    for number in (0, 2):
+        (tmp_path / f"{number}.png").write_bytes(b"")
+    with pytest.raises(InputError, match=r"0\.png"):
+        pictures_at(tmp_path)
+
+
 def test_dropped_pictures_are_kept_until_there_are_too_many() -> None:
     shelf = Shelf([])
     keys = []

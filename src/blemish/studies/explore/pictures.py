@@ -100,9 +100,19 @@ def pictures_at(source: Path | None, side: int = SIDE) -> tuple[list[Picture], s
         return [prepared(read_picture(source), os.fspath(source), side)], ""
     names = list_pictures(source)
     chosen = names[:: max(1, -(-len(names) // MOST_FROM_A_FOLDER))]
-    paths = [source / name for name in chosen]
-    left = f"{len(chosen)} of the folder's {len(names)} pictures are shown" if len(chosen) < len(names) else ""
-    return [prepared(read_picture(path), os.fspath(path), side) for path in paths], left
+    pictures: list[Picture] = []
+    refusals: list[InputError] = []
+    for name in chosen:
+        try:
+            pictures.append(prepared(read_picture(source / name), os.fspath(source / name), side))
+        except InputError as error:  # one damaged picture need not keep anybody from looking at the others
+            refusals.append(error)
+    if not pictures:
+        raise refusals[0]
+    told = [f"{len(pictures)} of the folder's {len(names)} pictures are shown"] if len(pictures) < len(names) else []
+    # By its name alone: a page that is sent to somebody has no folders of this machine in it.
+    told += [f"left out: {str(error).removeprefix(f'{source}{os.sep}')}" for error in refusals[:1]]
+    return pictures, "; ".join(told)
 
 
 class Shelf:
