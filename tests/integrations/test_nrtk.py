@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +33,17 @@ def test_nrtk_finds_every_corruption() -> None:
     found = {name for name in done.stdout.split() if name.startswith("blemish.")}
     assert found == {f"blemish.integrations.nrtk.{made.__name__}" for made in perturbers.values()}
     assert len(found) == len(blemish.catalog)
+
+
+# What smqtk says of drivers of databases that are not there.
+@pytest.mark.filterwarnings("ignore")
+def test_names_that_nrtk_has_too_are_documented() -> None:
+    """They are told apart by their modules alone."""
+    found = interfaces.PerturbImage.get_impls()
+    times = Counter(made.__name__ for made in found)
+    assert len({made.get_type_string() for made in found}) == len(found)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    assert [name for name, count in times.items() if count > 1 and f"`{name}`" not in page] == []
 
 
 def test_pixels_and_boxes() -> None:
