@@ -244,7 +244,8 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     """The run in a folder."""
     path = Path(folder) / RUN_FILE
     if not is_there(path):
-        below = [file.parent.name for file in sorted(Path(folder).glob(f"*/{RUN_FILE}"))]
+        files = sorted(Path(folder).glob(f"*/{RUN_FILE}")) if is_folder(folder) else []
+        below = [file.parent.name for file in files]
         hold = f" itself, but in its folders {first_few(below, _SHOWN)}; open one of them" if below else ""
         raise InputError(f"{Path(folder)}: no {RUN_FILE} in it{hold or '; expected a folder that blemish run made'}")
     try:
