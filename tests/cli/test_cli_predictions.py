@@ -73,7 +73,12 @@ def test_a_template_that_was_filled_in_is_scored(predictions: Path, tmp_path: Pa
 
 
 def test_an_empty_template_is_no_result(tmp_path: Path) -> None:
-    for name, answer in (("a.csv", "score"), ("a.jsonl", "correct"), ("a.parquet", "prediction")):
+    for name, answer in (
+        ("a.csv", "score"),
+        ("a.jsonl", "correct"),
+        ("a.parquet", "prediction"),
+        ("b.parquet", "pixels"),
+    ):
         assert "76 rows: no images yet" in command("template", "imagenet-c", "--answer", answer, "-o", tmp_path / name)
         assert "row 1: " in command("score", tmp_path / name, code=2)
 
@@ -117,6 +122,7 @@ def test_what_no_template_can_be_of_is_refused(tmp_path: Path) -> None:
         "template", "imagenet-c", "-o", tmp_path / "a.txt", code=2
     )
     assert "answer 'all'" in command("template", "imagenet-c", "--answer", "all", "-o", tmp_path / "a.csv", code=2)
+    assert "pixels are lists" in command("template", "coco-c", "--answer", "pixels", "-o", tmp_path / "a.csv", code=2)
     boxes = ("template", "coco-c", "--answer", "boxes", "-o")
     assert "boxes are lists; expected a file name that ends in .jsonl" in command(*boxes, tmp_path / "a.csv", code=2)
     both = ("--data", tmp_path, "--annotations", tmp_path / "x")

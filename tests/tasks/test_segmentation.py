@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,45 @@ def test_maps_with_numbers_that_a_model_cannot_give_are_told_of(tmp_path: Path) 
             warnings.simplefilter("always")
             run(tmp_path / str(classes), model, CONDITIONS[:1])
         assert any("scores of classes 0 … 2, and maps that hold class 3" in str(w.message) for w in caught) == told
+
+
+def test_predicted_pixels_are_scored_as_measured_ones(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    path = tmp_path / "pixels.jsonl"
+    lines: list[dict[str, Any]] = []
+    for one in runs:
+        for condition in one.conditions:
+            answers = one.answers(condition)
+            columns = {name: answers.lists(name) for name in ("truth", "prediction", "pixels")}
+            ends = np.cumsum(columns["pixels"].counts)[:-1]
+            parts = {name: [each.tolist() for each in np.split(own.values, ends)] for name, own in columns.items()}
+            for row, image in enumerate(answers.images):
+                own = {name: values[row] for name, values in parts.items()}
+                lines.append({"model": one.name, "image": str(image), "condition": str(condition), **own})
+    lines[0] = {**lines[0], "truth": [*lines[0]["truth"], 255], "prediction": [*lines[0]["prediction"], 1]}
+    lines[0]["pixels"] = [*lines[0]["pixels"], 40]  # of class 255: left out
+
+    def written(change: list[dict[str, Any]]) -> Path:
+        path.write_text("".join(json.dumps(line) + "\n" for line in change))
+        return path
+
+    made = blemish.read_predictions(written(lines))
+    for one, other in zip(runs, made, strict=True):
+        assert blemish.score(one, replicates=20).rows == blemish.score(other, replicates=20).rows
+    cd = [blemish.score(pair[0], baseline=pair[1], replicates=20).find("mcd").estimate for pair in (runs, made)]
+    assert cd[0] == cd[1]
+    last = lines[-1]
+    for change, message in (
+        ({"pixels": [number + 1 for number in last["pixels"]]}, "row 48: other numbers of true pixels than in row "),
+        ({"pixels": [0.5 for _ in last["pixels"]]}, "row 48: 0.5 in pixels; expected whole numbers"),
+        ({"truth": [-1 for _ in last["pixels"]]}, "row 48: -1 in truth; expected whole numbers"),
+        ({"prediction": []}, "expected as many of each"),
+        ({"truth": "0"}, "truth"),
+    ):
+        with pytest.raises(InputError, match=message):
+            blemish.read_predictions(written([*lines[:-1], {**last, **change}]))
+    void = [{**line, "truth": [255] * len(line["truth"])} for line in lines]
+    with pytest.raises(InputError, match="no pixels of any class but 255"):
+        blemish.read_predictions(written(void))
 
 
 def test_maps_beside_pictures_as_cityscapes_names_them(tmp_path: Path) -> None:

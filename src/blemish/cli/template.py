@@ -50,8 +50,8 @@ def template_command(
     answer: Annotated[
         str,
         typer.Option(
-            help="What is to be filled in: correct, score (any number), prediction beside label, or boxes, scores and "
-            "labels of a detector (boxes)."
+            help="What is to be filled in: correct, score (any number), prediction beside label, boxes, scores and "
+            "labels of a detector (boxes), or pixels of each class (pixels)."
         ),
     ] = "correct",
     model: Annotated[str, typer.Option("--name", help="What to call the model.")] = "model",

@@ -9,11 +9,9 @@ Boxes are (left, top, right, bottom) in pixels; labels are numbers of categories
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blemish.core.errors import InputError, brief
 from blemish.core.printable import first_few
@@ -37,18 +35,18 @@ def box_columns(sheet: Sheet, truth: BoxTruth, images: Sequence[str]) -> tuple[T
         )
     if lacking := [name for name in ("boxes", "scores", "labels") if name not in sheet]:
         raise InputError(f"{sheet.name}: annotations, but no column {lacking[0]}; expected boxes, scores and labels")
-    lists = {name: sheet.values(name) for name in ("boxes", "scores", "labels")}
-    counts = np.array([_count(sheet, row, lists) for row in range(len(sheet))], dtype=np.int64)
-    corners = _flat(sheet, "boxes", lists["boxes"], lambda value: [edge for box in value for edge in box]).reshape(
-        -1, 4
-    )
+    lists, counts = sheet.lists(("boxes", "scores", "labels"))
+    for row, boxes in enumerate(lists["boxes"]):
+        if any(not isinstance(box, list) or len(box) != 4 for box in boxes):
+            raise InputError(f"{sheet.row(row)}: boxes {brief(boxes)}; expected four numbers for each")
+    corners = sheet.flat("boxes", [[edge for box in boxes for edge in box] for boxes in lists["boxes"]]).reshape(-1, 4)
     if len(turned := np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))):
         row = int(np.repeat(np.arange(len(sheet)), counts)[turned[0]])
         raise InputError(
             f"{sheet.row(row)}: box {corners[turned[0]].tolist()} ends before it begins; expected left, top, right, "
             "bottom (COCO's results have width and height instead)"
         )
-    labels = _flat(sheet, "labels", lists["labels"], list)
+    labels = sheet.flat("labels", lists["labels"])
     known = np.isin(labels, list(truth.categories))
     if not known.all():
         row = int(np.repeat(np.arange(len(sheet)), counts)[np.flatnonzero(~known)[0]])
@@ -61,35 +59,8 @@ def box_columns(sheet: Sheet, truth: BoxTruth, images: Sequence[str]) -> tuple[T
         raise InputError(f"{sheet.name}: all boxes end within the first pixel; {IN_PIXELS}")
     columns: dict[str, Column] = {
         "boxes": Lists(sides.reshape(-1).astype(np.float32), 4 * counts),
-        "scores": Lists(_flat(sheet, "scores", lists["scores"], list).astype(np.float32), counts),
+        "scores": Lists(sheet.flat("scores", lists["scores"]).astype(np.float32), counts),
         "labels": Lists(labels.astype(np.int32), counts),
         **true_columns(truth, images),
     }
     return Detection(truth).info, columns
-
-
-def _count(sheet: Sheet, row: int, lists: dict[str, list[Any]]) -> int:
-    own = {name: values[row] for name, values in lists.items()}
-    if strange := [name for name, value in own.items() if not isinstance(value, list)]:
-        raise InputError(
-            f"{sheet.row(row)}: {strange[0]} is {brief(own[strange[0]])}; expected a list (JSON or Parquet)"
-        )
-    lengths = {name: len(value) for name, value in own.items()}
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{length} {name}" for name, length in lengths.items())
-        raise InputError(f"{sheet.row(row)}: {shown}; expected as many of each")
-    if any(not isinstance(box, list) or len(box) != 4 for box in own["boxes"]):
-        raise InputError(f"{sheet.row(row)}: boxes {brief(own['boxes'])}; expected four numbers for each")
-    return lengths["boxes"]
-
-
-def _flat(sheet: Sheet, name: str, values: list[Any], each: Callable[[Any], list[Any]]) -> NDArray[np.float64]:
-    """All numbers of a column, one after the other."""
-    flat = [number for value in values for number in each(value)]
-    try:
-        numbers = np.array(flat, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{sheet.name}: {name} with something that is no number; expected lists of numbers") from None
-    if not np.isfinite(numbers).all():
-        raise InputError(f"{sheet.name}: {name} that are not finite; expected finite numbers")
-    return numbers

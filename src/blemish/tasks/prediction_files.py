@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,32 @@ class Sheet:
     def values(self, column: str) -> list[Any]:
         """A column as Python holds it, such as lists of boxes."""
         return list(self._full(column).to_pylist())
+
+    def lists(self, columns: Sequence[str]) -> tuple[dict[str, list[list[Any]]], NDArray[np.int64]]:
+        """Columns of lists, and how long those of each row are: as long as each other."""
+        lists = {name: self.values(name) for name in columns}
+        for name, values in lists.items():
+            if (
+                row := next((row for row, value in enumerate(values) if not isinstance(value, list)), None)
+            ) is not None:
+                raise InputError(f"{self.row(row)}: {name} is {brief(values[row])}; expected a list (JSON or Parquet)")
+        lengths = np.array([[len(value) for value in values] for values in lists.values()], dtype=np.int64)
+        if len(unequal := np.flatnonzero((lengths != lengths[0]).any(axis=0))):
+            shown = ", ".join(f"{length} {name}" for name, length in zip(lists, lengths[:, unequal[0]], strict=True))
+            raise InputError(f"{self.row(int(unequal[0]))}: {shown}; expected as many of each")
+        return lists, lengths[0]
+
+    def flat(self, column: str, values: Sequence[list[Any]]) -> NDArray[np.float64]:
+        """All numbers of lists, which are of a column, one after the other."""
+        try:
+            numbers = np.array([number for value in values for number in value], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self.name}: {column} with something that is no number; expected lists of numbers"
+            ) from None
+        if not np.isfinite(numbers).all():
+            raise InputError(f"{self.name}: {column} that are not finite; expected finite numbers")
+        return numbers
 
     def _full(self, column: str) -> Any:
         """A column without empty places."""

@@ -34,6 +34,7 @@ from blemish.evaluation.info import BenchmarkInfo, DataInfo, ProtocolInfo, Recor
 from blemish.evaluation.runs import NOT_HERE, Run
 from blemish.models.base import ModelInfo
 from blemish.tasks.predicted_boxes import box_columns
+from blemish.tasks.predicted_pixels import pixel_columns
 from blemish.tasks.prediction_files import Sheet, read_sheet
 
 OUTCOMES = TaskInfo("outcomes", {"correct": "bool"})
@@ -42,6 +43,7 @@ OUTCOMES = TaskInfo("outcomes", {"correct": "bool"})
 SCORES = TaskInfo("scores", {"score": "double"})
 """Any number of an image, the larger the better: an IoU, a reward, the share of words that were read."""
 
+_METRICS = {"score": "score", "boxes": "ap", "pixels": "miou"}
 _OWN_FAMILY = "other"
 _POINT = re.compile(r"^([+-]?[0-9]+)\.0+$")
 _SHOWN = 3
@@ -122,7 +124,8 @@ def _named(sheet: Sheet, column: str) -> tuple[list[str], NDArray[np.int64]]:
 
 
 _EXPECTED = (
-    "expected model, image, condition (or corruption and severity), and one of: correct; prediction and label; score"
+    "expected model, image, condition (or corruption and severity), and one of: correct; prediction and label; score; "
+    "truth, prediction and pixels"
 )
 
 
@@ -132,6 +135,8 @@ def _answers(
     """What is held of every row, and what it is."""
     if annotations is not None:
         return box_columns(sheet, coco_truth(annotations), images)
+    if "truth" in sheet and "pixels" in sheet:
+        return pixel_columns(sheet, images)
     if "boxes" in sheet:
         raise InputError(f"{sheet.name}: boxes without the truth; give COCO's annotations (--annotations FILE)")
     kinds: dict[str, Callable[[], tuple[TaskInfo, dict[str, Column]]]] = {
@@ -227,7 +232,7 @@ def _info(
     stem = Path(sheet.name).stem
     data = DataInfo(images=len(images), name=stem, fingerprint=digest)
     is_given = given is not None and "correct" in task.columns
-    metric = "score" if "score" in task.columns else "ap" if "boxes" in task.columns else None
+    metric = next((name for column, name in _METRICS.items() if column in task.columns), None)
     benchmark = BenchmarkInfo(
         name=stem if given is None else given.name,
         metric=metric or (given.metric if given is not None else "error"),

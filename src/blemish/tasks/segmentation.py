@@ -20,9 +20,9 @@ from blemish.evaluation.answers import Answers, Column, Lists
 from blemish.evaluation.info import TaskInfo
 from blemish.models.answering import AnsweringModel
 
-_COLUMNS = {"truth": "list<int32>", "prediction": "list<int32>", "pixels": "list<int32>"}
+COLUMNS = {"truth": "list<int32>", "prediction": "list<int32>", "pixels": "list<int32>"}
 _SHOWN = 3
-_MOST = 2**16
+MOST_CLASSES = 2**16
 _OTHER = 0.01
 
 
@@ -37,7 +37,7 @@ class Segmentation:
     @cached_property
     def info(self) -> TaskInfo:
         """What records say: the columns, the classes, and which truth it was."""
-        return TaskInfo("segmentation", _COLUMNS, {"truth": self.truth.digest, "classes": list(self.truth.classes)})
+        return TaskInfo("segmentation", COLUMNS, {"truth": self.truth.digest, "classes": list(self.truth.classes)})
 
     def check(self, model: Any, names: Sequence[str]) -> None:
         """Refuse a model that is none of pixels, and images without a map."""
@@ -56,7 +56,7 @@ class Segmentation:
                 f"model {model.name}: scores of classes 0 … {output.shape[1] - 1}, and maps that hold class {last}; "
                 "expected maps with the model's numbers (those of ADE20K begin with 1)"
             )
-        columns: dict[str, list[NDArray[np.int32]]] = {name: [] for name in _COLUMNS}
+        columns: dict[str, list[NDArray[np.int32]]] = {name: [] for name in COLUMNS}
         for name, predicted in zip(names, classes, strict=True):
             true = self.truth.read(name)
             if true.shape != predicted.shape:
@@ -65,8 +65,10 @@ class Segmentation:
                     f"{name}: a map of {shown} pixels for an image of {'×'.join(map(str, predicted.shape))}"
                 )
             counted = true != VOID
-            pairs, counts = np.unique(true[counted].astype(np.int64) * _MOST + predicted[counted], return_counts=True)
-            for column, values in zip(_COLUMNS, (pairs // _MOST, pairs % _MOST, counts), strict=True):
+            pairs, counts = np.unique(
+                true[counted].astype(np.int64) * MOST_CLASSES + predicted[counted], return_counts=True
+            )
+            for column, values in zip(COLUMNS, (pairs // MOST_CLASSES, pairs % MOST_CLASSES, counts), strict=True):
                 columns[column].append(values.astype(np.int32))
         lengths = np.array([len(part) for part in columns["pixels"]], dtype=np.int64)
         return {name: Lists(np.concatenate(parts), lengths) for name, parts in columns.items()}
@@ -102,17 +104,17 @@ def _classes(model: AnsweringModel, output: Any, pixels: Tensor) -> Tensor:
             f"model {model.name}: classes of shape {tuple(output.shape)} and type {output.dtype} for images of "
             f"{size[1]}×{size[2]} pixels; expected whole numbers, one for each pixel"
         )
-    if bool((output < 0).any()) or bool((output >= _MOST).any()):
-        raise InputError(f"model {model.name}: a class below 0 or above {_MOST - 1}")
+    if bool((output < 0).any()) or bool((output >= MOST_CLASSES).any()):
+        raise InputError(f"model {model.name}: a class below 0 or above {MOST_CLASSES - 1}")
     classes: Tensor = output
     return classes
 
 
 def _pixels_of(answers: Answers) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """For each image, the pairs of classes as numbers, and how many pixels are of each."""
-    truth, prediction, pixels = (answers.lists(name) for name in _COLUMNS)
+    truth, prediction, pixels = (answers.lists(name) for name in COLUMNS)
     ends = np.cumsum(pixels.counts)[:-1]
-    pairs = truth.values.astype(np.int64) * _MOST + prediction.values
+    pairs = truth.values.astype(np.int64) * MOST_CLASSES + prediction.values
     return list(zip(np.split(pairs, ends), np.split(pixels.values.astype(np.int64), ends), strict=True))
 
 

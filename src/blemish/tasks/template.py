@@ -12,22 +12,24 @@ from blemish.core.csv_files import csv_text
 from blemish.core.errors import InputError
 from blemish.core.files import write_bytes
 
-Answer = Literal["correct", "score", "prediction", "boxes"]
-"""What is to be filled in: right or wrong, a number, the answer itself beside the label, or what was detected."""
+Answer = Literal["correct", "score", "prediction", "boxes", "pixels"]
+"""What is to be filled in: right or wrong, a number, the answer beside the label, boxes, or pixels of each class."""
 
 _FIELDS: dict[str, tuple[str, ...]] = {
     "correct": ("correct",),
     "score": ("score",),
     "prediction": ("label", "prediction"),
     "boxes": ("boxes", "scores", "labels"),
+    "pixels": ("truth", "prediction", "pixels"),
 }
+_LISTS = ("boxes", "pixels")
 _FORMATS = (".csv", ".jsonl", ".parquet")
 _OF_LISTS = (".jsonl", ".parquet")
 
 
 def default_name(answer: str) -> Path:
     """The file where none is named; CSV holds no lists."""
-    return Path("predictions.jsonl" if answer == "boxes" else "predictions.csv")
+    return Path("predictions.jsonl" if answer in _LISTS else "predictions.csv")
 
 
 def check_template(path: Path, answer: str, benchmark: Benchmark) -> None:
@@ -36,8 +38,8 @@ def check_template(path: Path, answer: str, benchmark: Benchmark) -> None:
         raise InputError(f"{path}: expected a file name that ends in {', '.join(_FORMATS)}")
     if answer not in get_args(Answer):
         raise InputError(f"answer {answer!r}; expected one of {', '.join(get_args(Answer))}")
-    if answer == "boxes" and path.suffix.lower() not in _OF_LISTS:
-        raise InputError(f"{path}: boxes are lists; expected a file name that ends in {', '.join(_OF_LISTS)}")
+    if answer in _LISTS and path.suffix.lower() not in _OF_LISTS:
+        raise InputError(f"{path}: {answer} are lists; expected a file name that ends in {', '.join(_OF_LISTS)}")
     if any(condition.is_sequence for condition in benchmark.conditions):
         raise InputError(f"{benchmark.name} has sequences, whose flips need the answers to all frames: use blemish run")
 
@@ -72,7 +74,8 @@ def _parquet(fields: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> b
 
     numbers = pa.list_(pa.float64())
     kinds = {"correct": pa.bool_(), "score": pa.float64(), "boxes": pa.list_(numbers), "scores": numbers}
-    kinds |= {"labels": pa.list_(pa.int64())}
+    whole = ("truth", "prediction", "pixels") if "pixels" in fields else ("labels",)
+    kinds |= dict.fromkeys(whole, pa.list_(pa.int64()))
     columns = {
         field: pa.array([row[column] for row in rows], kinds.get(field, pa.string()))
         for column, field in enumerate(fields)
