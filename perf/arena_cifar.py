@@ -5,13 +5,29 @@ back in OUT into DATA before the next call::
 
     python perf/arena_cifar.py prepare SOURCE DATA
     python perf/arena_cifar.py run DATA OUT --seconds 440
-    python perf/arena_cifar.py tables OUT
+    python perf/arena_cifar.py tables OUT --data DATA
 
 SOURCE holds cifar10_jpeg_test.npz, cifar10_jpeg_train.npz and cifar_resnets/resnet20-12fca82f.th. ``prepare`` copies
-the test set, the first 25,000 training images and the weights: 33 MB. ``run`` trains a residual network with group norm
-and a convolutional one with layer norm, calibrates a walk that holds 50 %, and then runs each method on each setting,
-until all is done or the time is over. All images are corrupted on the GPU, and methods run in processes of their own,
-side by side. OUT gets at most six files. ``tables`` prints what is in them as Markdown.
+the test set, the first 25,000 training images and the weights: 34 MB. ``run`` trains a residual network with group norm
+and a convolutional one with layer norm where they are asked for and not there yet, calibrates a walk that holds 50 %
+where it is asked for, and then runs each method on each setting, until all is done or no time is left to begin
+another. What is there is skipped, so that the same call goes on. All images are corrupted on the GPU, and methods run
+in processes of their own, side by side. ``tables`` prints what is there as Markdown.
+
+The whole of it, each call to be repeated until it says that nothing is left; with these OUT gets eight files::
+
+    R="python perf/arena_cifar.py run DATA OUT --seconds 440"
+    $R --methods none --settings continual correlated ccc                  # trains, and makes the walk
+    $R --networks resnet20 --settings continual reset_each_shift correlated
+    $R --networks resnet20 --settings ccc mixed constant_speed
+    $R --networks resnet20_gn convnet_ln --settings continual correlated label_shift
+    $R --networks resnet20 --settings continual correlated --methods many_passes --jobs 4
+    $R --networks resnet20 --settings continual correlated --methods rotta:sure=0 rotta:follow=0 rotta:sure=0,follow=0
+    $R --networks resnet20 --settings continual --images 300 --methods all --jobs 1  # costs, and MEMO
+    $R --networks resnet20 --images 6667 --stream 100005                   # the bar: six settings of 100,000 images
+
+The last one is the bar of speed: the sum of its calls is to be at most twenty minutes. Numbers of other sizes
+(``--images``) are kept in files of their own, so that they are never mixed.
 """
 
 from __future__ import annotations
@@ -20,7 +36,7 @@ import argparse
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -47,7 +63,8 @@ from blemish.models.speed import speed_up
 from blemish.models.torch_module import from_module, load_weights
 from blemish.reports.tables import markdown
 from blemish.studies.adaptation.base import Levels, adaptable
-from blemish.studies.adaptation.methods import METHODS, method_entry
+from blemish.studies.adaptation.entry import MethodEntry
+from blemish.studies.adaptation.methods import METHODS, make_from, method_entry
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.arena.adapting import adapt_over
 from blemish.studies.arena.course import Course, course_of
@@ -56,8 +73,7 @@ from blemish.studies.arena.results import MethodResult, ResultHeader, StreamHead
 from blemish.studies.arena.scores import Shown, scored
 from blemish.studies.arena.setting import load_setting, orders
 from blemish.studies.arena.tables import cost_table, error_table, setting_table
-from blemish.studies.arena.units import Stage, Unit
-from blemish.studies.arena.work import lag_of, method_for, passes_of, walk_course, walk_stream
+from blemish.studies.arena.work import lag_of, passes_of, source_batches, walk_course, walk_stream
 from blemish.studies.streams.adaptive import Refinement
 from blemish.studies.streams.calibration import Bench, calibrate
 from blemish.studies.streams.planning import PathRule, make_walk, usable_corruptions
@@ -72,6 +88,10 @@ OTHERS = ("continual", "correlated", "label_shift")
 WALKED = ("gaussian_noise", "defocus_blur", "snow", "contrast", "pixelate", "jpeg_compression")
 WALK, TRAINED, LOG = "walk.json", "trained.npz", "log.json"
 SLOW = 12.0
+# Methods that take several passes and steps for a batch, or one image at a time; the bar of speed leaves them out.
+MANY_PASSES = ("note", "rmt", "adacontrast", "cotta")
+ONE_PASS = tuple(name for name in METHODS if name not in (*MANY_PASSES, "memo"))
+GROUPS = {"one_pass": ONE_PASS, "many_passes": MANY_PASSES, "all": tuple(METHODS)}
 
 
 def with_group_norm(net: nn.Module) -> nn.Module:
@@ -126,7 +146,10 @@ BUILDERS = {"resnet20": resnet20, "resnet20_gn": lambda: with_group_norm(resnet2
 
 @dataclass(frozen=True)
 class Job:
-    """One method on one setting; pickled, and looked up by its name in the files."""
+    """One method on one setting; pickled, and looked up by its name in the files.
+
+    ``method`` may change settings of the list: ``rotta:sure=0,follow=0``.
+    """
 
     data: str
     network: str
@@ -137,6 +160,27 @@ class Job:
     stream: int
     batch: int
     device: str
+
+    @property
+    def file(self) -> tuple[str, int]:
+        """Which file it is kept in: its network and number of images."""
+        return self.network, self.images
+
+    @property
+    def entry(self) -> MethodEntry:
+        """What is known of its method."""
+        return method_entry(self.method.partition(":")[0])
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """Settings of the method that are not the published ones."""
+        pairs = [text.partition("=") for text in self.method.partition(":")[2].split(",") if text]
+        return {name: float(value) for name, _, value in pairs}
+
+    @property
+    def slow(self) -> bool:
+        """Whether it takes long."""
+        return (passes_of(self.entry, "cifar") or 0) >= SLOW
 
     @property
     def key(self) -> str:
@@ -208,15 +252,18 @@ def do(job: Job) -> dict[str, Any]:
     setting = load_setting(job.setting)
     course, made = stage(job.data, job.setting, job.seed, job.images, job.stream, job.device)
     images, clean = pool(job.data, job.images), clean_on(job.data, job.images, job.device)
-    unit = Unit(Stage(setting, "standard", job.seed), job.method, setting.batch or job.batch)
-    entry = method_entry(job.method)
+    size = setting.batch or job.batch
+    if size == 1 and job.entry.single != "yes":
+        return {"left_out": f"{job.method} is not for single images"}
+    first = source_batches(clean) if job.entry.source else None
     try:
-        method = method_for(unit, network(job.data, job.network, job.device), "cifar", clean=clean)
+        net = network(job.data, job.network, job.device)
+        method = make_from(job.entry, net, settings="cifar", clean=first, sample=clean[:1], **job.changes)
     except UnsuitedError as error:
         return {"left_out": str(error)}
     few = clean[:2000]
     ready = time.perf_counter()
-    found = adapt_over(method, course, made, batch=unit.batch, clean=few, lag=lag_of(entry, setting, "cifar"))
+    found = adapt_over(method, course, made, batch=size, clean=few, lag=lag_of(job.entry, setting, "cifar"))
     right = found.columns["prediction"] == images.labels[course.rows]
     labels = images.labels[: len(few)]
     return {
@@ -235,7 +282,7 @@ def do(job: Job) -> dict[str, Any]:
             "memory": found.memory,
             "images": len(course),
             "clean": len(few),
-            "batch": unit.batch,
+            "batch": size,
         },
     }
 
@@ -254,15 +301,21 @@ def prepare(options: argparse.Namespace) -> None:
     print(f"{sum(path.stat().st_size for path in data.iterdir()) / 1e6:.0f} MB in {data}")
 
 
-def train(data: Path, out: Path, device: str, epochs: int) -> None:
+def _untrained(names: Sequence[str], weights: dict[str, Any]) -> list[str]:
+    """The networks without weights."""
+    there = {key.partition("/")[0] for key in weights}
+    return [name for name in names if name != NETWORKS[0] and name not in there]
+
+
+def train(data: Path, out: Path, names: Sequence[str], device: str, epochs: int) -> None:
     """Train the networks that are not there yet, on images that are cropped and mirrored at random."""
     source = array_source(str(data / TRAIN))
     images = load(source)
     pixels = images.batch(range(len(images))).to(device)
     labels = torch.from_numpy(images.labels).to(device)
     scale = [torch.tensor(v, device=device).view(1, 3, 1, 1) for v in (MEAN, STD)]
-    weights: dict[str, Any] = {}
-    for name in NETWORKS[1:]:
+    weights = read_file(out / TRAINED)
+    for name in _untrained(names, weights):
         torch.manual_seed(0)
         net = BUILDERS[name]().to(device)
         optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.05)
@@ -284,7 +337,7 @@ def train(data: Path, out: Path, device: str, epochs: int) -> None:
                 schedule.step()
         print(f"{name}: loss {loss.item():.3f} after {time.perf_counter() - start:.0f} s", flush=True)
         weights |= {f"{name}/{key}": value.cpu().numpy() for key, value in net.state_dict().items()}
-    np.savez(out / TRAINED, **weights)
+        np.savez(out / TRAINED, **weights)
 
 
 def _epoch(count: int, size: int, device: str) -> Tensor:
@@ -328,20 +381,21 @@ def run(options: argparse.Namespace) -> None:
     for path in data.iterdir():  # what an earlier call left, so that OUT is always all there is
         if path.name in (WALK, TRAINED, LOG) or path.name.startswith("arena-"):
             shutil.copyfile(path, out / path.name)
-    if any(name != "resnet20" for name in options.networks) and not (out / TRAINED).is_file():
-        train(data, out, options.device, options.epochs)
-    if "ccc" in options.settings and not (out / WALK).is_file():
+    jobs = _jobs(options)
+    if _untrained(options.networks, read_file(out / TRAINED)):
+        train(data, out, options.networks, options.device, options.epochs)
+    if any(job.setting == "ccc" for job in jobs) and not (out / WALK).is_file():
         make_the_walk(data, out, options)
     for name in (WALK, TRAINED):
         if (out / name).is_file():
             shutil.copyfile(out / name, data / name)
-    results = {name: read_file(out / f"arena-{name}.npz") for name in options.networks}
+    results = {file: read_file(_file(out, file)) for file in dict.fromkeys(job.file for job in jobs)}
     end, saved = begun + options.seconds, time.perf_counter()
-    jobs = [job for job in _jobs(options) if f"{job.key}/facts" not in results[job.network]]
+    jobs = [job for job in jobs if f"{job.key}/facts" not in results[job.file]]
     print(f"{len(jobs)} results to make, {time.perf_counter() - begun:.0f} s so far", flush=True)
     plain = options.jobs == 1
     executor: Executor = InProcess(retries=0) if plain else Processes(options.jobs, threads=1, retries=0)
-    failures = []
+    failures, images = [], 0
     start = time.perf_counter()
     for outcome in executor.run(Calls(do), _while_there_is_time(jobs, end)):
         job = outcome.unit
@@ -349,7 +403,8 @@ def run(options: argparse.Namespace) -> None:
             failures.append(f"{job.network} {job.key}: {outcome.reason}")
             print(f"  failed: {failures[-1]}", flush=True)
             continue
-        kept = results[job.network]
+        kept = results[job.file]
+        images += outcome.result.get("facts", {}).get("images", 0)
         for name, value in outcome.result.items():
             kept[f"{job.key}/{name}"] = value if isinstance(value, np.ndarray) else np.array(json.dumps(value))
         if "facts" not in outcome.result:
@@ -361,10 +416,11 @@ def run(options: argparse.Namespace) -> None:
     _write(out, results)
     log = json.loads((out / LOG).read_text()) if (out / LOG).is_file() else []
     name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
-    now = {"device": name, "torch": torch.__version__, "methods_seconds": time.perf_counter() - start}
-    log.append({**now, "seconds": time.perf_counter() - begun, "jobs": options.jobs, "failures": failures})
+    spent = {"methods_seconds": time.perf_counter() - start, "seconds": time.perf_counter() - begun}
+    asked = {"images": options.images, "jobs": options.jobs, "adapted_to": images, "failures": failures}
+    log.append({"device": name, "torch": torch.__version__, **spent, **asked})
     write_bytes(out / LOG, (json.dumps(log, indent=1) + "\n").encode())
-    left = [job for job in jobs if f"{job.key}/facts" not in results[job.network]]
+    left = [job for job in jobs if f"{job.key}/facts" not in results[job.file]]
     print(f"{len(left)} results left; {time.perf_counter() - begun:.0f} s", flush=True)
 
 
@@ -376,48 +432,54 @@ def _said(result: dict[str, Any]) -> str:
     return f"error {100 * error:.1f} %, {facts['seconds']:.1f} s of {facts['whole_seconds']:.1f} s"
 
 
-def _write(out: Path, results: dict[str, dict[str, Any]]) -> None:
-    for name, kept in results.items():
+def _file(out: Path, file: tuple[str, int]) -> Path:
+    return out / f"arena-{file[0]}-{file[1]}.npz"
+
+
+def _write(out: Path, results: dict[tuple[str, int], dict[str, Any]]) -> None:
+    for file, kept in results.items():
         if kept:
-            temporary = out / f".{name}.npz"
+            temporary = out / ".arena.npz"
             np.savez_compressed(temporary, **kept)
-            temporary.replace(out / f"arena-{name}.npz")
+            temporary.replace(_file(out, file))
 
 
 def _jobs(options: argparse.Namespace) -> list[Job]:
-    """Quick methods on all settings first; other networks next, and then what is slow."""
+    """Network after network and setting after setting, what is slow at the end."""
+    methods = [name for text in options.methods for name in GROUPS.get(text, (text,))]
     found = []
     for name in options.networks:
-        own = [setting for setting in OTHERS if setting in {*options.settings, "label_shift"}]
-        settings = options.settings if name == "resnet20" else own
-        for seed in options.seeds:
-            for setting in settings:
-                for method in options.methods:
-                    more = (options.images, options.stream, options.batch, options.device)
-                    found.append(Job(str(options.data), name, setting, seed, method, *more))
-    return sorted(found, key=lambda job: (passes_of(method_entry(job.method), "cifar") or 0) >= SLOW)
+        for setting in options.settings or (SETTINGS if name == NETWORKS[0] else OTHERS):
+            for seed in options.seeds:
+                more = (options.images, options.stream, options.batch, options.device)
+                found += [Job(str(options.data), name, setting, seed, method, *more) for method in methods]
+    return sorted(found, key=lambda job: job.slow)
 
 
 def _while_there_is_time(jobs: list[Job], end: float) -> Iterator[Job]:
     for job in jobs:
-        slow = (passes_of(method_entry(job.method), "cifar") or 0) >= SLOW
-        if time.perf_counter() < end - (120 if slow else 30):
+        if time.perf_counter() < end - (120 if job.slow else 30):
             yield job
 
 
 def tables(options: argparse.Namespace) -> None:
     """Print what is in the files."""
-    for name in options.networks:
-        kept = read_file(Path(options.out) / f"arena-{name}.npz")
-        if not kept:
-            continue
-        settings = scored(list(_shown(kept, options)), window=options.window)
-        print(f"\n# {name}\n")
+    out = Path(options.out)
+    for path in sorted(out.glob("arena-*.npz")):
+        _, name, images = path.stem.split("-")
+        settings = scored(list(_shown(read_file(path), str(options.data), int(images))), window=options.window)
+        print(f"\n# {name}, {int(images):,} images\n")
         print(markdown([error_table(settings), *(t for s in settings for t in (setting_table(s), cost_table(s)))]))
-    print((Path(options.out) / LOG).read_text())
+    log = json.loads((out / LOG).read_text())
+    for count in dict.fromkeys(call["images"] for call in log):
+        calls = [call for call in log if call["images"] == count]
+        seconds, whole = (sum(call[key] for call in calls) for key in ("methods_seconds", "seconds"))
+        shown = sum(call["adapted_to"] for call in calls)
+        print(f"{count:,} images: {len(calls)} calls, {shown:,} images adapted to in {seconds:.0f} of {whole:.0f} s")
+    print(json.dumps(log, indent=1))
 
 
-def _shown(kept: dict[str, Any], options: argparse.Namespace) -> Iterator[Shown]:
+def _shown(kept: dict[str, Any], data: str, count: int) -> Iterator[Shown]:
     streams: dict[tuple[str, int], list[str]] = {}
     for key in kept:
         setting, seed, method, what = key.split("/")
@@ -425,12 +487,12 @@ def _shown(kept: dict[str, Any], options: argparse.Namespace) -> Iterator[Shown]
             streams.setdefault((setting, int(seed)), []).append(method)
     for (setting, seed), methods in streams.items():
         facts = {m: json.loads(str(kept[f"{setting}/{seed}/{m}/facts"])) for m in methods}
-        course, _ = stage(str(options.data), setting, seed, options.images, options.stream, "cpu")
-        images = pool(str(options.data), options.images)
+        course, _ = stage(data, setting, seed, count, facts[methods[0]]["images"], "cpu")
+        images = pool(data, count)
         labels = images.labels[course.rows]
         header = StreamHeader("", load_setting(setting), "standard", seed, course.conditions, course.blocks)
         table = StreamTable(header, images.ids[course.rows], labels, course.condition.astype(np.int64))
-        ordered = [m for m in METHODS if m in methods]
+        ordered = sorted(methods, key=lambda m: (list(METHODS).index(m.partition(":")[0]), m))
         results = {m: _result(kept, f"{setting}/{seed}/{m}", m, seed, facts[m], labels) for m in ordered}
         yield Shown(table, results)
 
@@ -447,7 +509,7 @@ def _result(kept: dict[str, Any], key: str, method: str, seed: int, facts: Any, 
         method=method,
         batch=facts["batch"],
         images=count,
-        passes=passes_of(method_entry(method), "cifar", setting.backward),
+        passes=passes_of(method_entry(method.partition(":")[0]), "cifar", setting.backward),
         probes=(facts["consistency"],),
         clean_labels=(0,) * len(after),
         clean_before=before,
@@ -480,12 +542,11 @@ def main() -> None:
     third.add_argument("--data", default=None, help="default: OUT")
     third.add_argument("--window", type=int, default=None, help="images of running means")
     third.set_defaults(do=tables)
-    for step in (second, third):
-        step.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
-        step.add_argument("--images", type=int, default=10_000, help="test images, under each corruption")
-        step.add_argument("--stream", type=int, default=100_000, help="images of the walk")
-    second.add_argument("--settings", nargs="+", default=list(SETTINGS))
-    second.add_argument("--methods", nargs="+", default=[name for name in METHODS if name != "memo"])
+    second.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    second.add_argument("--images", type=int, default=10_000, help="test images, under each corruption")
+    second.add_argument("--stream", type=int, default=100_000, help="images of the walk")
+    second.add_argument("--settings", nargs="+", help=f"default: {SETTINGS}, or {OTHERS} without batch norm")
+    second.add_argument("--methods", nargs="+", default=["one_pass"], help=f"names, or {', '.join(GROUPS)}")
     second.add_argument("--seeds", type=int, nargs="+", default=[1])
     second.add_argument("--batch", type=int, default=200)
     second.add_argument("--target", type=float, default=0.5, help="accuracy that the walk holds")

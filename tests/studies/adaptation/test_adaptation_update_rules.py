@@ -182,6 +182,10 @@ class TestASR:
 
 
 class TestRoTTA:
+    def test_what_is_refused(self) -> None:
+        with pytest.raises(InputError, match="timely -1 and sure 1 for RoTTA"):
+            RoTTA(small_net(), timely=-1)
+
     def test_the_memory(self) -> None:
         """Four places, two classes: two each. Scores by hand: 1 / (1 + exp(−age / 4)) + H / ln 2."""
         memory = Memory(4, 2)
@@ -204,6 +208,34 @@ class TestRoTTA:
         assert [item.label for item in memory.items] == [0, 0, 1]
         memory.add(torch.zeros(1), 1, 0.05)
         assert [(item.label, item.entropy) for item in memory.items] == [(1, 0.05), (0, 0.1), (1, 0.3)]
+
+    @pytest.mark.parametrize(("timely", "sure"), [(1.0, 1.0), (1.0, 0.0), (0.5, 2.0)])
+    def test_the_memory_is_that_of_a_plain_one(self, timely: float, sure: float) -> None:
+        """A list for each class, as the paper draws it, over a long stream that favours some classes."""
+        draw = np.random.default_rng(0)
+        memory = Memory(10, 4, timely=timely, sure=sure)
+        lists: list[list[list[float]]] = [[] for _ in range(4)]
+
+        def dispensable(entropy: float, age: int) -> float:
+            return timely / (1 + math.exp(-age / 10)) + sure * entropy / math.log(4)
+
+        for label, entropy in zip(
+            draw.choice(4, 400, p=[0.6, 0.2, 0.15, 0.05]).tolist(), draw.random(400), strict=True
+        ):
+            memory.add(torch.zeros(1), label, float(entropy))
+            sizes = [len(one) for one in lists]
+            if sizes[label] < 10 / 4 and sum(sizes) < 10:
+                lists[label].append([float(entropy), 0])
+            else:
+                among = [label] if sizes[label] >= 10 / 4 else [k for k in range(4) if sizes[k] == max(sizes)]
+                score, k, i = max((dispensable(*item), k, i) for k in among for i, item in enumerate(lists[k]))
+                if score > dispensable(float(entropy), 0):
+                    del lists[k][i]
+                    lists[label].append([float(entropy), 0])
+            for item in (item for one in lists for item in one):
+                item[1] += 1
+            plain = sorted((k, *item) for k, one in enumerate(lists) for item in one)
+            assert sorted((item.label, item.entropy, item.age) for item in memory.items) == plain
 
     def test_one_step(self) -> None:
         x = images(3)

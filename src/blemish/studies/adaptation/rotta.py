@@ -32,14 +32,14 @@ class Item(NamedTuple):
 class Memory:
     """Category-balanced sampling with timeliness and uncertainty: ``room`` images, about as many of each class.
 
-    An item's score is 1 / (1 + exp(−age / room)) + entropy / ln C. An image of a class that holds fewer than room / C
-    is added where there is room, and else replaces, of the most frequent classes, the item with the highest score (the
-    last of equal ones), if that is higher than its own at age 0. One of a full class replaces within its class, by the
-    same rule. After each image, kept or not, all ages rise by one.
+    An item's score is λ / (1 + exp(−age / room)) + μ · entropy / ln C, λ being ``timely`` and μ ``sure``. An image of a
+    class that holds fewer than room / C is added where there is room, and else replaces, of the most frequent classes,
+    the item with the highest score (the last of equal ones), if that is higher than its own at age 0. One of a full
+    class replaces within its class, by the same rule. After each image, kept or not, all ages rise by one.
     """
 
-    def __init__(self, room: int, classes: int = 0) -> None:
-        self.room, self.classes = room, classes
+    def __init__(self, room: int, classes: int = 0, *, timely: float = 1.0, sure: float = 1.0) -> None:
+        self.room, self.classes, self.timely, self.sure = room, classes, timely, sure
         self.items: list[Item] = []
 
     def add(self, image: Tensor, label: int, entropy: float) -> None:
@@ -63,7 +63,8 @@ class Memory:
 
     def score(self, item: Item) -> float:
         """How dispensable an item is."""
-        return 1 / (1 + math.exp(-item.age / self.room)) + item.entropy / math.log(self.classes)
+        age = 1 / (1 + math.exp(-item.age / self.room))
+        return self.timely * age + self.sure * item.entropy / math.log(self.classes)
 
     def state_dict(self) -> dict[str, Any]:
         """What is in it."""
@@ -93,10 +94,11 @@ class RoTTA(Gradient):
     images and the student's p′ of random views; scales and shifts change. Then the teacher follows,
     θ' ← (1 − ``follow``) θ' + ``follow`` θ.
 
-    Settings of the authors' code: room 64, every 64 images, momentum 0.05, follow 0.001, Adam with rate 0.001; batches
-    of 64, CIFAR only. Views are those of CoTTA (`random_views`), each drawn by itself. An update in the middle of a
-    batch comes after the predictions of the whole batch. Needs batch norm; scales and shifts of other layers change,
-    too.
+    Settings of the authors' code: room 64, every 64 images, momentum 0.05, follow 0.001, ``timely`` and ``sure`` 1,
+    Adam with rate 0.001; batches of 64, CIFAR only. Views are those of CoTTA (`random_views`), each drawn by itself. An
+    update in the middle of a batch comes after the predictions of the whole batch. The statistics are those of the
+    memory, which prefers images that the network is sure of; where these are unlike the others, a batch's own serve
+    better, and so does ``sure`` 0. Needs batch norm; scales and shifts of other layers change, too.
     """
 
     name = "rotta"
@@ -113,17 +115,21 @@ class RoTTA(Gradient):
         every: int = 64,
         momentum: float = 0.05,
         follow: float = 0.001,
+        timely: float = 1.0,
+        sure: float = 1.0,
         optimiser: Optimiser | None = None,
         seed: int = 0,
     ) -> None:
         if room < 1 or every < 1 or not (0 <= momentum <= 1 and 0 <= follow <= 1):
             given = f"room {room}, every {every}, momentum {momentum:g} and follow {follow:g} for RoTTA"
             raise InputError(f"{given}; expected at least 1, and shares in 0 … 1")
+        if not (timely >= 0 and sure >= 0):
+            raise InputError(f"timely {timely:g} and sure {sure:g} for RoTTA; expected 0 or more")
         self.room, self.every, self.follow, self.seed = room, every, follow, seed
         self.model = with_moving_norms(model, RobustNorm, method=self.name, momentum=momentum)
         self.teacher = copy.deepcopy(self.model)
         self.adapted = norm_parameters(self.model, method=self.name)
-        self.kept = Memory(room)
+        self.kept = Memory(room, timely=timely, sure=sure)
         self._finish(optimiser or Optimiser("adam", 0.001))
 
     def adapt(self, batch: Tensor) -> Tensor:
