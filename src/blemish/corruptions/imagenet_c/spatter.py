@@ -16,7 +16,7 @@ from blemish.corruptions.draws import Field, draw_pixel_normals
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
-from blemish.ops.edges import HIGH, LOW, drop_light
+from blemish.ops.edges import drop_light
 from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
 from blemish.ops.levels import Levels
 from blemish.ops.transfer import to_device
@@ -83,7 +83,9 @@ def _make(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: Count
         return
     colours = _colour(_WATER, channels, rng.device).numpy().reshape(1, -1) * strength.astype(np.float32)[:, None]
     scaled = ((255 * values).astype(np.float32) for values in (mean, std, threshold))
-    kernels.water(levels, out, *blur, *scaled, colours, LOW, HIGH)
+    layer = torch.empty((len(levels), 1, height, width), dtype=torch.int16, device="cpu")
+    kernels.layers(*blur, *scaled, layer.numpy())
+    kernels.water(levels, out, layer.numpy(), drop_light(layer).numpy(), colours)
 
 
 @lru_cache(maxsize=16)

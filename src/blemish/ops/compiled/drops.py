@@ -54,9 +54,7 @@ def light_on_drops(levels, low, high, room, light):
     _equalise(depths, table, plane)
     _lit(plane, norms)
     _smoothed(norms, sums, light)
-    # As the next image expects it: the norm is 0 outside of the image.
-    norms[0], norms[len(norms) - 1] = 0, 0
-    norms[:, 0], norms[:, norms.shape[1] - 1] = 0, 0
+    _frame(norms, 0, np.int16(0))  # as the next image expects it
 
 
 @part
@@ -151,17 +149,15 @@ def _depths(distances, sums, depths):
     counts = np.zeros((_COUNTERS, _BINS), np.int32)
     columns, totals = sums[0], sums[1, :width]
     for y in range(height):
-        rows = distances[y + 1, 1:], distances[y + 2, 1:], distances[y + 3, 1:]
-        _block_row(rows[0][: width + 2], rows[1][: width + 2], rows[2][: width + 2], columns, totals)
+        above, here, below = distances[y + 1, 1:], distances[y + 2, 1:], distances[y + 3, 1:]
+        _block_row(above, here, below, columns, totals)
         own = depths[y]
         for x in range(width):
             own[x] = np.uint8(np.int32((_F(totals[x]) + _F(0.5)) * _F(1 / _BLOCK)))
         for x in range(width):
             counts[x % _COUNTERS, own[x]] += 1
-    # As the next image expects them: far away outside of the image.
-    distances[1], distances[height + 2] = _MOST, _MOST
-    distances[:, 1], distances[:, width + 2] = _MOST, _MOST
-    return _spread_evenly(counts.sum(0), height * width)
+    _frame(distances, 1, _MOST)  # as the next image expects it
+    return _spread_evenly(counts, height * width)
 
 
 @part
@@ -169,7 +165,8 @@ def _spread_evenly(counts, size):
     """The levels that equalising gives to each depth; depths of one value stay."""
     table, total, darkest = np.empty(_BINS, np.int32), 0, size
     for depth in range(_BINS):
-        total += counts[depth]
+        for counter in range(_COUNTERS):
+            total += counts[counter, depth]
         darkest = min(darkest, total if total > 0 else size)
         table[depth] = total
     if darkest == size:
@@ -180,6 +177,17 @@ def _spread_evenly(counts, size):
     for depth in range(_BINS):
         table[depth] = np.int32((_F(table[depth]) - _F(darkest)) * scale + _ROUND - _ROUND)
     return table
+
+
+@part
+def _frame(plane, margin, value):
+    """Set the places so far inside of a plane's border."""
+    height, width = plane.shape
+    first, last = plane[margin], plane[height - 1 - margin]
+    for x in range(width):
+        first[x], last[x] = value, value
+    for y in range(height):
+        plane[y, margin], plane[y, width - 1 - margin] = value, value
 
 
 @part

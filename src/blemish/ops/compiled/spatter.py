@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from blemish.ops.compiled.blurs import filtered
-from blemish.ops.compiled.drops import drop_room, light_on_drops
+from blemish.ops.compiled.flat import copy
 from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
 
@@ -15,36 +15,42 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 @part
 def _blurred(field, weights, radius, plane, out):
-    plane[0] = field
+    for y in range(len(field)):
+        copy(field[y], plane[0, y])
     filtered(plane, weights, radius, 0, out)
 
 
 @kernel
-def water(levels, out, fields, weights, radii, mean, std, threshold, colours, low, high):
-    """Add ``colours`` (B, C) where blurred normal values (B, H, W) exceed a threshold, in the light on these drops.
+def layers(fields, weights, radii, mean, std, threshold, out):
+    """How thick water is, (B, 1, H, W) int16, from normal values (B, H, W) that are blurred, scaled and shifted.
 
-    The mean, the standard deviation and the threshold are float32, in levels; ``low`` and ``high`` are Canny's.
+    The mean, the standard deviation and the threshold, below which it is dry, are float32, in levels.
     """
-    batch, channels, height, width = levels.shape
+    batch, height, width = fields.shape
     plane, smooth = np.empty((1, height, width), np.float32), np.empty((1, height, width), np.float32)
-    room, layer, light = drop_room(height, width), np.empty((height, width), np.int16), plane[0]
     for image in range(batch):
         _blurred(fields[image], weights[image], radii[image], plane, smooth)
         for y in range(height):
-            thick, own = smooth[0, y], layer[y]
+            thick, own = smooth[0, y], out[image, 0, y]
             for x in range(width):
                 value = fma(thick[x], std[image], mean[image])
                 # Beyond 255 the reference's 8-bit integers wrap around.
                 own[x] = np.int16(np.int32(value) & np.int32(255)) if value >= threshold[image] else np.int16(0)
-        light_on_drops(layer, low, high, room, light)
+
+
+@kernel
+def water(levels, out, thickness, light, colours):
+    """Add ``colours`` (B, C) in proportion to a layer (B, 1, H, W) int16 times the light on it, which is used up."""
+    batch, channels, height = levels.shape[:3]
+    for image in range(batch):
         brightest = _ONE
         for y in range(height):
-            brightest = max(brightest, _shone(light[y], layer[y]))
+            brightest = max(brightest, _shone(light[image, 0, y], thickness[image, 0, y]))
         for channel in range(channels):
             colour = colours[image, channel] / brightest
             for y in range(height):
-                source, target, shine = levels[image, channel, y], out[image, channel, y], light[y]
-                for x in range(width):
+                source, target, shine = levels[image, channel, y], out[image, channel, y], light[image, 0, y]
+                for x in range(len(source)):
                     target[x] = level(fma(shine[x], colour, unit(source[x])))
 
 
