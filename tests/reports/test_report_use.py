@@ -13,6 +13,7 @@ from blemish.reports.html import write_report
 from chromium import BROWSER
 from foreign import foreign
 from report_runs import CONDITIONS, pictured_run
+from synthetic_runs import severities, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
 
@@ -216,6 +217,22 @@ def test_on_a_phone(used: Callable[..., Any]) -> None:
     assert found["page"] <= 390
     assert found["wide"] == found["hints"] > 0
     assert found["captions"] == 0
+
+
+def test_six_models_fit_on_paper(browser: Any, tmp_path: Path) -> None:
+    """What is wider than a sheet makes the browser print everything smaller: 718 pixels are A4 without its margins."""
+    names = [f"{LONG}.{number}" for number in range(6)]
+    runs = [
+        write_run(tmp_path, name, severities(clean=0.9 - number / 20), images=40, model={"weights": f"{number}" * 32})
+        for number, name in enumerate(names)
+    ]
+    page = write_report(runs, tmp_path / "report.html", replicates=50)
+    opened = browser.new_page(viewport={"width": 718, "height": 1000})
+    opened.goto(page.as_uri())
+    opened.emulate_media(media="print")
+    opened.evaluate('dispatchEvent(new Event("beforeprint"))')
+    assert opened.locator("#standings thead th").count() > 15
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 718
 
 
 def test_printed_pages_hold_all(used: Callable[..., Any]) -> None:
