@@ -122,6 +122,12 @@ def test_no_labels_at_all_are_labels(name: str) -> None:
         assert name == "fog" or np.shape(out.keypoints) == shape
 
 
+def test_boxes_without_area_are_gone_after_a_map() -> None:
+    boxes = [[10, 10, 10, 20], [10, 10, 30, 10], [10, 10, 30, 20]]
+    assert corrupt(IMAGES[0], "syn2nat:flip", 5, boxes=boxes).boxes_kept.tolist() == [False, False, True]
+    assert corrupt(IMAGES[0], "fog", 3, boxes=boxes).boxes_kept.tolist() == [True, True, True]
+
+
 def test_a_batch_needs_labels_for_each_image() -> None:
     with pytest.raises(InputError, match="boxes for a batch of 3 images"):
         corrupt(IMAGES, TURN, 3, boxes=BOXES)
