@@ -60,6 +60,20 @@ def test_images_of_different_numbers_of_visits() -> None:
     assert found.error == pytest.approx(math.sqrt(2 * ((2 - 1.5) ** 2 + (0 - 0.5) ** 2)) / 4)
 
 
+def test_a_few_images_that_agree_prove_little() -> None:
+    """Of 50 images none erred: an error rate of h is missed with probability (1 − h)^50, which is 0.025 at the end."""
+    ids = np.arange(50)
+    high = 1 - 0.025 ** (1 / 50)
+    error = Clustered([(ids, np.zeros(50, dtype=bool))]).estimate()
+    assert (error.value, error.low) == (0.0, 0.0)
+    assert error.high == pytest.approx(high)
+    gain = Clustered([(ids, np.zeros(50, dtype=np.int64))])
+    assert (gain.estimate().low, gain.estimate().high) == pytest.approx((-high, high))
+    assert gain.p_value == 1
+    # Four images that all differ the same way: as likely as four heads or four tails.
+    assert Clustered([(np.arange(4), np.ones(4, dtype=np.int64))]).p_value == pytest.approx(2 / 16)
+
+
 def test_errors_gains_and_ranks() -> None:
     (setting,) = shown(none=result("none", set(range(30))), good=result("good", {0}), alike=result("alike", {1}))
     assert setting.entrants["good"].error.value == pytest.approx(1 / 40)
@@ -123,6 +137,9 @@ def test_published_numbers_stand_beside_ours() -> None:
     row = next(row for row in table.rows if row[0].text == "tent")
     assert [cell.text for cell in row[1:3]] == ["2.5", "20.0"]
     assert "without gaussian_noise" in table.notes[0]
+    titles = table.columns[2:]
+    assert len(set(titles)) == len(titles) == 2  # the same network in two sources
+    assert [note.partition(": ")[0] for note in table.notes[1:]] == list(titles)
     assert published_tables("ccc", "cifar10-c") == []
     assert published_table(setting, replace(INFO, benchmark="imagenet-noc")) is None
     other = differences(setting, replace(INFO, images=500, corruptions=("fog",)))

@@ -56,9 +56,15 @@ def published_table(setting: Scored, info: ArenaInfo) -> Table | None:
         )
         for name in names
     )
-    heads = ("method", f"here: {info.model.name}", *(table.model for table, _ in known))
+    networks = [table.model for table, _ in known]
+    marks = [f" [{i}]" if networks.count(name) > 1 else "" for i, name in enumerate(networks, start=1)]
+    titles = [name + mark for name, mark in zip(networks, marks, strict=True)]
+    heads = ("method", f"here: {info.model.name}", *titles)
     notes = [f"Here differs: {'; '.join(differences(setting, info))}."]
-    notes += [f"{table.model}: {table.source}{f'; {table.note}' if table.note else ''}." for table, _ in known]
+    notes += [
+        f"{title}: {table.source}{f'; {table.note}' if table.note else ''}."
+        for title, (table, _) in zip(titles, known, strict=True)
+    ]
     return Table(f"{setting.name}: published errors, %", heads, rows, notes=tuple(notes))
 
 

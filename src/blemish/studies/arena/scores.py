@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blemish.core.errors import InputError
-from blemish.core.statistics import Estimate, normal_quantile
+from blemish.core.statistics import Estimate, normal_quantile, unanimous_interval
 from blemish.metrics.rank_groups import Place, rank_groups
 from blemish.studies.arena.results import MethodResult, StreamTable, read_method_result, read_stream
 from blemish.studies.arena.units import AS_PUBLISHED
@@ -67,12 +67,14 @@ class Clustered:
 
     ``mean`` is the mean over all positions, and its interval the normal one of a ratio of sums over images. It says
     how far other images would have changed the number. What another order of the stream would have changed, it does not
-    say: see the spread over seeds.
+    say: see the spread over seeds. Values are 0 or 1, or differences of such. Where all are the same, the interval is
+    the exact one of what not one of so many images does.
     """
 
     def __init__(self, parts: Iterable[tuple[NDArray[np.int64], NDArray[Any]]]) -> None:
         """``parts`` are the ids of the images at some positions, and a value for each position."""
         ids, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self._unanimous, self._signed = bool((values == values[0]).all()), values.dtype != np.bool_
         _, position = np.unique(ids, return_inverse=True)
         counts = np.bincount(position).astype(np.float64)
         sums = np.bincount(position, weights=values.astype(np.float64))
@@ -83,6 +85,11 @@ class Clustered:
 
     def estimate(self, level: float = 0.95) -> Estimate:
         """The mean with its interval."""
+        if self._unanimous:
+            other = unanimous_interval(0.0, self.images, level=level).high  # of the images, at most, with another value
+            reach = 2 * other if self._signed and self.mean else other
+            least = -1.0 if self._signed else 0.0
+            return Estimate(self.mean, max(self.mean - reach, least), min(self.mean + reach, 1.0))
         half = normal_quantile(level) * self.error
         return Estimate(self.mean, self.mean - half, self.mean + half)
 
@@ -90,7 +97,7 @@ class Clustered:
     def p_value(self) -> float:
         """Of the hypothesis that the mean is 0, two-sided."""
         if self.error == 0:
-            return 1.0 if self.mean == 0 else 0.0
+            return 1.0 if self.mean == 0 else min(1.0, 2.0 ** (1 - self.images))  # all of them differ the same way
         return math.erfc(abs(self.mean) / self.error / math.sqrt(2))
 
 
