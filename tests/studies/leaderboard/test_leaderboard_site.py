@@ -39,7 +39,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_entry(run, folder / "board", notes=HOSTILE, link="javascript:alert(1)")
     cells = folder / "mine.csv"
     cells.write_text("model,clean,fog@1,fog@2\nplain,5,10,20\nother net,6,12,30\n")
-    info = TableInfo("mine", HOSTILE, "synthetic", "per-cell", "error", HOSTILE, 1000, cells="error", cannot=(HOSTILE,))
+    title = f"my_own_table {HOSTILE}"
+    info = TableInfo("mine", title, "synthetic", "per-cell", "error", HOSTILE, 1000, cells="error", cannot=(HOSTILE,))
     import_table(cells, folder / "board", info)
     boards = boards_of(find_entries(folder / "board"), imports=["robustbench/cifar10-c"], replicates=50)
     pages = write_site(boards, folder / "site", title="Ours")
@@ -82,6 +83,13 @@ def test_nothing_of_others_is_obeyed(site: Path) -> None:
         assert "<img" not in text
         assert 'href="javascript' not in text
         assert text.count("<script") == text.count("</script>") == (2 if page.name == "index.html" else 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "boards/synthetic.html", "models/plain.html", "corruptions/synthetic/fog.html"]
+)
+def test_titles_are_broken_at_the_ends_of_words(site: Path, name: str) -> None:
+    assert re.search(r"<h\d>(<a [^>]*>)?my_<wbr>own_<wbr>table ", (site / name).read_text())
 
 
 def test_tiers_are_apart(site: Path) -> None:
