@@ -140,7 +140,8 @@ def test_any_number_of_workers(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     one, two = arena_toys.arena(tmp_path / "one"), arena_toys.arena(tmp_path / "two")
-    wanted = units("none", "tent", "eata")
+    others = [name for name in METHODS if name not in ("none", "tent", "eata")]
+    wanted = units("none", "tent", "eata") + units(*others, settings=("continual",))
     one.run(wanted)
     two.run(wanted, Processes(2))
     assert all(same(columns(one.folder, unit), columns(two.folder, unit)) for unit in wanted)
