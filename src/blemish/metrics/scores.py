@@ -16,6 +16,7 @@ from blemish.core.resampling import Bootstrap, stream_of
 from blemish.core.statistics import Estimate, percentile_interval, unanimous_interval
 from blemish.corruptions.catalog import catalog
 from blemish.evaluation.runs import Run, RunLike, as_run, as_runs
+from blemish.metrics.agreement import agreed
 from blemish.metrics.baselines import Baseline, baseline_from_run, fitted, published_baseline
 from blemish.metrics.beside import beside
 from blemish.metrics.calibration import Reliability, reliability
@@ -175,7 +176,8 @@ def measured(
 ) -> Estimate:
     """A metric of one model. Where all answers under all its conditions agree, rates get an exact interval.
 
-    An image counts once, however many conditions it was seen under.
+    An image counts once, however many conditions it was seen under. What is made of such rates gets the interval that
+    as many images could move it by.
     """
     value = metric.function(point)
     known = ("error", "accuracy", "balanced_error")
@@ -184,7 +186,9 @@ def measured(
     if metric.name in known and table is not None and value in (0, 1):
         images = table.images_by_the_rarest if metric.name == "balanced_error" else len(table.images)
         return unanimous_interval(float(value), images, level=level).scaled(TITLES[metric.name].scale)
-    return estimate(metric, value, metric.function(replicated), level=level)
+    values = metric.function(replicated)
+    interval = agreed(metric, tables, point, values, level=level)
+    return interval or estimate(metric, value, values, level=level)
 
 
 def trained(run: Run, metric: Metric) -> bool:
