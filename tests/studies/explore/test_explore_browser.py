@@ -422,7 +422,14 @@ def test_it_fits_a_phone(browser: Any, server: ExplorerServer, scheme: str) -> N
 
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(browser: Any, folder: Path) -> None:
     words = [sys.executable, "-m", "blemish", "explore", str(folder), "-m", "demo:plain", "-c", "contrast,fog"]
-    command = subprocess.Popen([*words, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = subprocess.Popen(
+        [*words, "--no-open"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests in the background of a shell ignore Ctrl-C, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert command.stdout is not None
     address = command.stdout.readline().split()[-1]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{20,}/", address)
