@@ -1,6 +1,6 @@
-"""What a second core brings: python perf/threads.py [--only fog …].
+"""What a second core brings: python perf/threads.py [--only fog …] [--batch 32].
 
-A batch of 32 pictures of 224 × 224 pixels, severity 3, with one thread and with two, in turns; the least wall-clock
+A batch of pictures of 224 × 224 pixels, severity 3, with one thread and with two, in turns; the least wall-clock
 time of each. On a machine that others use as well the second thread waits for a core, and the ratio says little. The
 last column says what sharing costs: the CPU time of the process with two threads over that with one.
 """
@@ -18,13 +18,13 @@ import blemish
 from cpu_settings import settle
 from images import scenes
 
-SIDE, BATCH, ROUNDS = 224, 32, 25
+SIDE, BATCH, ROUNDS = 224, 32, 25  # so many rounds of BATCH pictures, fewer of more
 
 
 def least(name: str, batch: torch.Tensor) -> list[tuple[float, float]]:
     """With one thread and with two: the least seconds by the clock, and of the process's CPU time."""
     times: list[list[tuple[float, float]]] = [[], []]
-    for _ in range(ROUNDS):
+    for _ in range(max(6, ROUNDS * BATCH // len(batch))):
         for threads, taken in zip((1, 2), times, strict=True):
             torch.set_num_threads(threads)
             start, work = time.perf_counter(), time.process_time()
@@ -37,9 +37,10 @@ def main() -> None:
     """Print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=blemish.catalog.plain())
+    parser.add_argument("--batch", type=int, default=BATCH)
     options = parser.parse_args()
     settle()
-    batch = torch.from_numpy(scenes(BATCH, SIDE)).permute(0, 3, 1, 2).contiguous()
+    batch = torch.from_numpy(scenes(options.batch, SIDE)).permute(0, 3, 1, 2).contiguous()
     print("| corruption | one thread, ms | two threads, ms | ratio | CPU time, ratio |")
     print("|---|---:|---:|---:|---:|")
     ratios = []
