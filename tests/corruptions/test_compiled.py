@@ -105,6 +105,14 @@ def test_threads_change_nothing(name: str) -> None:
         torch.set_num_threads(1)
 
 
+@pytest.mark.parametrize("name", ["fog", "snow", "elastic_transform", "spatter"])
+def test_fields_of_some_images_at_a_time_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.randint(0, 256, (7, 3, 40, 33), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    whole = blemish.corrupt(images, name, severity=3)
+    monkeypatch.setattr("blemish.corruptions.base._FIELDS", 2 * 40 * 33)
+    assert torch.equal(blemish.corrupt(images, name, severity=3), whole)
+
+
 def test_kernels_leave_with_the_function_they_stand_for() -> None:
     fog = blemish.catalog["fog"]
     assert fog.at_once is not None

@@ -176,6 +176,8 @@ def test_shares_of_a_batch() -> None:
     try:
         assert [(part.start, part.stop) for part in shares(8)] == [(0, 2), (2, 5), (5, 8)]
         assert len([*shares(2)]) == 2
+        assert [(part.start, part.stop) for part in shares(8, 2)] == [(0, 2), (2, 4), (4, 6), (6, 8)]
+        assert [part.stop for part in shares(8, 100)] == [part.stop for part in shares(8)]
         done: list[int] = []
         together([lambda number=number: done.append(number) for number in range(7)])
         assert sorted(done) == [*range(7)]

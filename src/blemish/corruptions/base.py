@@ -47,6 +47,10 @@ __all__ = [
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
 
+# Pixels for which a compiled corruption draws whole fields at once. The C library gives larger blocks back to the
+# system each time they are freed, and to get them anew took as long as the rest of fog.
+_FIELDS = 64 * 224 * 224
+
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
@@ -203,7 +207,8 @@ class Corruption:
             if one == 0:
                 return images.detach().clone()
             asked = params = {name: np.full(count, value) for name, value in values.items()}
-            parts: list[slice | Tensor] = [*shares(count)] if arrays else _slices(count, _room(images))
+            most = None if self.at_once.draws_little else max(1, _FIELDS // (height * width))
+            parts: list[slice | Tensor] = [*shares(count, most)] if arrays else _slices(count, _room(images))
             if arrays and self.at_once.draws_little and len(parts) > 1:
                 kernels, parts = Shared(kernels), [slice(0, count)]
         else:

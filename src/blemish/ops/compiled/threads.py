@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 
-def shares(count: int) -> Iterator[slice]:
-    """``count`` images in as many parts of nearly equal size as there are threads to work on them."""
+def shares(count: int, most: int | None = None) -> Iterator[slice]:
+    """``count`` images in parts of nearly equal size: as many as there are threads, or more, of ``most`` images."""
     parts = min(torch.get_num_threads(), count)
+    if most is not None:
+        parts = max(parts, -(-count // most))
     bounds = [count * part // parts for part in range(parts + 1)]
     return map(slice, bounds, bounds[1:])
 
