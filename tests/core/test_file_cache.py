@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -150,6 +151,31 @@ def test_threads_fetch_a_file_once_and_never_exceed_the_bound(cache: FileCache) 
         found = list(pool.map(work, range(60)))
     assert found == ["abcde"[i % 5].encode() * KILO for i in range(60)]
     assert largest <= 3 * KILO
+
+
+def test_no_file_gets_its_name_while_another_thread_counts(cache: FileCache) -> None:
+    """It would be counted by neither of its names."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fetch(part: PartFile) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        part.stream.seek(0)
+        part.write(b"a" * KILO)
+
+    def hold_it() -> None:
+        with cache.held("a", KILO, fetch):
+            pass
+
+    thread = threading.Thread(target=hold_it)
+    thread.start()
+    assert begun.wait(60)
+    with locked(cache.folder / file_cache._LOCK, cache.folder, patience=60):
+        go_on.set()
+        thread.join(0.3)
+        assert not (cache.folder / "a").exists()
+    thread.join(60)
+    assert (cache.folder / "a").read_bytes() == b"a" * KILO
 
 
 def test_processes_share_it(tmp_path: Path) -> None:

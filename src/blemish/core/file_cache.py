@@ -100,7 +100,9 @@ class FileCache:
                 part.sync()
                 if (written := part.path.stat().st_size) != size:
                     raise StorageError(f"cannot write {path}: {written:,} bytes of {size:,} came")
-                part.finish()
+                # Whoever counts files would miss one that changes its name meanwhile.
+                with locked(self.folder / _LOCK, self.folder, patience=_LOCK_PATIENCE):
+                    part.finish()
             finally:
                 part.discard()
 
