@@ -45,10 +45,10 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
     """
     if isinstance(ids, Tensor):
         check_dense(ids, "ids")
-        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-            raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         if ids.dtype == torch.int64 and ids.device.type == "cpu" and ids.is_contiguous():
             return ids
+        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+            raise InputError(f"ids of type {ids.dtype}; expected whole numbers")
         return ids.detach().to("cpu", torch.int64).contiguous()
     return torch.from_numpy(
         np.array([_signed(i) for i in ids], dtype=np.int64)
@@ -134,7 +134,7 @@ class CounterRng:
 
     def on_cpu(self) -> CounterRng:
         """The same values as CPU tensors, for the few numbers per image that steer the work."""
-        return replace(self, device=CPU)
+        return self if self.device.type == "cpu" else replace(self, device=CPU)
 
     def keys(self, name: str) -> NDArray[np.int32]:
         """What the words of a stream are made from: four words per image, (4, B)."""
@@ -144,20 +144,23 @@ class CounterRng:
         """Uniform 32-bit words as int32."""
         return expanded(self.keys(name), math.prod(shape), self.device).reshape(len(self.ids), *shape)
 
-    def _kernels(self, shape: tuple[int, ...]) -> Any | None:
+    def _by_kernels(self, kind: str, name: str, shape: tuple[int, ...], *settings: Any) -> Tensor | None:
+        """Values by compiled kernels, where there are any."""
         if self.device.type != "cpu":
             return None
-        return compiled("words", worthwhile=len(self.ids) * math.prod(shape) > FEW)
-
-    def _uniforms(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:
-        """By kernels, where there are any."""
-        there, kernels = fused("words", self.device), self._kernels(shape)
-        if there is not None:
-            values = there.coarse_uniforms(on_device(self.keys(name), self.device), math.prod(shape), symmetric)
-        elif kernels is not None:
-            values = torch.from_numpy(kernels.coarse_uniforms(self.keys(name), math.prod(shape), symmetric))
-        else:
+        count, images = math.prod(shape), len(self.ids)
+        kernels = compiled("words", worthwhile=images * count > FEW)
+        if kernels is None:
             return None
+        values = torch.from_numpy(getattr(kernels, kind)(self.keys(name), count, *settings))
+        return values if len(shape) == 1 else values.view(images, *shape)
+
+    def _coarse(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:
+        """By kernels, where there are any."""
+        there = fused("words", self.device)
+        if there is None:
+            return self._by_kernels("coarse_uniforms", name, shape, symmetric)
+        values = there.coarse_uniforms(on_device(self.keys(name), self.device), math.prod(shape), symmetric)
         made: Tensor = values.view(len(self.ids), *shape)
         return made
 
@@ -172,6 +175,9 @@ class CounterRng:
 
     def uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 23 random bits each."""
+        made = self._by_kernels("uniforms", name, shape)
+        if made is not None:
+            return made
         words = self.raw(name, *shape)
         if self._are_few(words):
             few = (words.numpy() >> 9).astype(np.float32)
@@ -182,24 +188,23 @@ class CounterRng:
 
     def coarse_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (0, 1), 16 random bits each: enough for a field over pixels, at half the cost."""
-        made = self._uniforms(name, shape, False)
+        made = self._coarse(name, shape, False)
         if made is not None:
             return made
         return self._halves(name, shape).to(torch.float32).add_(0.5).mul_(2.0**-16)
 
     def symmetric_uniforms(self, name: str, *shape: int) -> Tensor:
         """Float32 strictly inside (−1, 1), 16 random bits each."""
-        made = self._uniforms(name, shape, True)
+        made = self._coarse(name, shape, True)
         if made is not None:
             return made
         return self.coarse_uniforms(name, *shape).mul_(2).sub_(1)
 
     def normals(self, name: str, *shape: int) -> Tensor:
         """Standard normal float32, bit-identical on every device."""
-        kernels = self._kernels(shape)
-        if kernels is not None:
-            values = kernels.normals(self.keys(name), math.prod(shape), normal_table())
-            return torch.from_numpy(values).view(len(self.ids), *shape)
+        made = self._by_kernels("normals", name, shape, normal_table()) if self.device.type == "cpu" else None
+        if made is not None:
+            return made
         table = _normal_table(str(self.device))
         there = fused("words", self.device)
         if there is not None:
@@ -210,6 +215,9 @@ class CounterRng:
 
     def integers(self, name: str, *shape: int, high: int) -> Tensor:
         """Int64 uniform on 0 … high − 1."""
+        made = self._by_kernels("integers", name, shape, high)
+        if made is not None:
+            return made
         words = self.raw(name, *shape)
         if self._are_few(words):
             return torch.from_numpy((words.numpy().astype(np.int64) & 0xFFFFFFFF) * high >> 32)

@@ -76,6 +76,43 @@ def expanded(keys, quarter):
 
 
 @kernel
+def uniforms(keys, count):
+    """Values (B, count) strictly inside (0, 1), float32 of 23 random bits."""
+    batch, quarter = keys.shape[1], (count + 3) // 4
+    out = np.empty((batch, count), np.float32)
+    words = np.empty((4, BLOCK), np.uint32)
+    scale, middle = np.float32(2.0**-23), np.float32(0.5 + 2.0**-24)
+    for image in range(batch):
+        for start in range(0, quarter, BLOCK):
+            size = min(BLOCK, quarter - start)
+            fill(keys, image, start, size, words[0], words[1], words[2], words[3])
+            for share in range(4):
+                first = share * quarter + start
+                own, drawn = out[image, first : first + size], words[share]
+                for i in range(len(own)):
+                    own[i] = np.float32(np.int32(drawn[i]) >> np.int32(9)) * scale + middle
+    return out
+
+
+@kernel
+def integers(keys, count, high):
+    """Whole numbers (B, count) of 0 … high − 1, int64."""
+    batch, quarter = keys.shape[1], (count + 3) // 4
+    out = np.empty((batch, count), np.int64)
+    words = np.empty((4, BLOCK), np.uint32)
+    for image in range(batch):
+        for start in range(0, quarter, BLOCK):
+            size = min(BLOCK, quarter - start)
+            fill(keys, image, start, size, words[0], words[1], words[2], words[3])
+            for share in range(4):
+                first = share * quarter + start
+                own, drawn = out[image, first : first + size], words[share]
+                for i in range(len(own)):
+                    own[i] = (np.int64(drawn[i]) * np.int64(high)) >> np.int64(32)
+    return out
+
+
+@kernel
 def normals(keys, count, table):
     """Standard normal values (B, count) from the table of 2¹⁶, float32."""
     batch, quarter = keys.shape[1], ((count + 1) // 2 + 3) // 4
