@@ -33,6 +33,14 @@ Numbers = Mapping[str, NDArray[np.float64]]
 """Parameter name to one value per image."""
 
 
+def for_each(values: Mapping[str, float], count: int) -> dict[str, NDArray[np.float64]]:
+    """The same numbers for each of ``count`` images."""
+    columns = {name: np.empty(count) for name in values}
+    for name, value in values.items():
+        columns[name].fill(value)  # np.full takes twice as long
+    return columns
+
+
 def _always(params: Numbers, height: int, width: int) -> bool:
     return True
 
@@ -68,7 +76,7 @@ def make_parts(
 ) -> None:
     """Fill in some images of ``out``: a part for each thread, where kernels take arrays, or one part after another."""
     direct = images.dtype == torch.uint8 and images.is_contiguous()
-    levels = images.detach() if direct else as_levels(images)
+    levels = (images.detach() if images.requires_grad else images) if direct else as_levels(images)
     made = out if direct else torch.empty_like(levels)
     source, target = (levels.numpy(), made.numpy()) if arrays else (levels, made)
 
@@ -83,7 +91,7 @@ def make_parts(
             target[index] = result
 
     with cpu_by_default():
-        if [*parts] == [slice(0, len(images))]:
+        if len(parts) == 1 and parts[0] == slice(0, len(images)):
             at_once.make(kernels, source, target, params, rng)
         elif arrays:
             together([partial(work, rows) for rows in parts])

@@ -13,7 +13,7 @@ from torch import Tensor
 from blemish.core.errors import InputError
 from blemish.core.rng import CounterRng, check_seed, image_ids
 from blemish.core.types import Shape
-from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, make_parts
+from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, for_each, make_parts
 from blemish.corruptions.files import Files
 from blemish.corruptions.inputs import as_severities, check_images, plain_severity
 from blemish.corruptions.moves import Moves
@@ -206,7 +206,7 @@ class Corruption:
             values = self.table.numbers(one, height, width, preset)
             if one == 0:
                 return images.detach().clone()
-            asked = params = {name: np.full(count, value) for name, value in values.items()}
+            asked = params = for_each(values, count)
             most = None if self.at_once.draws_little else max(1, _FIELDS // (height * width))
             parts: list[slice | Tensor] = [*shares(count, most)] if arrays else _slices(count, _room(images))
             if arrays and self.at_once.draws_little and len(parts) > 1:

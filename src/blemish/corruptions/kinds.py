@@ -41,11 +41,12 @@ class Unpacked(NamedTuple):
     @property
     def total(self) -> int:
         """How many images, or frames of one, there are."""
-        return sum(len(part.rows) for part in self.parts)
+        return sum([len(part.rows) for part in self.parts])
 
     def each(self, ids: Tensor) -> Tensor:
         """The ids of all images: all frames of a video have its own."""
-        return ids.expand(self.total).contiguous() if self.single and len(ids) == 1 else ids
+        total = self.total
+        return ids.expand(total).contiguous() if self.single and len(ids) == 1 < total else ids
 
 
 def unpack(images: Any) -> Unpacked:
@@ -68,22 +69,22 @@ def unpack(images: Any) -> Unpacked:
 def _unpack_tensor(images: Tensor) -> Unpacked:
     check_dense(images, "images")
     values = plain_tensor(images).detach()
-    shape = tuple(images.shape)
+    shape = images.shape
     if images.dtype not in _TORCH_TYPES:
         raise InputError(f"a tensor of type {images.dtype}; expected torch.uint8, or float in [0, 1]")
-    if images.ndim not in (3, 4):
-        raise InputError(f"a tensor of shape {shape}; expected (channels, height, width), or a batch of those")
+    if len(shape) not in (3, 4):
+        raise InputError(f"a tensor of shape {tuple(shape)}; expected (channels, height, width), or a batch of those")
     if shape[-3] not in (1, 3):
         last = shape[-1] in (1, 3)
         hint = "; it looks like channels last: permute it first" if last else ""
-        raise InputError(f"a tensor of shape {shape} with {shape[-3]} channels; expected 1 or 3{hint}")
-    alone = images.ndim == 3
+        raise InputError(f"a tensor of shape {tuple(shape)} with {shape[-3]} channels; expected 1 or 3{hint}")
+    alone = len(shape) == 3
     batch = values[None] if alone else values
 
     def rebuild(results: list[Tensor]) -> Tensor:
         return wrapped_like(results[0][0] if alone else results[0], images)
 
-    return Unpacked([Part(list(range(len(batch))), batch)], rebuild, single=alone or is_video(images))
+    return Unpacked([Part([0] if alone else list(range(len(batch))), batch)], rebuild, single=alone or is_video(images))
 
 
 def _unpack_array(images: NDArray[Any]) -> Unpacked:

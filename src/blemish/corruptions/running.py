@@ -111,7 +111,7 @@ def as_numbers(ids: Ids, single: bool) -> Tensor:
         check_dense(ids, "ids")
     if isinstance(ids, Tensor | np.ndarray):
         ids = ids.tolist()
-    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+    if type(ids) is not int and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         return as_ids([_whole(value, "id") for value in ids])
     number = _whole(ids, "id")
     if not single:

@@ -98,9 +98,9 @@ def corrupt(
     if ids is None and unpacked.single:
         numbers = as_ids([0])
     made = run(unpacked, corruption, severity, seed, numbers, preset)
-    labels = LabelSet(boxes, masks, keypoints, fill)
     if boxes is None and masks is None and keypoints is None:
         return made
+    labels = LabelSet(boxes, masks, keypoints, fill)
     geometries = geometries_of(unpacked, corruption, severity, seed, numbers, preset)
     return labels.moved(made, corruption.moves, geometries, alone=unpacked.single and unpacked.total == 1)
 

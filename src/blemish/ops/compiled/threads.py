@@ -18,6 +18,8 @@ def shares(count: int, most: int | None = None) -> Iterator[slice]:
     parts = min(torch.get_num_threads(), count)
     if most is not None:
         parts = max(parts, -(-count // most))
+    if parts == 1:
+        return iter([slice(0, count)])
     bounds = [count * part // parts for part in range(parts + 1)]
     return map(slice, bounds, bounds[1:])
 
