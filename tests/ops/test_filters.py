@@ -15,7 +15,18 @@ from scipy import ndimage
 from torch import Tensor
 
 from blemish.ops import filters, fourier
-from blemish.ops.filters import Border, border_index, convolve, gaussian_blur, line_blur, pad
+from blemish.ops.filters import (
+    Border,
+    all_near,
+    border_index,
+    convolve,
+    gaussian_arrays,
+    gaussian_blur,
+    gaussian_taps,
+    line_blur,
+    near_enough,
+    pad,
+)
 
 NUMPY_MODE: dict[Border, Any] = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 SCIPY_MODE: dict[Border, str] = {"replicate": "nearest", "reflect": "reflect", "reflect101": "mirror"}
@@ -243,3 +254,17 @@ def test_line_blur_on_a_gpu(device: torch.device) -> None:
     expected = line_blur(batch, shifts, weights, reach=8)
     found = line_blur(batch.to(device), shifts, weights, reach=8)
     np.testing.assert_allclose(found.cpu().numpy(), expected.numpy(), rtol=0, atol=1e-5)
+
+
+def test_tables_of_gaussians_have_a_row_for_each_image() -> None:
+    sigma = torch.tensor([2.0, 0.3, 2.0, 1.7], dtype=torch.float64)
+    weights, radii = gaussian_arrays(sigma.tolist(), 3.0)
+    expected, reach = gaussian_taps(sigma, 3.0, weights.shape[1] - 1)
+    assert np.array_equal(weights, expected.numpy())
+    assert radii.tolist() == reach.tolist() == [6, 1, 6, 5]
+
+
+@pytest.mark.parametrize("sigma", [[], [0.1], [1.9, 1.8], [0.1, 1.9]])
+def test_all_are_near_where_each_is(sigma: list[float]) -> None:
+    each = near_enough(np.array(sigma), 8, 30, truncate=4.0)
+    assert all_near(sigma, 8, 30, truncate=4.0) == bool(each.all())

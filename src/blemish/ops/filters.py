@@ -26,7 +26,7 @@ Border = Literal["replicate", "reflect", "reflect101"]
 GaussianBorder = Border | Literal["zeros"]
 """Also zeros outside."""
 
-_Numbers = TypeVar("_Numbers", Tensor, NDArray[Any])
+_Numbers = TypeVar("_Numbers", Tensor, NDArray[Any], float)
 
 # Up to this radius kernels are quicker with sums over neighbours than with products of matrices.
 _NEAR = 32
@@ -98,6 +98,11 @@ def near_enough(sigma: _Numbers, height: int, width: int, *, truncate: float) ->
     return truncate * sigma + 0.5 < min(_NEAR + 1, height, width)
 
 
+def all_near(sigma: Sequence[float], height: int, width: int, *, truncate: float) -> bool:
+    """Whether every Gaussian is."""
+    return bool(near_enough(max(sigma, default=0.0), height, width, truncate=truncate))
+
+
 def gaussian_taps(sigma: Tensor, truncate: float, reach: int) -> tuple[Tensor, Tensor]:
     """Weights (B, reach + 1) from the centre on, float64, and radii (B,)."""
     sigma = sigma.clamp(min=1e-6)[:, None]
@@ -115,9 +120,8 @@ def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], i
 
 def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The same as arrays, for compiled kernels."""
-    distinct, kinds = np.unique(np.array(sigma), return_inverse=True)
-    weights, radii = zip(*(_one_gaussian(value, truncate) for value in distinct.tolist()), strict=True)
-    return np.stack(weights)[kinds], np.array(radii, dtype=np.int64)[kinds]
+    weights, radii = zip(*[_one_gaussian(value, truncate) for value in sigma], strict=True)
+    return np.array(weights), np.array(radii, dtype=np.int64)
 
 
 def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:

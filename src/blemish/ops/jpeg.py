@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
+from blemish.ops.distinct import distinct
 from blemish.ops.fused import fused
 from blemish.ops.transfer import to_device
 
@@ -245,8 +246,8 @@ def _through_pillow(planes: NDArray[np.uint8], quality: int) -> Image.Image:
 
 def jpeg_levels(kernels: Any, levels: Any, out: Any, quality: Sequence[float]) -> None:
     """The same by the kernels of `blemish.ops.compiled.jpeg`, which take less time than Pillow, or by fused ones."""
-    distinct, kinds = np.unique(np.array(quality), return_inverse=True)
-    kernels.jpeg(levels, out, np.stack([_table(int(whole)) for whole in distinct]), kinds.reshape(-1))
+    known, kinds = distinct(quality)
+    kernels.jpeg(levels, out, np.array([_table(int(whole)) for whole in known]), kinds)
 
 
 def jpeg_round_trip(levels: Tensor, quality: Tensor) -> Tensor:

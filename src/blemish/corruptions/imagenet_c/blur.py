@@ -18,7 +18,7 @@ from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.disks import disk_blur, disk_levels
-from blemish.ops.filters import gaussian_arrays, line_blur, near_enough
+from blemish.ops.filters import all_near, gaussian_arrays, line_blur
 from blemish.ops.filters import gaussian_blur as blur_gaussian
 from blemish.ops.levels import Levels, unit_range
 from blemish.ops.resample import mean_zoom, zoom_places
@@ -37,7 +37,7 @@ def _gaussian(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
 
 def _near(params: Numbers, height: int, width: int) -> bool:
-    return bool(near_enough(params["sigma"], height, width, truncate=4.0).all())
+    return all_near(params["sigma"].tolist(), height, width, truncate=4.0)
 
 
 def _make_gaussian(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:

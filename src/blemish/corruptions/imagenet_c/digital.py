@@ -15,7 +15,7 @@ from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import scale_saturation
-from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
+from blemish.ops.filters import all_near, gaussian_arrays, gaussian_blur
 from blemish.ops.jpeg import jpeg_levels, jpeg_round_trip
 from blemish.ops.levels import Levels
 from blemish.ops.positions import Positions, pixel_places
@@ -96,8 +96,8 @@ def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tenso
 
 
 def _near(params: Numbers, height: int, width: int) -> bool:
-    moving = params["sigma"][params["alpha"] > 0]
-    return bool(near_enough(moving, height, width, truncate=_FIELD_CUT).all())
+    blurs = zip(params["sigma"].tolist(), params["alpha"].tolist(), strict=True)
+    return all_near([sigma for sigma, alpha in blurs if alpha > 0], height, width, truncate=_FIELD_CUT)
 
 
 def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:

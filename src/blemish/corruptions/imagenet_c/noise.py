@@ -15,6 +15,7 @@ from blemish.corruptions.base import AtOnce, Corruption, Numbers, per_image
 from blemish.corruptions.draws import Field, add_noise, draw_normals, draw_uniforms, make_noise
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.distinct import distinct
 from blemish.ops.levels import Levels, unit_range
 from blemish.ops.poisson import POISSON_SWITCH, normal_tails, poisson_quantile
 
@@ -42,8 +43,8 @@ def _impulse(images: Tensor, params: Params, draw: Field) -> Tensor:
 
 
 def _make_shot(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-    distinct, kinds = np.unique(params["photons"], return_inverse=True)
-    growth = np.stack([_growth(photons) for photons in distinct.tolist()])
+    known, kinds = distinct(params["photons"].tolist())
+    growth = np.array([_growth(photons) for photons in known])
     settings = (normal_table(), normal_tails(), growth, kinds, params["photons"], POISSON_SWITCH)
     kernels.poisson(levels.reshape(len(levels), -1), out.reshape(len(out), -1), rng.keys("field"), *settings)
 

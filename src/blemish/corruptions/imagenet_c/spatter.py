@@ -17,7 +17,7 @@ from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
 from blemish.ops.edges import drop_light
-from blemish.ops.filters import gaussian_arrays, gaussian_blur, near_enough
+from blemish.ops.filters import all_near, gaussian_arrays, gaussian_blur
 from blemish.ops.levels import Levels
 from blemish.ops.transfer import to_device
 
@@ -64,8 +64,9 @@ def _mud(images: Tensor, params: Params, field: Tensor) -> Tensor:
 
 def _near(params: Numbers, height: int, width: int) -> bool:
     """Whether the blurs are sums over neighbours."""
-    blurs = [params["sigma"], params["strength"][params["mud"] > 0]]
-    return bool(near_enough(np.concatenate(blurs), height, width, truncate=4.0).all())
+    sigma, strength, mud = (params[name].tolist() for name in ("sigma", "strength", "mud"))
+    outlines = [blur for blur, is_mud in zip(strength, mud, strict=True) if is_mud > 0]
+    return all_near(sigma + outlines, height, width, truncate=4.0)
 
 
 def _make(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:

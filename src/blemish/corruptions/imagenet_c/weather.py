@@ -151,8 +151,7 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
 def _make_fog(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     sizes = plasma_sizes(1 << (max(levels.shape[-2:]) - 1).bit_length())
     wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes))
-    distinct, kinds = np.unique(params["wibble_decay"], return_inverse=True)
-    noise = np.stack([plasma_noise(decay, len(sizes)) for decay in distinct.tolist()])[kinds]
+    noise = np.array([plasma_noise(decay, len(sizes)) for decay in params["wibble_decay"].tolist()])
     kernels.fog(levels, out, alike(wobble, levels), noise, params["thickness"])
 
 
