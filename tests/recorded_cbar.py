@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from blemish.corruptions.cbar import blur, distortion, obscure, perlin, sparkles, spectral, waves
+from blemish.corruptions.cbar import blur, caustics, distortion, obscure, perlin, sparkles, spectral, waves
 
 Recording = Mapping[str, NDArray[Any]]
 
@@ -78,8 +78,8 @@ def _lines(recording: Recording, side: int) -> obscure.Lines:
     return obscure.Lines(angle + 2 * np.pi * variation * (ranks[..., 2] - 0.5), ranks[..., :2] * side)
 
 
-def _water(recording: Recording, side: int) -> distortion.Water:
-    return distortion.Water(_number(recording, 0)[0], _number(recording, 1)[0] * side)
+def _water(recording: Recording, side: int) -> caustics.Water:
+    return caustics.Water(_number(recording, 0)[0], _number(recording, 1)[0] * side)
 
 
 def _twirls(recording: Recording, side: int) -> distortion.Twirls:

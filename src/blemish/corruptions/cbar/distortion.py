@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
+from blemish.corruptions.cbar.caustics import Water, caustics, draw_water
 from blemish.corruptions.cbar.published import (
     as_bytes,
     by_magnitude,
@@ -26,42 +27,8 @@ from blemish.ops.filters import gaussian_blur
 from blemish.ops.positions import Positions
 from blemish.ops.warp import bilinear
 
-
-class Water(NamedTuple):
-    """When one looks, and the size of the pattern in pixels; float64 (B, 1, 1)."""
-
-    time: Tensor
-    size: Tensor
-
-
-_LOOPS = 5
-_FAR = 250  # the pattern is a window of the plane so far from its origin
-_TURN = 6.28318530718  # the reference's 2π
-_FOCUS = 0.005
 _STEEP = 0.999  # where the surface lies flatter, light goes straight
 _INDEX = 4  # of refraction
-
-
-def draw_water(shape: Shape, params: Params, rng: CounterRng) -> Water:
-    """Anywhere between half a unit of time and two."""
-    size = uniform(rng, "size", 0.75, 1.25, 1, 1) * min(shape.height, shape.width)
-    return Water(uniform(rng, "time", 0.5, 2, 1, 1), size)
-
-
-def caustics(images: Tensor, draw: Water) -> Tensor:
-    """The pattern of light at the bottom of the water, in 0 … 1, (B, H, W): waves that bend one another."""
-    start_y, start_x = ((axis / draw.size).remainder_(1).mul_(_TURN).sub_(_FAR) for axis in pixel_axes(images))
-    y, x = start_y, start_x
-    light = torch.ones_like(draw.time)
-    for loop in range(_LOOPS):
-        time = draw.time * (1 - 3.5 / (loop + 1))
-        y, x = (
-            start_y + ((time - y).cos_() + (time + x).sin_()),
-            start_x + ((time - x).sin_() + (time + y).cos_()),
-        )
-        slopes = (_FOCUS * start_y / (y + time).sin_()).square_() + (_FOCUS * start_x / (x + time).cos_()).square_()
-        light = light + slopes.sqrt_().reciprocal_()
-    return (1.17 - (light / _LOOPS).pow_(1.4)).abs_().pow_(8).clamp_(0, 1)
 
 
 def _refracted(images: Tensor, params: Params, draw: Water) -> tuple[Tensor, Tensor, Tensor]:

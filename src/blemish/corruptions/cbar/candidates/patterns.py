@@ -13,7 +13,7 @@ from blemish.core.types import Shape
 from blemish.corruptions.base import Corruption
 from blemish.corruptions.cbar.blur import faded, spline_levels
 from blemish.corruptions.cbar.candidates.published import scanned, unit
-from blemish.corruptions.cbar.distortion import Water, caustics, draw_water
+from blemish.corruptions.cbar.caustics import Water, caustics, draw_water
 from blemish.corruptions.cbar.published import as_bytes, by_magnitude, float64_per_image, in_colour, pixel_axes, uniform
 from blemish.corruptions.cbar.spectral import Phases, add_shaped_noise, draw_three, square_frequencies
 from blemish.corruptions.draws import signs
