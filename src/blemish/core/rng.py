@@ -21,7 +21,7 @@ from torch import Tensor
 
 from blemish.core.errors import InputError, brief
 from blemish.core.types import check_dense
-from blemish.core.words import FEW, expanded, on_device, stream_keys
+from blemish.core.words import FEW, expanded, on_device, salt, stream_keys
 from blemish.ops.compiled import compiled
 from blemish.ops.fused import fused
 
@@ -138,7 +138,10 @@ class CounterRng:
 
     def keys(self, name: str) -> NDArray[np.int32]:
         """What the words of a stream are made from: four words per image, (4, B)."""
-        return stream_keys(self.ids, f"{self.seed}/{self.scope}/{name}")
+        return stream_keys(self.ids, self._stream(name))
+
+    def _stream(self, name: str) -> str:
+        return f"{self.seed}/{self.scope}/{name}"
 
     def raw(self, name: str, *shape: int) -> Tensor:
         """Uniform 32-bit words as int32."""
@@ -148,11 +151,12 @@ class CounterRng:
         """Values by compiled kernels, where there are any."""
         if self.device.type != "cpu":
             return None
-        count, images = math.prod(shape), len(self.ids)
+        count, images = math.prod(shape), self.ids.shape[0]
         kernels = compiled("words", worthwhile=images * count > FEW)
         if kernels is None:
             return None
-        values = torch.from_numpy(getattr(kernels, kind)(self.keys(name), count, *settings))
+        make = getattr(kernels, kind)
+        values = torch.from_numpy(make(salt(self._stream(name)), self.ids.numpy(), count, *settings))
         return values if len(shape) == 1 else values.view(images, *shape)
 
     def _coarse(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:

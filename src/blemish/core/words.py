@@ -46,17 +46,18 @@ def _mix(words: Any) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _salt(name: str) -> NDArray[np.int32]:
+def salt(name: str) -> NDArray[np.int32]:
+    """Four words for the full name of a stream."""
     return np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
 
 
 def stream_keys(ids: Tensor, name: str) -> NDArray[np.int32]:
     """Four key words per image, shape (4, B), from a 64-bit id and the full name of the stream (seed included)."""
-    salt, kernels = _salt(name), compiled("words", worthwhile=len(ids) > FEW)
+    kernels = compiled("words", worthwhile=len(ids) > FEW)
     if kernels is not None:
-        mixed: NDArray[np.int32] = kernels.mixed_keys(salt, ids.numpy())
+        mixed: NDArray[np.int32] = kernels.mixed_keys(salt(name), ids.numpy())
         return mixed
-    key = np.repeat(salt[:, None], len(ids), axis=1)
+    key = np.repeat(salt(name)[:, None], len(ids), axis=1)
     key[:2] += ids.numpy().view(np.int32).reshape(-1, 2).T
     for _ in range(3):
         key *= _MULTIPLIER

@@ -18,9 +18,8 @@ def _folded(word):
     return _U(word ^ (word >> _HIGH))
 
 
-@kernel
-def mixed_keys(salt, ids):
-    """Four key words per image, (4, B) int32, from four of the stream, int32, and 64-bit ids."""
+@part
+def _mixed(salt, ids):
     keys = np.empty((4, len(ids)), np.int32)
     for image in range(len(ids)):
         number = np.uint64(ids[image])
@@ -42,6 +41,12 @@ def mixed_keys(salt, ids):
         keys[2, image] = np.int32(z)
         keys[3, image] = np.int32(w)
     return keys
+
+
+@kernel
+def mixed_keys(salt, ids):
+    """Four key words per image, (4, B) int32, from four of the stream, int32, and 64-bit ids."""
+    return _mixed(salt, ids)
 
 
 @part
@@ -76,9 +81,9 @@ def expanded(keys, quarter):
 
 
 @kernel
-def uniforms(keys, count):
+def uniforms(salt, ids, count):
     """Values (B, count) strictly inside (0, 1), float32 of 23 random bits."""
-    batch, quarter = keys.shape[1], (count + 3) // 4
+    keys, batch, quarter = _mixed(salt, ids), len(ids), (count + 3) // 4
     out = np.empty((batch, count), np.float32)
     words = np.empty((4, BLOCK), np.uint32)
     scale, middle = np.float32(2.0**-23), np.float32(0.5 + 2.0**-24)
@@ -95,9 +100,9 @@ def uniforms(keys, count):
 
 
 @kernel
-def integers(keys, count, high):
+def integers(salt, ids, count, high):
     """Whole numbers (B, count) of 0 … high − 1, int64."""
-    batch, quarter = keys.shape[1], (count + 3) // 4
+    keys, batch, quarter = _mixed(salt, ids), len(ids), (count + 3) // 4
     out = np.empty((batch, count), np.int64)
     words = np.empty((4, BLOCK), np.uint32)
     for image in range(batch):
@@ -113,9 +118,9 @@ def integers(keys, count, high):
 
 
 @kernel
-def normals(keys, count, table):
+def normals(salt, ids, count, table):
     """Standard normal values (B, count) from the table of 2¹⁶, float32."""
-    batch, quarter = keys.shape[1], ((count + 1) // 2 + 3) // 4
+    keys, batch, quarter = _mixed(salt, ids), len(ids), ((count + 1) // 2 + 3) // 4
     out = np.empty((batch, count), np.float32)
     words = np.empty((4, BLOCK), np.uint32)
     halves = words.view(np.uint16)
@@ -133,9 +138,9 @@ def normals(keys, count, table):
 
 
 @kernel
-def coarse_uniforms(keys, count, symmetric):
+def coarse_uniforms(salt, ids, count, symmetric):
     """Values (B, count) strictly inside (0, 1), float32 of 16 random bits; inside (−1, 1) where ``symmetric``."""
-    batch, quarter = keys.shape[1], ((count + 1) // 2 + 3) // 4
+    keys, batch, quarter = _mixed(salt, ids), len(ids), ((count + 1) // 2 + 3) // 4
     out = np.empty((batch, count), np.float32)
     words = np.empty((4, BLOCK), np.uint32)
     halves = words.view(np.uint16)
