@@ -103,7 +103,12 @@ def _find_reference() -> tuple[Path, Stamp]:
 
 def fetched_folder() -> Path:
     """Where ``blemish fetch-frost`` puts the photographs: the user's own folder for the data of programs."""
-    return data_folder() / "frost"
+    return _frost_in(data_folder())
+
+
+@lru_cache(maxsize=16)
+def _frost_in(folder: Path) -> Path:
+    return folder / "frost"
 
 
 @lru_cache(maxsize=1)
@@ -132,7 +137,7 @@ def _stamp(folder: Path) -> Stamp | None:
     if not all(stat.S_ISREG(state.st_mode) for state in states):
         return None
     # Copies may keep the time of modification, but not that of the change itself.
-    return tuple(number for state in states for number in (state.st_mtime_ns, state.st_ctime_ns, state.st_size))
+    return tuple([number for state in states for number in (state.st_mtime_ns, state.st_ctime_ns, state.st_size)])
 
 
 def _stamp_of(folder: Path) -> Stamp:
