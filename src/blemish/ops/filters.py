@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from blemish.ops.cache import cached
 from blemish.ops.compiled import compiled
+from blemish.ops.distinct import distinct
 from blemish.ops.fourier import fast_size, transformed
 from blemish.ops.fused import fused, kernels_for
 from blemish.ops.linear import LinearMap
@@ -120,8 +121,10 @@ def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], i
 
 def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The same as arrays, for compiled kernels."""
-    weights, radii = zip(*[_one_gaussian(value, truncate) for value in sigma], strict=True)
-    return np.array(weights), np.array(radii, dtype=np.int64)
+    known, which = distinct(sigma)
+    weights, radii = zip(*[_one_gaussian(value, truncate) for value in known], strict=True)
+    rows, reaches = np.array(weights), np.array(radii, dtype=np.int64)
+    return (rows, reaches) if len(known) == len(which) else (rows[which], reaches[which])
 
 
 def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:

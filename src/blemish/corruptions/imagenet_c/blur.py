@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -103,7 +104,7 @@ def _glass(images: Tensor, params: Params, draw: Offsets) -> Tensor:
 def _make_glass(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     weights, radii = gaussian_arrays(params["sigma"].tolist())
     reaches, passes = (params[name].astype(np.int64) for name in ("max_delta", "iterations"))
-    keys = np.stack([rng.keys(f"place {i}") for i in range(max(1, int(passes.max())))])
+    keys = np.array([rng.keys(f"place {i}") for i in range(max(1, int(passes.max())))])
     faint = params["sigma"] < _FAINT
     kernels.glass(levels, out, weights.astype(np.float32), weights, radii, faint, keys, np.maximum(reaches, 1), passes)
 
@@ -114,8 +115,13 @@ class Angle(NamedTuple):
     degrees: Tensor
 
 
+def drawn_degrees(rng: CounterRng, least: float) -> list[float]:
+    """A direction for each image, within a right angle from ``least`` on."""
+    return [90 * share + least for (share,) in rng.on_cpu().uniforms("angle", 1).tolist()]
+
+
 def _draw_motion(shape: Shape, params: Params, rng: CounterRng) -> Angle:
-    return Angle(rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(45))
+    return Angle(torch.tensor(drawn_degrees(rng, -45), dtype=torch.float64))
 
 
 def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,19 +129,32 @@ def motion_taps(radius: Tensor, sigma: Tensor, degrees: Tensor) -> tuple[Tensor,
 
     Taps i = 0 … 2·⌈radius⌉ lie on one side of the pixel, at distance i, weighted exp(−i²/2σ²).
     """
-    kernels = [_line_weights(*setting) for setting in zip(radius.tolist(), sigma.tolist(), strict=True)]
-    count = max(map(len, kernels))
-    # NumPy, because so few numbers are all overhead.
-    weights = np.zeros((len(kernels), count))
-    steps = np.arange(count, dtype=np.float64)
-    for own, shares in zip(kernels, weights, strict=True):
-        shares[: len(own)] = own
-    turns = [math.radians(angle) for angle in degrees.tolist()]
-    directions = np.array([[math.sin(turn), math.cos(turn)] for turn in turns])
-    shifts = np.ceil(steps[:, None] * directions[:, None] - 0.5).astype(np.int64)
-    lengths = np.array([len(own) for own in kernels])
-    shifts *= (steps < lengths[:, None])[..., None]
+    shifts, weights = motion_arrays(radius.tolist(), sigma.tolist(), degrees.tolist())
     return torch.from_numpy(shifts), torch.from_numpy(weights)
+
+
+def motion_arrays(
+    radius: Sequence[float], sigma: Sequence[float], degrees: Sequence[float]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The same as arrays, for compiled kernels. So few numbers are all overhead."""
+    kernels = [_line_weights(*setting) for setting in zip(radius, sigma, strict=True)]
+    lengths = [len(own) for own in kernels]
+    count = max(lengths)
+    weights = np.zeros((len(kernels), count))
+    for row, own in enumerate(kernels):
+        weights[row, : len(own)] = own
+    turns = [math.radians(angle) for angle in degrees]
+    directions = np.array([[(math.sin(turn), math.cos(turn))] for turn in turns])
+    steps = _steps(count)
+    shifts = np.ceil(steps * directions - 0.5).astype(np.int64)
+    if min(lengths) < count:
+        shifts *= steps < np.array(lengths)[:, None, None]
+    return shifts, weights
+
+
+@lru_cache(maxsize=64)
+def _steps(count: int) -> NDArray[np.float64]:
+    return np.arange(count, dtype=np.float64)[:, None]
 
 
 @lru_cache(maxsize=256)
@@ -161,9 +180,8 @@ def zoom_factors(stop: float, step: float) -> tuple[float, ...]:
 
 
 def _make_motion(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-    radius, sigma = (torch.from_numpy(params[name]) for name in ("radius", "sigma"))
-    shifts, weights = motion_taps(radius, sigma, _draw_motion(Shape(*levels.shape[1:]), {}, rng).degrees)
-    kernels.line_levels(levels, out, shifts.numpy(), weights.numpy())
+    taps = motion_arrays(params["radius"].tolist(), params["sigma"].tolist(), drawn_degrees(rng, -45))
+    kernels.line_levels(levels, out, *taps)
 
 
 def _make_zoom(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:

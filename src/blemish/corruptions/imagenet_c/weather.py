@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, alike, as_planes, per_image, quantise
-from blemish.corruptions.imagenet_c.blur import motion_taps
+from blemish.corruptions.imagenet_c.blur import drawn_degrees, motion_arrays, motion_taps
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.moves import STILL
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import luminance
+from blemish.ops.distinct import distinct
 from blemish.ops.filters import line_blur
 from blemish.ops.levels import Levels, unit_range
 from blemish.ops.photographs import Photographs
@@ -38,7 +40,7 @@ _SNOW_REACH = 28
 
 
 def _draw_snow(shape: Shape, params: Params, rng: CounterRng) -> Flakes:
-    degrees = rng.on_cpu().uniforms("angle", 1)[:, 0].to(torch.float64).mul(90).sub(135)
+    degrees = torch.tensor(drawn_degrees(rng, -135), dtype=torch.float64)
     return Flakes(rng.normals("field", 1, shape.height, shape.width), degrees)
 
 
@@ -61,12 +63,11 @@ def _snow(images: Tensor, params: Params, draw: Flakes) -> Tensor:
 
 
 def _make_snow(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-    flakes = _draw_snow(Shape(*levels.shape[1:]), {}, rng)
-    radius, sigma = (torch.from_numpy(params[name]) for name in ("blur_radius", "blur_sigma"))
-    taps = (values.numpy() for values in motion_taps(radius, sigma, flakes.degrees))
-    settings = (params[name] for name in ("mean", "std", "threshold", "image_weight"))
-    zoom = zoom_places(levels.shape[-2:], [float(params["zoom"][0])])
-    kernels.snow(levels, out, alike(flakes.field[:, 0], levels), *settings, *zoom, *taps)
+    field = alike(rng.normals("field", *levels.shape[2:]), levels)
+    taps = motion_arrays(params["blur_radius"].tolist(), params["blur_sigma"].tolist(), drawn_degrees(rng, -135))
+    settings = (params["mean"], params["std"], params["threshold"], params["image_weight"])
+    zoom = zoom_places(levels.shape[2:], (float(params["zoom"][0]),))
+    kernels.snow(levels, out, field, *settings, *zoom, *taps)
 
 
 class Crop(NamedTuple):
@@ -96,15 +97,19 @@ class _Textured:
 
 class _DrawFrost(_Textured):
     def __call__(self, shape: Shape, params: Params, rng: CounterRng) -> Crop:
-        return _crop(self.textures(params, shape.height, shape.width, torch.device("cpu")), shape, rng.on_cpu())
+        _, height, width = shape
+        textures = self.textures(params, height, width, torch.device("cpu"))
+        return Crop(*map(torch.from_numpy, _places(textures, height, width, rng.on_cpu())))
 
 
-def _crop(textures: Textures, shape: Shape, rng: CounterRng) -> Crop:
-    chosen = rng.integers("texture", 1, high=_USED_TEXTURES)[:, 0].numpy()
+def _places(textures: Textures, height: int, width: int, rng: CounterRng) -> list[NDArray[np.int64]]:
+    """What a `Crop` holds, as arrays."""
+    chosen = rng.integers("texture", 1, high=_USED_TEXTURES).numpy()[:, 0]
     # One row and column fewer than fit, as in the reference.
-    room = np.array(textures.sizes)[chosen] - np.array([shape.height, shape.width])
-    start = (rng.uniforms("start", 2).numpy().astype(np.float64) * room).astype(np.int64)
-    return Crop(torch.from_numpy(chosen), *torch.from_numpy(np.ascontiguousarray(start.T)))
+    room = np.array(textures.sizes)[chosen] - (height, width)
+    # In double precision, as the sizes are whole numbers.
+    start = (rng.uniforms("start", 2).numpy() * room).astype(np.int64)
+    return [chosen, *np.ascontiguousarray(start.T)]
 
 
 class _Frost(_Textured):
@@ -119,10 +124,9 @@ class _Frost(_Textured):
 
 class _MakeFrost(_Textured):
     def __call__(self, kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-        shape = Shape(*levels.shape[1:])
-        textures = self.textures(params, shape.height, shape.width, rng.device)
-        crop = _crop(textures, shape, rng.on_cpu())
-        places = (crop.texture.numpy(), crop.top.numpy(), crop.left.numpy())
+        height, width = levels.shape[2:]
+        textures = self.textures(params, height, width, rng.device)
+        places = _places(textures, height, width, rng.on_cpu())
         weights = (params["image_weight"], params["frost_weight"])
         kernels.blend(levels, out, alike(textures.sheets, levels), *places, *weights)
 
@@ -151,7 +155,8 @@ def _fog(images: Tensor, params: Params, draw: Wobble) -> Tensor:
 def _make_fog(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     sizes = plasma_sizes(1 << (max(levels.shape[-2:]) - 1).bit_length())
     wobble = rng.symmetric_uniforms("plasma", sum(3 * n * n for n in sizes))
-    noise = np.array([plasma_noise(decay, len(sizes)) for decay in params["wibble_decay"].tolist()])
+    known, which = distinct(params["wibble_decay"].tolist())
+    noise = np.array([plasma_noise(decay, len(sizes)) for decay in known])[which]
     kernels.fog(levels, out, alike(wobble, levels), noise, params["thickness"])
 
 
