@@ -23,28 +23,39 @@ from blemish.corruptions.cbar.published import (
 from blemish.corruptions.draws import signs
 from blemish.corruptions.moves import by_map
 from blemish.corruptions.severity import Params, SeverityTable
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.filters import gaussian_blur
 from blemish.ops.positions import Positions
 from blemish.ops.warp import bilinear
 
+# As in `blemish.ops.compiled.water`.
 _STEEP = 0.999  # where the surface lies flatter, light goes straight
 _INDEX = 4  # of refraction
 
 
+def _surface(images: Tensor, draw: Water) -> Tensor:
+    """The pattern as the heights of a smooth surface, (B, 1, H, W)."""
+    pattern = caustics(images, draw).unsqueeze_(1)
+    return gaussian_blur(pattern, torch.ones(len(images), dtype=torch.float64), border="reflect")
+
+
+def _lens(images: Tensor, params: Params) -> Tensor:
+    """How strongly the surface bends light, in pixels, (B, 1, 1)."""
+    return float64_per_image(params, "lens", images).flatten(1, 2) * min(images.shape[-2:])
+
+
 def _refracted(images: Tensor, params: Params, draw: Water) -> tuple[Tensor, Tensor, Tensor]:
     """The rows and columns that are seen through the surface, and its shade, (B, H, W)."""
-    height, width = images.shape[-2:]
-    pattern = caustics(images, draw).unsqueeze_(1)
-    smooth = gaussian_blur(pattern, torch.ones(len(images), dtype=torch.float64), border="reflect")
-    surface = F.pad(smooth[:, 0], (1, 1, 1, 1))
+    surface = F.pad(_surface(images, draw)[:, 0], (1, 1, 1, 1))
     down = surface[:, 2:, 1:-1] - surface[:, :-2, 1:-1]
     right = surface[:, 1:-1, 2:] - surface[:, 1:-1, :-2]
     square = down * down + right * right
-    upward = (square + 1).sqrt_().reciprocal_()
-    sideways = square.mul_(upward.square())
-    bent = (1 - sideways / _INDEX**2).sqrt_().sub_(upward / _INDEX).mul_(upward)
-    lens = float64_per_image(params, "lens", images).flatten(1, 2) * min(height, width)
-    bent = torch.where(upward >= _STEEP, 0, bent).mul_(lens)
+    upward = (square + 1).rsqrt_()
+    ahead = 1 - square.mul_(upward.square()).div_(_INDEX**2)
+    # A product, because the square roots of torch are not rounded to the nearest double.
+    bent = (ahead * ahead.rsqrt()).sub_(upward / _INDEX).mul_(upward)
+    bent = torch.where(upward >= _STEEP, 0, bent).mul_(_lens(images, params))
     rows, columns = pixel_axes(images)
     shifts = [(slope * bent).mul_(1000).round_().div_(1000) for slope in (down, right)]
     return rows + shifts[0], columns + shifts[1], down - right
@@ -52,6 +63,12 @@ def _refracted(images: Tensor, params: Params, draw: Water) -> tuple[Tensor, Ten
 
 def _caustic_refraction(images: Tensor, params: Params, draw: Water) -> Tensor:
     """The pattern is a surface: its slopes bend the light that comes through it, and shade it."""
+    kernels = compiled("water") if images.device.type == "cpu" else None
+    if kernels is not None:
+        out = torch.empty(images.shape, dtype=torch.uint8)
+        strengths = [_lens(images, params).flatten(), params["lighting"].to(torch.float64)]
+        shared_out(kernels.refracted, [images.contiguous(), _surface(images, draw)[:, 0], *strengths, out])
+        return out
     rows, columns, shade = _refracted(images, params, draw)
     seen = bilinear(images, rows, columns).div_(255)
     return as_bytes(

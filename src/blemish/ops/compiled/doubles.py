@@ -13,27 +13,33 @@ from blemish.ops.compiled.jit import kernel, part
 @kernel
 def bilinear_at(images, rows, columns, out):
     """Images (B, C, H, W) at positions (B, h, w), black outside, as float64 (B, C, h, w)."""
-    batch, channels, height, width = images.shape
-    for image in range(batch):
+    for image in range(len(images)):
         for i in range(rows.shape[1]):
-            for j in range(rows.shape[2]):
-                y, x = rows[image, i, j], columns[image, i, j]
-                top, left = np.floor(y), np.floor(x)
-                down, right = y - top, x - left
-                up, aside = 1 - down, 1 - right
-                if 0 <= top < height - 1 and 0 <= left < width - 1:
-                    row, column = int(top), int(left)
-                    for channel in range(channels):
-                        plane = images[image, channel]
-                        upper = plane[row, column] * aside + plane[row, column + 1] * right
-                        lower = plane[row + 1, column] * aside + plane[row + 1, column + 1] * right
-                        out[image, channel, i, j] = upper * up + lower * down
-                else:
-                    for channel in range(channels):
-                        plane = images[image, channel]
-                        upper = _seen(plane, top, left) * aside + _seen(plane, top, left + 1) * right
-                        lower = _seen(plane, top + 1, left) * aside + _seen(plane, top + 1, left + 1) * right
-                        out[image, channel, i, j] = upper * up + lower * down
+            bilinear_row(images[image], rows[image, i], columns[image, i], out[image, :, i])
+
+
+@part
+def bilinear_row(image, rows, columns, out):
+    """All channels of an image (C, H, W) at positions (w,), black outside, as float64 (C, w)."""
+    channels, height, width = image.shape
+    for j in range(len(rows)):
+        y, x = rows[j], columns[j]
+        top, left = np.floor(y), np.floor(x)
+        down, right = y - top, x - left
+        up, aside = 1 - down, 1 - right
+        if 0 <= top < height - 1 and 0 <= left < width - 1:
+            row, column = int(top), int(left)
+            for channel in range(channels):
+                plane = image[channel]
+                upper = plane[row, column] * aside + plane[row, column + 1] * right
+                lower = plane[row + 1, column] * aside + plane[row + 1, column + 1] * right
+                out[channel, j] = upper * up + lower * down
+        else:
+            for channel in range(channels):
+                plane = image[channel]
+                upper = _seen(plane, top, left) * aside + _seen(plane, top, left + 1) * right
+                lower = _seen(plane, top + 1, left) * aside + _seen(plane, top + 1, left + 1) * right
+                out[channel, j] = upper * up + lower * down
 
 
 @part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from blemish.ops.compiled import terms
+from blemish.ops.compiled.doubles import bilinear_row
 from blemish.ops.compiled.jit import kernel, part
 
 _SINE, _COSINE, _BINOMIAL, _SCALE, _POWER = terms.SINE, terms.COSINE, terms.BINOMIAL, terms.SCALE, terms.POWER
@@ -71,3 +72,42 @@ def caustics(moments, rows, columns, out):
                 value = value * value
                 value = value * value
                 light[x] = min(value, 1.0)
+
+
+_STEEP, _INDEX = 0.999, 4
+
+
+@part
+def _bends(above, line, below, lens, down, right, shade):
+    """How far light of a row of pixels is bent, down and right, by a surface with the rows beside it; and its shade."""
+    for x in range(len(down)):
+        fall, rise = below[x + 1] - above[x + 1], line[x + 2] - line[x]
+        square = fall * fall + rise * rise
+        upward = 1 / np.sqrt(square + 1)
+        ahead = 1 - square * (upward * upward) / _INDEX**2
+        bent = (ahead * (1 / np.sqrt(ahead)) - upward / _INDEX) * upward
+        bent = (0.0 if upward >= _STEEP else bent) * lens
+        down[x], right[x] = np.rint(fall * bent * 1000) / 1000, np.rint(rise * bent * 1000) / 1000
+        shade[x] = fall - rise
+
+
+@kernel
+def refracted(levels, surface, lens, lighting, out):
+    """Levels (B, C, H, W) seen through surfaces (B, H, W), which bend light by ``lens`` (B) and shade it."""
+    batch, channels, height, width = levels.shape
+    padded = np.zeros((height + 2, width + 2))
+    down, right, shade = np.empty(width), np.empty(width), np.empty(width)
+    seen = np.empty((channels, width))
+    for image in range(batch):
+        padded[1:-1, 1:-1] = surface[image]
+        for y in range(height):
+            _bends(padded[y], padded[y + 1], padded[y + 2], lens[image], down, right, shade)
+            for x in range(width):
+                down[x], right[x] = y + down[x], x + right[x]
+            bilinear_row(levels[image], down, right, seen)
+            for channel in range(channels):
+                line, target = seen[channel], out[image, channel, y]
+                for x in range(width):
+                    value = shade[x] * lighting[image] + line[x] / 255
+                    value = value if value > 0.0 else 0.0
+                    target[x] = np.uint8(np.int32((value if value < 1.0 else 1.0) * 255))
