@@ -27,7 +27,7 @@ from blemish.ops.filters import Border, gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
 from blemish.ops.layout import channels_first, channels_last
 from blemish.ops.resample import mean_zoom, pixelated
-from blemish.ops.warp import bilinear
+from blemish.ops.warp import bilinear, drawn_positions
 
 Both = Callable[[Callable[[], Tensor]], tuple[Tensor, Tensor]]
 SIZES = ((8, 9), (33, 47), (70, 41))
@@ -103,6 +103,18 @@ def test_lines(both: Both, height: int, width: int) -> None:
     taps = motion_taps(radius, sigma, torch.tensor([-44.0, 0.0, 31.5], dtype=torch.float64))
     made, plain = both(lambda: line_blur(floats(height, width, 1), *taps, reach=32))
     assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_drawn_affine_maps(both: Both, height: int, width: int) -> None:
+    """In double precision, before they are rounded to whole positions: moves of all sizes, and none."""
+    moves = np.random.default_rng(0).uniform(-1, 1, (500, 3, 2)).astype(np.float32)
+    strength = np.linspace(0, min(height, width) / 4, 500)
+    for part in (0, 1):
+        made, plain = both(lambda part=part: torch.from_numpy(drawn_positions(moves, strength, height, width)[part]))
+        assert torch.equal(made, plain)
+    assert made[0, 0].tolist() == [0] * height
+    assert made[0, 1].tolist() == [1024 * y for y in range(height)]
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)

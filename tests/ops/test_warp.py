@@ -53,6 +53,16 @@ def test_affine_maps_take_targets_back_to_sources() -> None:
     np.testing.assert_allclose(both.numpy(), np.broadcast_to(np.eye(3), both.shape), rtol=0, atol=1e-10)
 
 
+def test_affine_maps_are_what_lapack_finds() -> None:
+    """Points of any order, so that rows change places: the same map but for the last digits."""
+    source, target = (torch.from_numpy(np.random.default_rng(n).uniform(-9, 9, (200, 3, 2))) for n in (0, 1))
+    rows = torch.cat([target, torch.ones(200, 3, 1, dtype=torch.float64)], dim=2)
+    expected = torch.linalg.solve(rows, source).transpose(1, 2)
+    np.testing.assert_allclose(affine_from_points(source, target), expected, rtol=1e-9, atol=1e-12)
+    alone = torch.cat([affine_from_points(a[None], b[None]) for a, b in zip(source, target, strict=True)])
+    assert torch.equal(alone, affine_from_points(source, target))
+
+
 def test_affine_maps_by_hand() -> None:
     source = torch.tensor([[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
     moved = affine_from_points(source, source + torch.tensor([3.0, -2.0]))

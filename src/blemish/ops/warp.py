@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -30,9 +32,56 @@ _FAR = 2.0**16
 
 def affine_from_points(source: Tensor, target: Tensor) -> Tensor:
     """The (B, 2, 3) float64 maps that take three target points (B, 3, 2), as (x, y), back to the source points."""
-    homogeneous = torch.cat([target, torch.ones_like(target[..., :1])], dim=-1)
-    solution: Tensor = torch.linalg.solve(homogeneous, source)
-    return solution.transpose(1, 2)
+    homogeneous = torch.cat([target, torch.ones_like(target[..., :1])], dim=-1).numpy()
+    return torch.from_numpy(_solved(homogeneous, source.numpy())).transpose(1, 2)
+
+
+def _solved(matrices: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The solutions (B, 3, n) of matrices (B, 3, 3) · x = ``right``, by elimination with the largest pivots.
+
+    Every product, sum and reciprocal is rounded by itself and in this order: LAPACK's order depends on the machine.
+    """
+    rows, images = np.concatenate([matrices, right], axis=2), np.arange(len(matrices))
+    with np.errstate(divide="ignore", invalid="ignore"):  # points on a line have no map
+        for column in (0, 1):
+            pivot = column + np.abs(rows[:, column:, column]).argmax(1)
+            rows[images, column], rows[images, pivot] = rows[images, pivot], rows[images, column]
+            a, below = rows[:, column, column, None], rows[:, column + 1 :]
+            below[:, :, column] = below[:, :, column] * (1 / a) if column == 0 else below[:, :, column] / a
+            below[:, :, column + 1 : 3] -= below[:, :, column, None] * rows[:, column, None, column + 1 : 3]
+        (_, b, c), (d, _, e), (f, g, _) = rows[:, :, :3].transpose(1, 2, 0)[..., None]
+        inverse = 1 / rows[:, [0, 1, 2], [0, 1, 2], None]
+        first, second, third = rows[:, 0, 3:], rows[:, 1, 3:], rows[:, 2, 3:]
+        second = second - d * first
+        third = (third - (f * first + g * second)) * inverse[:, 2]
+        second = (second - e * third) * inverse[:, 1]
+        first = (first - (b * second + c * third)) * inverse[:, 0]
+    return np.stack([first, second, third], axis=1)
+
+
+@lru_cache(maxsize=64)
+def three_points(height: int, width: int) -> NDArray[np.float64]:
+    """Points around the middle of an image, (3, 2) as (x, y), by whose moves affine maps are drawn."""
+    arm = min(height, width) // 3
+    corners: NDArray[np.float64] = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    return np.array([width // 2, height // 2]) + arm * corners
+
+
+def drawn_positions(
+    moves: NDArray[np.float32], strength: NDArray[np.float64], height: int, width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """`affine_positions` of the maps that take `three_points`, moved by moves (B, 3, 2) · strength (B,), back."""
+    points = three_points(height, width)
+    kernels = compiled("warps", worthwhile=False)
+    if kernels is not None:
+        made: tuple[NDArray[np.int32], NDArray[np.int32]] = kernels.drawn_positions(
+            points, moves, strength, height, width
+        )
+        return made
+    moved = torch.from_numpy(points + moves.astype(np.float64) * strength[:, None, None])
+    backward = affine_from_points(torch.from_numpy(points).expand_as(moved), moved)
+    columns, rows = affine_positions(backward, height, width)
+    return columns.numpy(), rows.numpy()
 
 
 def warp_affine(images: Tensor, backward: Tensor) -> Tensor:

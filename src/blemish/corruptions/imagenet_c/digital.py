@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
@@ -21,7 +22,7 @@ from blemish.ops.levels import Levels
 from blemish.ops.positions import Positions, pixel_places
 from blemish.ops.resample import pixelate_levels, pixelated
 from blemish.ops.transfer import to_device
-from blemish.ops.warp import affine_from_points, affine_positions, displace, warp_affine
+from blemish.ops.warp import affine_from_points, displace, drawn_positions, three_points, warp_affine
 
 
 def _contrast(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
@@ -68,8 +69,15 @@ class Distortion(NamedTuple):
 
 
 def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
-    corners = rng.on_cpu().uniforms("corners", 3, 2).mul_(2).sub_(1)
-    return Distortion(corners, rng.symmetric_uniforms("fields", 2, shape.height, shape.width))
+    fields = rng.symmetric_uniforms("fields", 2, shape.height, shape.width)
+    return Distortion(torch.from_numpy(_drawn_corners(rng)), fields)
+
+
+def _drawn_corners(rng: CounterRng) -> NDArray[np.float32]:
+    corners: NDArray[np.float32] = rng.on_cpu().uniforms("corners", 3, 2).numpy()
+    corners *= 2
+    corners -= 1
+    return corners
 
 
 def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
@@ -88,9 +96,7 @@ def _elastic(images: Tensor, params: Params, draw: Distortion) -> Tensor:
 
 def _affine(corners: Tensor, strength: Tensor, height: int, width: int) -> Tensor:
     """The map that takes three moved points back to where they were."""
-    arm = min(height, width) // 3
-    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
-    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    points = torch.from_numpy(three_points(height, width))
     moved = points + corners.to(torch.float64) * strength.view(-1, 1, 1)
     return affine_from_points(points.expand_as(moved), moved)
 
@@ -102,12 +108,11 @@ def _near(params: Numbers, height: int, width: int) -> bool:
 
 def _make_elastic(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     height, width = levels.shape[-2:]
-    draw = _draw_elastic(Shape(*levels.shape[1:]), {}, rng)
-    backward = _affine(draw.corners, torch.from_numpy(params["affine"]), height, width)
-    positions = (part.numpy() for part in affine_positions(backward, height, width))
-    sigma = np.where(params["alpha"] > 0, params["sigma"], 0)
-    weights, radii = gaussian_arrays(sigma.tolist(), _FIELD_CUT)
-    settings = (alike(draw.fields, levels), weights.astype(np.float32), radii, params["alpha"])
+    positions = drawn_positions(_drawn_corners(rng), params["affine"], height, width)
+    blurs = zip(params["sigma"].tolist(), params["alpha"].tolist(), strict=True)
+    weights, radii = gaussian_arrays([sigma if alpha > 0 else 0.0 for sigma, alpha in blurs], _FIELD_CUT)
+    fields = alike(rng.symmetric_uniforms("fields", 2, height, width), levels)
+    settings = (fields, weights.astype(np.float32), radii, params["alpha"])
     kernels.elastic(levels, out, *positions, *settings)
 
 

@@ -16,7 +16,7 @@ from blemish.corruptions.syn2nat.published import unit
 from blemish.corruptions.syn2nat.ranges import between, rounded, symmetric
 from blemish.ops.distort import shifted
 from blemish.ops.positions import Positions, from_map
-from blemish.ops.warp import affine_from_points, sample_map, warp_affine
+from blemish.ops.warp import affine_from_points, sample_map, three_points, warp_affine
 
 
 def _about_centre(linear: Tensor, height: int, width: int) -> Tensor:
@@ -110,10 +110,7 @@ def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Moves:
 
 def _stretch(images: Tensor, draw: Moves) -> Tensor:
     """The affine map that moves three points about the centre."""
-    height, width = images.shape[-2:]
-    arm = min(height, width) // 3
-    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64)
-    points = centre + arm * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    points = torch.from_numpy(three_points(*images.shape[-2:]))
     moved = points + draw.pixels
     return affine_from_points(points.expand_as(moved), moved)
 

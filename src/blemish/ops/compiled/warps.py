@@ -114,6 +114,50 @@ def _displace(pixels, fields, strength, out):
         _to_levels(line, out, row)
 
 
+@part
+def _backward(points, moves, strength, a, b):
+    """What `blemish.ops.warp.affine_from_points` gives for one image, (3, 2) into ``b``; ``a`` (3, 3) is room."""
+    for i in range(3):
+        for j in range(2):
+            a[i, j] = points[i, j] + np.float64(moves[i, j]) * strength
+            b[i, j] = points[i, j]
+        a[i, 2] = 1.0
+    for column in range(2):
+        pivot = column
+        for i in range(column + 1, 3):
+            pivot = i if abs(a[i, column]) > abs(a[pivot, column]) else pivot
+        for j in range(3):
+            a[column, j], a[pivot, j] = a[pivot, j], a[column, j]
+        for j in range(2):
+            b[column, j], b[pivot, j] = b[pivot, j], b[column, j]
+        inverse = 1 / a[0, 0]
+        for i in range(column + 1, 3):
+            a[i, column] = a[i, 0] * inverse if column == 0 else a[i, 1] / a[1, 1]
+            for j in range(column + 1, 3):
+                a[i, j] -= a[i, column] * a[column, j]
+    for j in range(2):
+        b[1, j] -= a[1, 0] * b[0, j]
+        b[2, j] = (b[2, j] - (a[2, 0] * b[0, j] + a[2, 1] * b[1, j])) * (1 / a[2, 2])
+        b[1, j] = (b[1, j] - a[1, 2] * b[2, j]) * (1 / a[1, 1])
+        b[0, j] = (b[0, j] - (a[0, 1] * b[1, j] + a[0, 2] * b[2, j])) * (1 / a[0, 0])
+
+
+@kernel
+def drawn_positions(points, moves, strength, height, width):
+    """What `blemish.ops.warp.drawn_positions` gives, (B, 2, W) and (B, 2, H) int32."""
+    batch = len(moves)
+    columns, rows = np.empty((batch, 2, width), np.int32), np.empty((batch, 2, height), np.int32)
+    room, backward = np.empty((3, 3), np.float64), np.empty((3, 2), np.float64)
+    for image in range(batch):
+        _backward(points, moves[image], strength[image], room, backward)
+        for axis in range(2):
+            for x in range(width):
+                columns[image, axis, x] = np.int32(np.rint(backward[0, axis] * x * 1024))
+            for y in range(height):
+                rows[image, axis, y] = np.int32(np.rint((backward[1, axis] * y + backward[2, axis]) * 1024))
+    return columns, rows
+
+
 @kernel
 def elastic(levels, out, per_column, per_row, fields, weights, radii, strength):
     """An affine map, positions (B, 2, W) and (B, 2, H) int32, then a displacement by blurred fields (B, 2, H, W)."""

@@ -22,9 +22,10 @@ _log = logging.getLogger(__name__)
 
 def kernels_for(device: torch.device) -> ModuleType | None:
     """The module of kernels for a device, or None: not a GPU, no Triton, or switched off with BLEMISH_FUSED=0."""
-    if device.type not in _DEVICES:
-        if device.type != "cpu":
-            _say_plain(device.type, "they are written for NVIDIA GPUs")
+    kind = device.type
+    if kind not in _DEVICES:
+        if kind != "cpu":
+            _say_plain(kind, "they are written for NVIDIA GPUs")
         return None
     return None if os.environ.get(_SWITCH) == "0" else _working(device)
 
