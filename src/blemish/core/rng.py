@@ -58,7 +58,7 @@ def as_ids(ids: Iterable[int] | Tensor) -> Tensor:
 def image_ids(ids: Iterable[int] | Tensor | None, count: int) -> Tensor:
     """One id for each of ``count`` images, 0, 1, 2, … where none are given; see `as_ids`."""
     numbers = torch.arange(count, device="cpu") if ids is None else as_ids(ids)
-    if len(numbers) != count:
+    if numbers.shape[0] != count:
         raise InputError(f"{len(numbers)} ids for {count} images; expected one id per image")
     return numbers
 

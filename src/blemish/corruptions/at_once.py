@@ -91,7 +91,7 @@ def make_parts(
             target[index] = result
 
     with cpu_by_default():
-        if len(parts) == 1 and parts[0] == slice(0, len(images)):
+        if len(parts) == 1 and parts[0] == slice(0, images.shape[0]):
             at_once.make(kernels, source, target, params, rng)
         elif arrays:
             together([partial(work, rows) for rows in parts])

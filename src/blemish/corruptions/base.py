@@ -149,11 +149,11 @@ class Corruption:
         bit. ``ids`` default to 0 … B − 1 and, with the seed, decide every random draw.
         """
         check_images(images)
-        numbers = image_ids(ids, len(images))
+        numbers = image_ids(ids, images.shape[0])
         if self.at_once is not None:
             kernels = fused(self.at_once.kernels, images.device)
             arrays = kernels is None
-            if arrays and images.device.type == "cpu":
+            if arrays and images.is_cpu:
                 kernels = compiled(self.at_once.kernels)
             asked = (arrays, images, severity, check_seed(seed), numbers, preset)
             made = None if kernels is None else self._made_at_once(kernels, *asked)

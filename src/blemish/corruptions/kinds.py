@@ -46,7 +46,7 @@ class Unpacked(NamedTuple):
     def each(self, ids: Tensor) -> Tensor:
         """The ids of all images: all frames of a video have its own."""
         total = self.total
-        return ids.expand(total).contiguous() if self.single and len(ids) == 1 < total else ids
+        return ids.expand(total).contiguous() if self.single and ids.shape[0] == 1 < total else ids
 
 
 def unpack(images: Any) -> Unpacked:

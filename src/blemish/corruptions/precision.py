@@ -27,7 +27,7 @@ _NOTHING = contextlib.nullcontext()
 def cpu_by_default() -> contextlib.AbstractContextManager[Any]:
     """New tensors lie on the CPU unless another device is named. Each thread has its own setting."""
     # Asking torch for its default device takes four times as long as looking where a tensor lies.
-    return _NOTHING if torch.empty(0).device.type == "cpu" else torch.device("cpu")
+    return _NOTHING if torch.empty(0).is_cpu else torch.device("cpu")
 
 
 class _Shared:
