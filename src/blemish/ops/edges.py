@@ -30,7 +30,7 @@ _CPU_STEPS, _GPU_STEPS = 2, 4
 
 
 # Canny's thresholds.
-_LOW, _HIGH = 50, 150
+LOW, HIGH = 50, 150
 
 
 def drop_light(levels: Tensor) -> Tensor:
@@ -38,17 +38,17 @@ def drop_light(levels: Tensor) -> Tensor:
     if min(levels.shape[-2:]) > 1:
         kernels = fused("drops", levels.device)
         if kernels is not None:
-            light: Tensor = kernels.drop_light(levels, _LOW, _HIGH)
+            light: Tensor = kernels.drop_light(levels, LOW, HIGH)
             return light
         kernels = compiled("drops") if levels.device.type == "cpu" else None
         if kernels is not None:
             light = torch.empty(levels.shape, dtype=torch.float32, device="cpu")
-            kernels.drop_light(levels.contiguous().numpy(), _LOW, _HIGH, light.numpy())
+            kernels.drop_light(levels.contiguous().numpy(), LOW, HIGH, light.numpy())
             return light
     return relief(equalise(depth(canny(levels))))
 
 
-def canny(levels: Tensor, low: int = _LOW, high: int = _HIGH) -> Tensor:
+def canny(levels: Tensor, low: int = LOW, high: int = HIGH) -> Tensor:
     """Edges of 8-bit images as bool: OpenCV's Canny with 3×3 Sobel gradients and the norm |dx| + |dy|.
 
     Ridges of the norm above `low` are edges if they are connected to one above `high`.

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.rng import CounterRng
-from blemish.core.types import Shape
 from blemish.corruptions.base import AtOnce, Corruption, Numbers, per_image
 from blemish.corruptions.draws import Field, draw_pixel_normals
 from blemish.corruptions.imagenet_c.published import SOURCE
 from blemish.corruptions.severity import Params, SeverityTable
 from blemish.ops.colour import LUMINANCE
-from blemish.ops.edges import drop_light
+from blemish.ops.edges import HIGH, LOW, drop_light
 from blemish.ops.filters import all_near, gaussian_arrays, gaussian_blur
 from blemish.ops.levels import Levels
 from blemish.ops.transfer import to_device
@@ -72,21 +72,22 @@ def _near(params: Numbers, height: int, width: int) -> bool:
 def _make(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
     """What `draw_pixel_normals` and `_apply` give, at once."""
     channels, height, width = levels.shape[1:]
-    fields = draw_pixel_normals(Shape(channels, height, width), {}, rng).field[:, 0].numpy()
+    fields = rng.normals("field", height, width).numpy()
     weights, radii = gaussian_arrays(params["sigma"].tolist())
     blur = (fields, weights.astype(np.float32), radii)
     mean, std, threshold, strength = (params[name] for name in ("mean", "std", "threshold", "strength"))
     if params["mud"][0]:
         outlines, reaches = gaussian_arrays(strength.tolist())
         level = ((threshold - mean) / std).astype(np.float32)
-        mud = _colour(_MUD, channels, rng.device).numpy().ravel()
+        mud = _channels(_MUD, channels)
         kernels.mud(levels, out, *blur, level, outlines.astype(np.float32), reaches, np.float32(_THIN), mud)
         return
-    colours = _colour(_WATER, channels, rng.device).numpy().reshape(1, -1) * strength.astype(np.float32)[:, None]
-    scaled = ((255 * values).astype(np.float32) for values in (mean, std, threshold))
-    layer = torch.empty((len(levels), 1, height, width), dtype=torch.int16, device="cpu")
-    kernels.layers(*blur, *scaled, layer.numpy())
-    kernels.water(levels, out, layer.numpy(), drop_light(layer).numpy(), colours)
+    kernels.water(levels, out, *blur, mean, std, threshold, LOW, HIGH, _channels(_WATER, channels), strength)
+
+
+@lru_cache(maxsize=16)
+def _channels(rgb: tuple[int, int, int], channels: int) -> NDArray[np.float32]:
+    return _colour(rgb, channels, torch.device("cpu")).numpy().ravel()
 
 
 @lru_cache(maxsize=16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from blemish.ops.compiled.blurs import filtered
+from blemish.ops.compiled.drops import drop_room, light_on_drops
 from blemish.ops.compiled.flat import copy
 from blemish.ops.compiled.jit import fma, kernel, part
 from blemish.ops.compiled.levels import level, unit
@@ -21,37 +22,34 @@ def _blurred(field, weights, radius, plane, out):
 
 
 @kernel
-def layers(fields, weights, radii, mean, std, threshold, out):
-    """How thick water is, (B, 1, H, W) int16, from normal values (B, H, W) that are blurred, scaled and shifted.
+def water(levels, out, fields, weights, radii, mean, std, threshold, low, high, colour, strength):
+    """Add ``colour`` (C,) times ``strength`` in proportion to how thick water is, times the light on its drops.
 
-    The mean, the standard deviation and the threshold, below which it is dry, are float32, in levels.
+    How thick it is comes from normal values (B, H, W) that are blurred, scaled and shifted; below the threshold it is
+    dry. ``low`` and ``high`` are Canny's.
     """
-    batch, height, width = fields.shape
+    batch, channels, height, width = levels.shape
     plane, smooth = np.empty((1, height, width), np.float32), np.empty((1, height, width), np.float32)
+    layer, light, room = np.empty((height, width), np.int16), smooth[0], drop_room(height, width)
     for image in range(batch):
         _blurred(fields[image], weights[image], radii[image], plane, smooth)
+        middle, spread, least = _F(255 * mean[image]), _F(255 * std[image]), _F(255 * threshold[image])
         for y in range(height):
-            thick, own = smooth[0, y], out[image, 0, y]
+            thick, own = smooth[0, y], layer[y]
             for x in range(width):
-                value = fma(thick[x], std[image], mean[image])
+                value = fma(thick[x], spread, middle)
                 # Beyond 255 the reference's 8-bit integers wrap around.
-                own[x] = np.int16(np.int32(value) & np.int32(255)) if value >= threshold[image] else np.int16(0)
-
-
-@kernel
-def water(levels, out, thickness, light, colours):
-    """Add ``colours`` (B, C) in proportion to a layer (B, 1, H, W) int16 times the light on it, which is used up."""
-    batch, channels, height = levels.shape[:3]
-    for image in range(batch):
+                own[x] = np.int16(np.int32(value) & np.int32(255)) if value >= least else np.int16(0)
+        light_on_drops(layer, low, high, room, light)
         brightest = _ONE
         for y in range(height):
-            brightest = max(brightest, _shone(light[image, 0, y], thickness[image, 0, y]))
+            brightest = max(brightest, _shone(light[y], layer[y]))
         for channel in range(channels):
-            colour = colours[image, channel] / brightest
+            share = colour[channel] * _F(strength[image]) / brightest
             for y in range(height):
-                source, target, shine = levels[image, channel, y], out[image, channel, y], light[image, 0, y]
-                for x in range(len(source)):
-                    target[x] = level(fma(shine[x], colour, unit(source[x])))
+                source, target, shine = levels[image, channel, y], out[image, channel, y], light[y]
+                for x in range(width):
+                    target[x] = level(fma(shine[x], share, unit(source[x])))
 
 
 @part
