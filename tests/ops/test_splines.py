@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from blemish.ops.splines import interpolating_map, interpolating_matrix, spline_weights
+from blemish.ops.splines import interpolating_map, interpolating_matrix, spline_coefficients, spline_weights
 
 
 @pytest.mark.parametrize("size", [2, 3, 8, 31, 100])
@@ -15,6 +15,13 @@ def test_coefficients_are_those_of_scipy(size: int) -> None:
     values = np.random.default_rng(0).random(size)
     expected = ndimage.spline_filter1d(values, order=3, mode="mirror")
     np.testing.assert_allclose(interpolating_matrix(size).numpy() @ values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 31, 100])
+def test_the_recursive_filter_is_the_matrix(size: int) -> None:
+    values = torch.from_numpy(np.random.default_rng(0).random((size, 4)))
+    expected = interpolating_matrix(size) @ values
+    torch.testing.assert_close(spline_coefficients(values * 6), expected, atol=1e-14, rtol=0)
 
 
 def test_the_map_is_the_matrix() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.ops.cache import cached
@@ -43,3 +47,32 @@ def interpolating_matrix(size: int) -> Tensor:
 def interpolating_map(size: int, device: torch.device) -> LinearMap:
     """`interpolating_matrix`, to be applied to the rows or columns of float64 images."""
     return LinearMap.of(interpolating_matrix(size)[None, None], device, torch.float64)
+
+
+POLE = math.sqrt(3) - 2
+"""Of the recursive filter: what is further away counts so much less, with the other sign, for each pixel."""
+
+
+def spline_start(size: int) -> tuple[Tensor, NDArray[np.float64], float]:
+    """Whose values, mirrored without the edge, begin the filter along a side, with which powers; and how it ends."""
+    powers = np.array([POLE**n for n in range(_REACH)])
+    return border_index(0, _REACH, size, "reflect101"), powers, POLE / (POLE * POLE - 1)
+
+
+def spline_coefficients(values: Tensor) -> Tensor:
+    """As `interpolating_map`, along the first axis and for values times 6, by the recursive filter; on a CPU."""
+    size = len(values)
+    if size == 1:
+        return values / 6
+    places, powers, end = spline_start(size)
+    first = torch.zeros_like(values[0])
+    for place, power in zip(places.tolist(), powers.tolist(), strict=True):
+        first = first + values[place] * power
+    values = values.clone()
+    values[0] = first
+    for n in range(1, size):
+        values[n] += values[n - 1] * POLE
+    values[-1] = (values[-1] + values[-2] * POLE) * end
+    for n in range(size - 2, -1, -1):
+        values[n] = (values[n + 1] - values[n]) * POLE
+    return values

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from blemish.core.rng import CounterRng
 from blemish.core.types import Shape
@@ -18,16 +15,16 @@ from blemish.corruptions.cbar.published import (
     by_magnitude,
     float64_per_image,
     in_colour,
-    pixel_axes,
     unit,
 )
 from blemish.corruptions.moves import A_LITTLE
 from blemish.corruptions.severity import Params
 from blemish.ops.compiled import compiled
-from blemish.ops.compiled.threads import shared_out, shares, together
-from blemish.ops.filters import border_index, pad
-from blemish.ops.splines import interpolating_map, spline_weights
+from blemish.ops.compiled.threads import shared_out
+from blemish.ops.filters import border_index
+from blemish.ops.splines import spline_weights
 from blemish.ops.transfer import to_device
+from blemish.ops.turns import turned_mean
 
 
 class Order(NamedTuple):
@@ -109,60 +106,13 @@ def _circular(images: Tensor, params: Params, draw: tuple[()]) -> Tensor:
 
     Below severity 1 the image fades into it: the smallest turn already lets black in along the border.
     """
-    height, width = images.shape[-2:]
-    smooth = (interpolating_map(size, images.device) for size in (height, width))
-    coefficients = next(smooth).down(images.to(torch.float64).div_(255))
-    coefficients = pad(next(smooth).across(coefficients), 1, 2, 1, 2, "reflect101").to(torch.float32)
     half_angle = math.radians(float(params["half_angle"][0]))
     steps = [i / (_TURNS // 2) - 1 for i in range(_TURNS)]
     parts = [math.exp(-2 * step * step) for step in steps]
-    kernels = compiled("turns") if images.device.type == "cpu" else None
-    if kernels is not None:
-        angles = [step * half_angle for step in steps]
-        turns = [[math.cos(a), math.sin(a), share / sum(parts)] for a, share in zip(angles, parts, strict=True)]
-        return faded(images, as_bytes(_turned_mean(kernels, coefficients, turns).mul_(255)), params)
-    stride = coefficients.shape[-1]
-    flat = coefficients.flatten(0, 1).flatten(1)
-    rows, columns = pixel_axes(images)
-    middle_row, middle_column = (height - 1) / 2, (width - 1) / 2
-    down, right = rows - middle_row, columns - middle_column
-    total = torch.zeros((len(flat), height * width), dtype=torch.float32, device=images.device)
-    for step, share in zip(steps, parts, strict=True):
-        cos, sin = math.cos(step * half_angle), math.sin(step * half_angle)
-        row = cos * down + sin * right + middle_row
-        column = -sin * down + cos * right + middle_column
-        inside = (row >= 0) & (row <= height - 1) & (column >= 0) & (column <= width - 1)
-        top, left = row.floor().clamp_(0, height - 1), column.floor().clamp_(0, width - 1)
-        first = (top * stride + left).to(torch.int64).flatten()
-        share_here = inside.to(torch.float64).mul_(share / sum(parts))
-        row_weights = [w.flatten() for w in spline_weights(row - top)]
-        weights = [(w * share_here).to(torch.float32).flatten() for w in spline_weights(column - left)]
-        for i, row_weight in enumerate(row_weights):
-            line = torch.zeros_like(total)
-            for j, weight in enumerate(weights):
-                line += flat.gather(1, (first + (i * stride + j)).expand(len(flat), -1)).mul_(weight)
-            total += line.mul_(row_weight.to(torch.float32))
-    return faded(images, as_bytes(total.view(images.shape).mul_(255)), params)
-
-
-def _turned_mean(kernels: Any, coefficients: Tensor, turns: list[list[float]]) -> Tensor:
-    """By compiled kernels; each thread has some of the images."""
-    count, channels, height, width = coefficients.shape
-    out = torch.empty(count, channels, height - 3, width - 3, dtype=torch.float32, device="cpu")
-    table = np.array(turns)
-    target = out.numpy()  # to torch, each thread has a mode of its own, and what one makes another may not change
-
-    def work(rows: slice) -> None:
-        planes = coefficients[rows].flatten(0, 1).permute(1, 2, 0)
-        number = planes.shape[-1]
-        # Sixteen at a time are worked on as fast as one.
-        planes = F.pad(planes, (0, -number % 16 if number > 8 else 0)).contiguous()
-        made = torch.empty(height - 3, width - 3, planes.shape[-1], dtype=torch.float32, device="cpu")
-        kernels.turned_mean(planes.numpy(), table, made.numpy())
-        target[rows] = made[..., :number].permute(2, 0, 1).reshape(-1, channels, height - 3, width - 3).numpy()
-
-    together([partial(work, rows) for rows in shares(count)])
-    return out
+    turns = tuple((step * half_angle, part / sum(parts)) for step, part in zip(steps, parts, strict=True))
+    turned = turned_mean(images, turns)
+    # Both are on the CPU: whether anything fades is known without waiting for a GPU.
+    return turned if bool((params["opacity"] == 1).all()) else faded(images, turned, params)
 
 
 transverse_chromatic_abberation = unit(
@@ -190,7 +140,7 @@ circular_motion_blur = unit(
     ),
     apply=_circular,
     moves=A_LITTLE,
-    version=2,
+    version=3,
     shared=("half_angle",),
     uint8_io=True,
 )
