@@ -96,19 +96,23 @@ def _unit_row(source, row):
 
 
 @part
-def _zoomed_row(plane, top, down, columns, shares, line, left, right, out):
-    """A row of an enlargement: between rows ``top`` and the next, then between ``columns`` and the next."""
-    width = plane.shape[1]
-    first, stop = int(columns[0]), min(int(columns[len(columns) - 1]) + 2, width)
-    above, below = plane[top, first:stop], plane[min(int(top) + 1, len(plane) - 1), first:stop]
-    mixed = line[first:stop]
-    # As torch.lerp, which starts from the nearer one.
+def _between(above, below, down, mixed):
+    """A row between two others, as torch.lerp, which starts from the nearer one."""
     if down < _F(0.5):
         for x in range(len(mixed)):
             mixed[x] = fma(down, below[x] - above[x], above[x])
     else:
         for x in range(len(mixed)):
             mixed[x] = fma(down - _F(1), below[x] - above[x], below[x])
+
+
+@part
+def _zoomed_row(plane, top, down, columns, shares, line, left, right, out):
+    """A row of an enlargement: between rows ``top`` and the next, then between ``columns`` and the next."""
+    width = plane.shape[1]
+    first, stop = int(columns[0]), min(int(columns[len(columns) - 1]) + 2, width)
+    above, below = plane[top, first:stop], plane[min(int(top) + 1, len(plane) - 1), first:stop]
+    _between(above, below, down, line[first:stop])
     line[width] = line[width - 1]
     after = line[1:]
     for x in range(len(columns)):
@@ -153,10 +157,63 @@ def zoom_mean(images, rows, downs, columns, rights):
     return out
 
 
+@part
+def _add_pixels(line, before, nearer, weights, total):
+    """Add a row of pixels between those of ``line``: weight · (next − one before) + the nearer of the two."""
+    for x in range(len(before)):
+        a, b, weight, here = before[x], nearer[x], weights[x], 3 * x
+        red, green, blue = line[a], line[a + 1], line[a + 2]
+        total[here] += fma(weight, line[a + 3] - red, line[b])
+        total[here + 1] += fma(weight, line[a + 4] - green, line[b + 1])
+        total[here + 2] += fma(weight, line[a + 5] - blue, line[b + 2])
+
+
+@part
+def _zoom_colours(levels, out, rows, downs, columns, rights):
+    """Colour images. Their channels lie side by side meanwhile, so that a column's place is looked up once for all."""
+    batch, _, height, width = levels.shape
+    pixels, total = np.empty((height, 3 * width), np.float32), np.empty(3 * width, np.float32)
+    line = np.empty(3 * width + 3, np.float32)
+    before, nearer = np.empty(columns.shape, np.uint32), np.empty(columns.shape, np.uint32)
+    weights = np.empty(columns.shape, np.float32)
+    for factor in range(len(columns)):
+        for x in range(width):
+            share, first = rights[factor, x], 3 * columns[factor, x]
+            near = share < _F(0.5)
+            before[factor, x], nearer[factor, x] = first, first if near else first + 3
+            weights[factor, x] = share if near else share - _F(1)
+    count = _F(len(rows) + 1)
+    for image in range(batch):
+        for channel in range(3):
+            for y in range(height):
+                source, row = levels[image, channel, y], pixels[y]
+                for x in range(width):
+                    row[3 * x + channel] = unit(source[x])
+        for y in range(height):
+            copy(pixels[y], total)
+            for factor in range(len(rows)):
+                top = int(rows[factor, y])
+                first, stop = 3 * int(columns[factor, 0]), 3 * min(int(columns[factor, width - 1]) + 2, width)
+                above, below = pixels[top, first:stop], pixels[min(top + 1, height - 1), first:stop]
+                _between(above, below, downs[factor, y], line[first:stop])
+                for channel in range(3):
+                    line[3 * width + channel] = line[3 * width - 3 + channel]
+                _add_pixels(line, before[factor], nearer[factor], weights[factor], total)
+            for x in range(3 * width):
+                total[x] /= count
+            for channel in range(3):
+                target = out[image, channel, y]
+                for x in range(width):
+                    target[x] = level(total[3 * x + channel])
+
+
 @shareable("rows", "downs", "columns", "rights")
 def zoom_levels(levels, out, rows, downs, columns, rights):
     """The same from levels to levels, uint8."""
     batch, channels, height, width = levels.shape
+    if channels == 3:
+        _zoom_colours(levels, out, rows, downs, columns, rights)
+        return
     plane, total = np.empty((height, width), np.float32), np.empty(width, np.float32)
     line, left, right = np.empty(width + 1, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
     zoomed = np.empty(width, np.float32)
