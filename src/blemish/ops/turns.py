@@ -36,8 +36,8 @@ _NUMBERS = 2**22
 # A turn touches four rows, and two runs in each at most.
 _MOST_RUNS = 8
 # So many images are worked on together, which stay in the processor's cache.
-_IMAGES = 4
-_LANES = 16  # sixteen at a time are worked on as fast as one
+_IMAGES = 8
+_LANES = 8  # eight at a time are worked on as fast as one
 
 
 class Runs(NamedTuple):
