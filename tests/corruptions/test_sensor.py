@@ -240,6 +240,30 @@ class TestH265:
             assert torch.equal(corruption(images, severity=5), out)
             assert (out != images).any()
 
+    @pytest.mark.slow
+    def test_many_clips_of_one_process_are_those_of_one_each(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also where there is no folder for files, through which one process gets them."""
+        corruption = skip_without_files(UNITS["h265_bit_error"])
+        images = pictures(5, 3, 70, 90)
+        together = corruption(images, severity=[5, 5, 4, 0.2, 5], ids=list(range(5)))
+
+        def refuse(**_: str) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(codecs, "TemporaryDirectory", refuse)
+        assert torch.equal(corruption(images, severity=[5, 5, 4, 0.2, 5], ids=list(range(5))), together)
+
+    @pytest.mark.slow
+    def test_a_clip_that_cannot_be_read_is_named_among_others(self) -> None:
+        skip_without_files(UNITS["h265_bit_error"])
+        clips = [codecs.h265_clip(image.numpy(), 2.0, 1.0) for image in pictures(2, 3, 64, 64)]
+        streams = codecs._encoded(clips, codecs._program())
+        target = ["-f", "rawvideo", "-pix_fmt", "rgb24"]
+        made = codecs._ffmpeg(codecs._program(), ["-f", "hevc"], target, streams)
+        assert [len(pixels) for pixels in made] == [clip.nbytes for clip in clips]
+        with pytest.raises(blemish.InputError, match="ffmpeg ended with"):
+            codecs._ffmpeg(codecs._program(), ["-f", "hevc"], target, [*streams, b"no stream"])
+
     def test_without_ffmpeg_there_is_a_clear_word(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(codecs.shutil, "which", lambda _: None)
         corruption = UNITS["h265_bit_error"]

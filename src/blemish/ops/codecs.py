@@ -7,11 +7,17 @@ is called, with its version, therefore belongs to the protocol of whatever is ma
 from __future__ import annotations
 
 import io
+import math
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import PIL
@@ -85,7 +91,7 @@ def _program() -> str:
 def _ffmpeg_version(program: str) -> str:
     """Found by encoding one image: many builds of ffmpeg have no encoder of H.265."""
     try:
-        stream = _encoded(np.zeros((1, _LEAST_SIDE, _LEAST_SIDE, 3), np.uint8), program)
+        (stream,) = _encoded([np.zeros((1, _LEAST_SIDE, _LEAST_SIDE, 3), np.uint8)], program)
         said = subprocess.run([program, "-version"], capture_output=True, check=True).stdout.decode(errors="replace")
     except (OSError, subprocess.CalledProcessError, InputError) as error:
         raise MissingCodecError(f"{_WANTED}; {program} cannot encode ({error})") from error
@@ -161,32 +167,45 @@ def h265_clip(planes: Planes, right: float, down: float) -> NDArray[np.uint8]:
     """
     height, width = planes.shape[1:]
     image = np.ascontiguousarray(np.broadcast_to(planes, (3, height, width)).transpose(1, 2, 0))
-    more = [max(_LEAST_SIDE, -(-side // 8) * 8) - side for side in (height, width)]
+    filled = [max(_LEAST_SIDE, -(-side // 8) * 8) for side in (height, width)]
     frames = []
     for left in range(H265_FRAMES - 1, -1, -1):
-        y, x = (np.abs(np.arange(n) + round(left * step)) for n, step in ((height, down), (width, right)))
+        y, x = (
+            np.abs(np.arange(large).clip(max=size - 1) + round(left * step))
+            for large, size, step in zip(filled, (height, width), (down, right), strict=True)
+        )
         y, x = ((n - 1) - np.abs((n - 1) - axis) for n, axis in ((height, y), (width, x)))
-        frames.append(np.pad(image[y.clip(0)][:, x.clip(0)], ((0, more[0]), (0, more[1]), (0, 0)), mode="edge"))
+        frames.append(image[y.clip(0)].take(x.clip(0), axis=1))
     return np.stack(frames)
 
 
-def damaged_h265(planes: Planes, right: float, down: float, places: NDArray[np.int64]) -> Planes:
-    """The last frame of a short pan over an image, after bits of its H.265 stream were turned over at these places.
+def damaged_h265(
+    images: Sequence[Planes], pans: Sequence[tuple[float, float]], places: Sequence[NDArray[np.int64]]
+) -> list[Planes]:
+    """The last frames of short pans over images of one size, after bits of their streams were turned over.
 
-    Parameter sets, the first frame and the beginnings of slices stay whole: a receiver waits for such a frame.
+    For each image a pan, right and down, and places; each is as it would be alone. Parameter sets, the first frame and
+    the beginnings of slices stay whole: a receiver waits for such a frame.
     """
-    program, frames = _program(), h265_clip(planes, right, down)
-    units = re.split(rb"\x00\x00\x01", _encoded(frames, program))[1:]
+    program, clips = _program(), [h265_clip(planes, *pan) for planes, pan in zip(images, pans, strict=True)]
+    streams = [_damaged(stream, own) for stream, own in zip(_encoded(clips, program), places, strict=True)]
+    source = ["-f", "hevc", "-err_detect", "ignore_err", "-flags", "output_corrupt"]
+    pixels = _ffmpeg(program, source, ["-f", "rawvideo", "-pix_fmt", "rgb24"], streams)
+    return [_last_frame(*own, clips[0].shape[1:]) for own in zip(pixels, images, strict=True)]
+
+
+def _damaged(stream: bytes, places: NDArray[np.int64]) -> bytes:
+    units = re.split(rb"\x00\x00\x01", stream)[1:]
     whole = [_unescaped(unit) for unit in units]
     # The first 16 kinds of units are slices of frames that depend on others.
     heads = [_SLICE_HEADER if (unit[0] >> 1) & 63 < 16 else len(unit) for unit in whole]
     bodies = _turned_over([unit[head:] for unit, head in zip(whole, heads, strict=True)], places)
     damaged = (_escaped(unit[:head] + body) for unit, head, body in zip(whole, heads, bodies, strict=True))
-    stream = b"".join(b"\x00\x00\x01" + unit for unit in damaged)
-    shape = frames.shape[1:]
-    decode = ["-f", "hevc", "-err_detect", "ignore_err", "-flags", "output_corrupt", "-i", "-"]
-    pixels = _ffmpeg(program, [*decode, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], stream)
-    area = int(np.prod(shape))
+    return b"".join(b"\x00\x00\x01" + unit for unit in damaged)
+
+
+def _last_frame(pixels: bytes, planes: Planes, shape: tuple[int, ...]) -> Planes:
+    area = math.prod(shape)
     if len(pixels) < area:
         raise InputError(f"{FFMPEG.kind} decoded no frame of a damaged stream; expected one at least")
     last = np.frombuffer(pixels[len(pixels) - area :], np.uint8).reshape(shape)
@@ -194,21 +213,36 @@ def damaged_h265(planes: Planes, right: float, down: float, places: NDArray[np.i
     return shown if len(planes) == 3 else np.asarray(Image.fromarray(shown.transpose(1, 2, 0)).convert("L"))[None]
 
 
-def _encoded(frames: NDArray[np.uint8], program: str) -> bytes:
-    size = f"{frames.shape[2]}x{frames.shape[1]}"
-    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", "25", "-i", "-"]
+def _encoded(clips: Sequence[NDArray[np.uint8]], program: str) -> list[bytes]:
+    size = f"{clips[0].shape[2]}x{clips[0].shape[1]}"
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", "25"]
     codec = ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", _ENCODER, "-pix_fmt", "yuv420p"]
-    return _ffmpeg(program, [*source, *codec, "-f", "hevc", "-"], frames.tobytes())
+    return _ffmpeg(program, source, [*codec, "-f", "hevc"], [frames.tobytes() for frames in clips])
 
 
-def _ffmpeg(program: str, arguments: list[str], data: bytes) -> bytes:
-    command = [program, "-v", "error", "-nostdin", "-threads", "1", *arguments]
-    done = subprocess.run(command, input=data, capture_output=True)
-    # A decoder complains of damage, and does what it can.
-    if done.returncode != 0 and not done.stdout:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise InputError(f"ffmpeg ended with {done.returncode} ({said[-1] if said else 'no message'})")
-    return done.stdout
+def _ffmpeg(program: str, source: list[str], target: list[str], data: Sequence[bytes]) -> list[bytes]:
+    """What ffmpeg makes of each of these, read and written as options say."""
+    begin, source = [program, "-v", "error", "-nostdin"], ["-threads", "1", *source, "-i"]
+    if len(data) > 1:
+        # Starting takes longer than the work. What one process makes of several is what it makes of each alone.
+        with suppress(OSError, subprocess.CalledProcessError), TemporaryDirectory(prefix="blemish-") as folder:
+            files = [(Path(folder, f"{number}.in"), Path(folder, f"{number}.out")) for number in range(len(data))]
+            for (path, _), own in zip(files, data, strict=True):
+                path.write_bytes(own)
+            sources = chain.from_iterable([*source, str(path)] for path, _ in files)
+            targets = chain.from_iterable(["-map", f"{n}:v", *target, str(path)] for n, (_, path) in enumerate(files))
+            subprocess.run([*begin, *sources, *targets], capture_output=True, check=True)
+            return [path.read_bytes() for _, path in files]
+        # One that cannot be read ends it for all.
+    made = []
+    for own in data:
+        done = subprocess.run([*begin, *source, "-", *target, "-"], input=own, capture_output=True)
+        # A decoder complains of damage, and does what it can.
+        if done.returncode != 0 and not done.stdout:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            raise InputError(f"ffmpeg ended with {done.returncode} ({said[-1] if said else 'no message'})")
+        made.append(done.stdout)
+    return made
 
 
 def _unescaped(unit: bytes) -> bytes:

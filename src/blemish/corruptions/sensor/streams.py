@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -52,16 +52,17 @@ def _chosen(errors: Tensor, draw: Errors, parts: int) -> list[NDArray[np.int64]]
     return [places[: int(count)].numpy() for places, count in zip(draw.places, counts, strict=True)]
 
 
-def _one_by_one(levels: Tensor, work: Callable[[Planes, int], Planes]) -> Tensor:
-    """A codec's images, which it makes on the CPU, with a share of them for each thread."""
+def _by_codec(
+    levels: Tensor, work: Callable[[Sequence[Planes], slice], Sequence[Planes]], most: int | None = None
+) -> Tensor:
+    """A codec's images, which it makes on the CPU, ``most`` at a time at most, with a share of them for each thread."""
     source = levels.cpu().numpy()
     out = np.empty_like(source)
 
     def some(own: slice) -> None:
-        for number in range(own.start, own.stop):
-            out[number] = work(source[number], number)
+        out[own] = work(list(source[own]), own)
 
-    together([partial(some, own) for own in shares(len(source))])
+    together([partial(some, own) for own in shares(len(source), most)])
     return torch.from_numpy(out).to(levels.device)
 
 
@@ -70,23 +71,26 @@ _QUALITY = 90
 
 def _jpeg_bit_error(levels: Tensor, params: Params, draw: Errors) -> Tensor:
     places = _chosen(params["errors"], draw, jpeg_rows(*levels.shape[1:3]))
-    return _one_by_one(levels, lambda planes, number: damaged_jpeg(planes, _QUALITY, places[number]))
+
+    def work(images: Sequence[Planes], own: slice) -> list[Planes]:
+        return [damaged_jpeg(planes, _QUALITY, where) for planes, where in zip(images, places[own], strict=True)]
+
+    return _by_codec(levels, work)
 
 
 # How far a clip's frames are apart, in pixels of the published size.
 _STEP = 2.0
+# The most clips that one process makes, and their pixels: each has an encoder of its own, with its memory.
+_CLIPS, _CLIP_PIXELS = 32, 2**21
 
 
 def _h265_bit_error(levels: Tensor, params: Params, draw: Errors) -> Tensor:
     places = _chosen(params["errors"], draw, H265_FRAMES)
     step = _STEP * side_scale(*levels.shape[-2:])
     angles = [2 * math.pi * rank for rank in draw.ranks[:, 1].tolist()]
-
-    def work(planes: Planes, number: int) -> Planes:
-        angle = angles[number]
-        return damaged_h265(planes, step * math.cos(angle), step * math.sin(angle), places[number])
-
-    return _one_by_one(levels, work)
+    pans = [(step * math.cos(angle), step * math.sin(angle)) for angle in angles]
+    most = max(1, min(_CLIPS, _CLIP_PIXELS // math.prod(levels.shape[-2:])))
+    return _by_codec(levels, lambda images, own: damaged_h265(images, pans[own], places[own]), most)
 
 
 jpeg_bit_error = Corruption(
