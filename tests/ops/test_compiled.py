@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -197,6 +198,66 @@ def test_shares_of_a_batch() -> None:
             together([lambda: None, lambda: 1 // 0])  # type: ignore[list-item]
     finally:
         torch.set_num_threads(1)
+
+
+def test_a_thread_that_is_busy_is_not_waited_for() -> None:
+    torch.set_num_threads(2)
+    begun, end = threading.Semaphore(0), threading.Event()
+
+    def slow() -> None:
+        begun.release()
+        assert end.wait(60)
+
+    other = threading.Thread(target=together, args=([slow, slow],))
+    other.start()
+    try:
+        assert begun.acquire(timeout=60)
+        assert begun.acquire(timeout=60)  # the other caller and the thread that helps it
+        done: list[int] = []
+        together([lambda number=number: done.append(number) for number in range(3)])
+        assert done == [0, 1, 2]
+        assert other.is_alive()
+    finally:
+        torch.set_num_threads(1)
+        end.set()
+        other.join()
+
+
+def test_what_a_helping_thread_raises_is_raised() -> None:
+    torch.set_num_threads(2)
+    begun, here = threading.Event(), threading.current_thread()
+
+    def work() -> None:
+        if threading.current_thread() is not here:
+            begun.set()
+            raise KeyError("helper")
+        assert begun.wait(60)
+
+    try:
+        with pytest.raises(KeyError, match="helper"):
+            together([work, work])
+        together([lambda: None] * 5)  # and it still waits for calls
+    finally:
+        torch.set_num_threads(1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    code = (
+        "import os, threading, torch\n"
+        "from blemish.ops.compiled.threads import together\n"
+        "torch.set_num_threads(2)\n"
+        "def both():\n"
+        "    meeting = threading.Barrier(2, timeout=60)\n"
+        "    together([meeting.wait, meeting.wait])\n"
+        "both()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    both()\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
 
 
 def test_threads_share_a_kernel() -> None:
