@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,11 @@ class CounterRng:
 
     def keys(self, name: str) -> NDArray[np.int32]:
         """What the words of a stream are made from: four words per image, (4, B)."""
-        return stream_keys(self.ids, self._stream(name))
+        return stream_keys(self._numbers, self._stream(name))
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        return self.ids.numpy()
 
     def _stream(self, name: str) -> str:
         return f"{self.seed}/{self.scope}/{name}"
@@ -156,7 +160,7 @@ class CounterRng:
         if kernels is None:
             return None
         make = getattr(kernels, kind)
-        values = torch.from_numpy(make(salt(self._stream(name)), self.ids.numpy(), count, *settings))
+        values = torch.from_numpy(make(salt(self._stream(name)), self._numbers, count, *settings))
         return values if len(shape) == 1 else values.view(images, *shape)
 
     def _coarse(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:

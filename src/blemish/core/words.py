@@ -51,14 +51,14 @@ def salt(name: str) -> NDArray[np.int32]:
     return np.frombuffer(hashlib.blake2b(name.encode(), digest_size=16).digest(), dtype=np.int32)
 
 
-def stream_keys(ids: Tensor, name: str) -> NDArray[np.int32]:
+def stream_keys(ids: NDArray[np.int64], name: str) -> NDArray[np.int32]:
     """Four key words per image, shape (4, B), from a 64-bit id and the full name of the stream (seed included)."""
     kernels = compiled("words", worthwhile=len(ids) > FEW)
     if kernels is not None:
-        mixed: NDArray[np.int32] = kernels.mixed_keys(salt(name), ids.numpy())
+        mixed: NDArray[np.int32] = kernels.mixed_keys(salt(name), ids)
         return mixed
     key = np.repeat(salt(name)[:, None], len(ids), axis=1)
-    key[:2] += ids.numpy().view(np.int32).reshape(-1, 2).T
+    key[:2] += ids.view(np.int32).reshape(-1, 2).T
     for _ in range(3):
         key *= _MULTIPLIER
         key += _INCREMENT

@@ -114,17 +114,18 @@ def gaussian_taps(sigma: Tensor, truncate: float, reach: int) -> tuple[Tensor, T
 
 
 @lru_cache(maxsize=256)
-def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], int]:
+def _one_gaussian(sigma: float, truncate: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     weights, radii = gaussian_taps(torch.tensor([sigma], dtype=torch.float64), truncate, _NEAR)
-    return weights[0].numpy(), int(radii[0])
+    return weights.numpy(), radii.numpy()
 
 
 def gaussian_arrays(sigma: Sequence[float], truncate: float = 4.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The same as arrays, for compiled kernels."""
+    """The same as arrays, for compiled kernels, which do not write to them."""
+    if len(sigma) == 1:
+        return _one_gaussian(sigma[0], truncate)
     known, which = distinct(sigma)
     weights, radii = zip(*[_one_gaussian(value, truncate) for value in known], strict=True)
-    rows, reaches = np.array(weights), np.array(radii, dtype=np.int64)
-    return (rows, reaches) if len(known) == len(which) else (rows[which], reaches[which])
+    return np.concatenate(weights)[which], np.concatenate(radii)[which]
 
 
 def _by_taps(images: Tensor, sigma: Tensor, truncate: float, border: Border) -> Tensor:
