@@ -82,9 +82,14 @@ def _geometric_shapes(images: Tensor, params: Params, draw: Shapes) -> Tensor:
     plain = torch.where(draw.kind == _CIRCLE, 2, draw.kind) * len(sizes) + draw.size
     star = 3 * len(sizes) + draw.size * 360 + draw.degrees
     mask = torch.where(draw.kind == _STAR, star, plain)
+    colours = draw.colour.to(torch.uint8)
+    kernels = compiled("pieces") if source.device.type == "cpu" else None
+    if kernels is not None:
+        out, counts = source.clone(memory_format=torch.contiguous_format), params["count"].ceil().to(torch.int64)
+        shared_out(kernels.shapes, [out, draw.y, draw.x, mask, counts, colours], *(part.numpy() for part in table))
+        return back_to(images, out)
     index = _placed(draw.y, draw.x, table.down[mask], table.right[mask], params["count"], source)
-    colours = draw.colour.transpose(1, 2).to(torch.uint8)
-    return back_to(images, _covered(source, index, colours))
+    return back_to(images, _covered(source, index, colours.transpose(1, 2)))
 
 
 def _first(draw: Iterable[Tensor], count: Tensor) -> Iterator[Tensor]:
