@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from blemish.ops.edges import drop_light
 from blemish.ops.filters import Border, gaussian_blur, line_blur
 from blemish.ops.jpeg import jpeg_pillow, jpeg_round_trip
 from blemish.ops.layout import channels_first, channels_last
+from blemish.ops.pillow import Filter, resized
 from blemish.ops.resample import mean_zoom, pixelated
 from blemish.ops.warp import bilinear, drawn_positions
 
@@ -86,6 +88,17 @@ def test_bilinear(both: Both, height: int, width: int, kind: torch.dtype) -> Non
     rows[0, :10], columns[0, :10] = rows[0, :10].round(), columns[0, :10].round()
     for y, x in ((rows, columns), (rows[:, :, :1], columns[:1])):
         made, plain = both(lambda y=y, x=x: bilinear(images, y, x))
+        assert torch.equal(made, plain)
+
+
+@pytest.mark.parametrize("kind", get_args(Filter))
+@pytest.mark.parametrize(("height", "width"), [*SIZES, (1, 1)])
+def test_resized(both: Both, height: int, width: int, kind: Filter) -> None:
+    """Larger, smaller, as large along one side; black and white pixels, between which bicubic weights overshoot."""
+    images = digests.batch(3, height, width)
+    images[0] = (images[0] > 127) * 255
+    for size in ((5, 4), (height, 12), (64, width), (200, 123)):
+        made, plain = both(lambda size=size: resized(images, *size, kind))
         assert torch.equal(made, plain)
 
 

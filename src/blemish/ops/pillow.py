@@ -5,13 +5,18 @@ Bit for bit, but that newer versions of Pillow take rows first where that is qui
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from blemish.core.types import Square
 from blemish.ops.cache import cached
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 
 Filter = Literal["bilinear", "bicubic"]
 
@@ -23,6 +28,13 @@ _SUPPORT = {"bilinear": 1, "bicubic": 2}
 def resized(levels: Tensor, height: int, width: int, kind: Filter) -> Tensor:
     """Uint8 images (…, H, W) of another size, uint8."""
     tall, wide = levels.shape[-2:]
+    on_cpu = levels.device.type == "cpu" and levels.numel() > 0
+    kernels = compiled("resizing", worthwhile=False) if on_cpu else None
+    if kernels is not None:
+        out = torch.empty((*levels.shape[:-2], height, width), dtype=torch.uint8, device="cpu")
+        planes = [values.view(-1, *values.shape[-2:]) for values in (levels.contiguous(), out)]
+        shared_out(kernels.resized, planes, *_runs(wide, width, kind), *_runs(tall, height, kind))
+        return out
     columns = _pass(levels.contiguous().to(torch.int32).view(-1, wide, 1), width, kind)
     rows = _pass(columns.view(-1, tall, width), height, kind)
     return rows.to(torch.uint8).view(*levels.shape[:-2], height, width)
@@ -45,6 +57,15 @@ def _pass(lines: Tensor, target: int, kind: Filter) -> Tensor:
     for pixel, weight in zip(pixels, weights, strict=True):
         total.addcmul_(lines.index_select(1, pixel), weight[:, None])
     return (total >> _BITS).clamp_(0, 255)
+
+
+@lru_cache(maxsize=64)
+def _runs(source: int, target: int, kind: Filter) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Of each place the first source pixel, and the weights of those from there on (target, taps)."""
+    if source == target:
+        return np.arange(source), np.full((source, 1), 2**_BITS, np.int32)
+    pixels, weights = _taps(source, target, kind, torch.device("cpu"))
+    return pixels[0].numpy(), np.ascontiguousarray(weights.T.numpy())
 
 
 @cached()
