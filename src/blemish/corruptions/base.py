@@ -47,9 +47,9 @@ __all__ = [
 # Float32 noise must not turn a value that is a whole grey level into the level below when it is truncated.
 _SLACK = 2.0**-12
 
-# Pixels for which a compiled corruption draws whole fields at once. The C library gives larger blocks back to the
-# system each time they are freed, and to get them anew took as long as the rest of fog.
-_FIELDS = 64 * 224 * 224
+# Pixels for which a compiled corruption draws whole fields at once: they should stay in the cache. The C library gives
+# much larger blocks back to the system each time they are freed, and to get them anew took as long as the rest of fog.
+_FIELDS = 16 * 224 * 224
 
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
