@@ -3,9 +3,10 @@
 The networks themselves are not kept. The file is written anew after every network and is always complete, so that a
 run can be stopped at any time; the next one takes it, and others of the same settings, and goes on.
 
-    python perf/network_records.py OUT RECORDS.npz …
+    python perf/network_records.py OUT RECORDS.npz … [--whole]
 
 writes lists (.json) of what files hold to OUT, one for all files of the same name: small, and enough to go on from.
+--whole makes one list of the parts (NAME-part0.npz, NAME-part1.npz …) of a run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,7 +35,7 @@ from blemish.core.settings import differences, listed
 from blemish.data.array_source import array_source
 from blemish.data.cache import load
 
-PROTOCOL, FACTS, SETS, MEANS = "protocol", "facts", "sets", "accuracies"
+PROTOCOL, FACTS, SETS, COUNTS = "protocol", "facts", "sets", "right"
 
 MEASURED = 2500
 """Images that a network sees at once when it is measured."""
@@ -81,15 +83,28 @@ class Records:
         write_bytes(path, buffer.getvalue())
 
     def write_index(self, path: Path) -> None:
-        """What there is, without single answers: to make tables from, and for another call to go on from."""
-        means = {name: self._means(name) for name in self.facts}
-        write_bytes(path, json.dumps({PROTOCOL: self.protocol, FACTS: self.facts, MEANS: means}).encode())
+        """What there is, without single answers: to make tables from, and for another call to go on from.
+
+        Accuracies are written as numbers of images, which are short and exact.
+        """
+        images = self.protocol["test_images"]
+        counts = {
+            name: {key: [round(mean * images) for mean in means] for key, means in self._means(name).items()}
+            for name in self.facts
+        }
+        content = {PROTOCOL: self.protocol, FACTS: self.facts, COUNTS: counts}
+        write_bytes(path, json.dumps(content, separators=(",", ":")).encode())
 
     @classmethod
     def _one(cls, path: Path) -> Records:
         if path.suffix == ".json":
             content = json.loads(path.read_text(encoding="utf-8"))
-            return cls(content[PROTOCOL], content[FACTS], means=content[MEANS])
+            images = content[PROTOCOL]["test_images"]
+            means = {
+                name: {key: [count / images for count in counts] for key, counts in sets.items()}
+                for name, sets in content[COUNTS].items()
+            }
+            return cls(content[PROTOCOL], content[FACTS], means=means)
         with np.load(path, allow_pickle=False) as file:
             found = cls(json.loads(str(file[PROTOCOL])), json.loads(str(file[FACTS])))
             for key in file.files:
@@ -224,10 +239,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("records", type=Path, nargs="+")
+    parser.add_argument("--whole", action="store_true", help="one list of all parts of a run")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for stem in sorted({path.stem for path in options.records}):
-        records = Records.read(*(path for path in options.records if path.stem == stem))
+    files: dict[str, list[Path]] = {}
+    for path in options.records:
+        stem = re.sub(r"-part\d+$", "", path.stem) if options.whole else path.stem
+        files.setdefault(stem, []).append(path)
+    for stem, paths in sorted(files.items()):
+        records = Records.read(*paths)
         records.write_index(options.out / f"{stem}.json")
         print(f"{stem}: {len(records.facts)} networks")
 

@@ -152,6 +152,23 @@ def test_an_index_knows_accuracies_without_the_answers(tmp_path: Path) -> None:
     assert records.accuracies("a", "noise") == {"linf:0": 6 / 11, "linf:0.1": 5 / 11}
     records.write_index(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "index.json").read_bytes()
+    assert '"right":{"a":{"noise":[6,5]}' in (tmp_path / "index.json").read_text()  # short, and exact
+
+
+def test_parts_of_a_run_have_one_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parts have lists of their own, which the next call of a part goes on from, or, told so, one for all."""
+    found = module("network_records")
+    for part, names in enumerate(("ab", "c")):
+        filled(*names).write(tmp_path / f"run-part{part}.npz")
+    arguments = ["network_records.py", str(tmp_path / "out"), *map(str, sorted(tmp_path.glob("*.npz")))]
+    for more, said in ([], "run-part0: 2 networks\nrun-part1: 1 networks\n"), (["--whole"], "run: 3 networks\n"):
+        monkeypatch.setattr(sys, "argv", [*arguments, *more])
+        found.main()
+        assert capsys.readouterr().out == said
+    whole = found.Records.read(tmp_path / "out" / "run.json")
+    assert whole.accuracies("c", "noise") == filled("c").accuracies("c", "noise")
 
 
 @pytest.mark.parametrize("script", ["mscr_cifar_tables", pytest.param("mscr_predicts_mce", marks=pytest.mark.slow)])
