@@ -1,55 +1,49 @@
 """One overlap matrix over all catalogues, on CIFAR-size images: ImageNet-C, NOC, Syn2Nat, C̄, optics, LAION-C, sensors.
 
     python perf/overlap_all.py TRAIN.npz TEST.npz OUT [--seed 0] [--seconds 500] [--frost DIR] [--earlier DIR …]
-    python perf/overlap_all.py TRAIN.npz TEST.npz OUT --from-scratch 12 [--part 0 3]
+    python perf/overlap_all.py TRAIN.npz TEST.npz OUT --from-scratch 8 [--part 0 3]
 
 Trains a standard network, and fine-tunes it on each of the 128 corruptions (--catalogues names others), half of every
 batch corrupted, with the trainer of `blemish train-overlap`. Corruptions have their published severities: Syn2Nat at 5,
-all others at random between 1 and 5; those of sensors are the ones that need no codec. Every network is measured under
-every corruption, and under the noise of MSCR. --from-scratch trains networks of that many corruptions from the
-beginning instead, to see how far fine-tuning misleads; --part K N takes every N-th of them from the K-th.
+all others from 1 to 5, drawn by lot for every image; those of sensors are the ones that need no codec. Every network is
+measured under every corruption, and under the noise of MSCR. --from-scratch trains networks of that many corruptions
+from the beginning instead, to see how far fine-tuning misleads; --part K N takes every N-th of all from the K-th.
 
 OUT gets, per seed and way of training, a file of records (.npz) that is written after every network, and the standard
 network (.pt). Other networks are not kept. No network is begun that would not end within --seconds. Another call with
 the same OUT goes on; so does one whose --earlier names folders with records, or lists of them (.json), and the standard
 network. A corruption that does not run on the device is left out, and a network that fails is passed over, with a word.
 
-**Three seeds on a GPU that is lent for ten minutes at a time.** First, small enough to be sent: 25,000 and 4,000 images
+**Three seeds on a GPU that is lent for ten minutes at a time.** First, small enough to be sent: 25,000 and 2,000 images
 of JPEG copies of CIFAR-10, and the photographs of frost.
 
     mkdir -p gpu/done; blemish fetch-frost -o gpu/frost
     python - <<"END"
     import numpy as np
-    for name, count in (("train", 25_000), ("test", 4_000)):
+    for name, count in (("train", 25_000), ("test", 2_000)):
         file = np.load(f"cifar10_jpeg_{name}.npz")
         ends = file["offsets"][: count + 1]
         parts = {"bytes": file["bytes"][: ends[-1]], "labels": file["labels"][:count], "classes": file["classes"]}
         np.savez(f"gpu/{name}.npz", offsets=ends, **parts)
     END
 
-There, the same lines until "all networks are there" has been said six times. OUT may be another, empty one each time:
+There, first the standard networks, then everything at once: nine parts, and three of networks from scratch. NVIDIA's
+multi-process service lets all of them work on the GPU at the same time; without it they take turns.
 
-    export PYTHONPATH=src OMP_NUM_THREADS=5; end=$(($(date +%s) + 520))
-    part() {
-      left=$((end - $(date +%s)))  # getting ready takes up to two minutes
-      [ $left -lt 150 ] || python3 perf/overlap_all.py gpu/train.npz gpu/test.npz "$OUT" --seconds $left "$@"
-    }
-    for k in 0 1 2; do (
-      part --seed $k --frost gpu/frost --earlier gpu/done
-      part --from-scratch 12 --part $k 3 --frost gpu/frost --earlier gpu/done
-    ) 2>&1 & done; wait
+    export PYTHONPATH=src OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1; nvidia-cuda-mps-control -d
+    R="python3 perf/overlap_all.py gpu/train.npz gpu/test.npz OUT --test-images 2000 --seconds 550 --frost gpu/frost"
+    for k in 0 1 2; do $R --seed $k --part 0 129 --tune-epochs 2 & done; wait
+    for k in 0 1 2; do for p in 0 1 2; do $R --seed $k --part $p 3 --tune-epochs 2 & done; done
+    for p in 0 1 2; do $R --from-scratch 8 --part $p 3 & done; wait
 
-After each call, with what came back in a folder of its own, gpu/call1, gpu/call2 …: lists for the next one, which are
-small, and the standard networks. Carry gpu/train.npz, gpu/test.npz, gpu/frost and gpu/done.
+The last two lines again until all say "all networks are there". On an H200 a standard network took 19 s, getting ready
+91 s, and the 393 others 9 minutes. On another machine, lists are enough to go on from, and small:
 
-    python perf/network_records.py gpu/done gpu/call*/*.npz; cp gpu/call*/standard-*.pt gpu/done
+    python perf/network_records.py gpu/done OUT/*.npz
 
 In the end `perf/overlap_all_tables.py` reads the records:
 
-    python perf/overlap_all_tables.py tables gpu/call*/*-tuned-*.npz --scratch gpu/call*/*-scratch-*.npz
-
-By the paces of `perf/mscr_cifar.json` (three networks at a time on an H200: 35 µs for an image in training, 7.4 µs for
-one that is measured) a network takes 7 to 8 seconds, and all of it three calls, with a quarter to spare.
+    python perf/overlap_all_tables.py tables OUT/*-tuned-*.npz --scratch OUT/*-scratch-*.npz
 """
 
 from __future__ import annotations
@@ -59,21 +53,23 @@ import random
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from blemish.benchmarks.condition import CLEAN, Condition, parse_condition, step_of
+from blemish.benchmarks.condition import Condition, parse_condition, step_of
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
+from blemish.core.rng import CounterRng
+from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import catalog
 from blemish.studies.overlap.plan import STANDARD, build_net
 from blemish.studies.overlap.training import MEAN, STD, Corruptor, Schedule, Trainer
 from mscr_cifar import COPY, PUBLISHED, noisy_sets
-from network_records import Deadline, Records, compiled, corrupted_sets, measuring, read_images, right_answers
+from network_records import Deadline, Records, compiled, measuring, read_images, right_answers
 
 NOISE = {"linf": (COPY["linf"], PUBLISHED.epsilon_min), "l2": (COPY["l2"],)}
 PAPERS = ("cifar10-c", "noc-candidates", "syn2nat-candidates")
@@ -115,6 +111,36 @@ def schedules(options: argparse.Namespace) -> tuple[Schedule, Schedule]:
     return long, Schedule(epochs=options.tune_epochs, batch=options.batch, rate=options.rate / 10)
 
 
+@dataclass(frozen=True)
+class WholeSeverities(Corruptor):
+    """Whole severities, each as likely as any other: what is made once for a severity serves all its images."""
+
+    def _one(self, corruption: Corruption, images: Tensor, rows: Tensor, seed: int, ids: Tensor) -> Tensor:
+        low, high = (round(severity) for severity in self.severities)
+        lots = CounterRng(seed, ids[rows], "training severity").uniforms("which", 1)[:, 0].double()
+        severities = low + (lots * (high - low + 1)).floor().clamp_(max=high - low)
+        out = torch.empty_like(images[: len(rows)])
+        for severity in range(low, high + 1):
+            some = severities == severity
+            part, part_ids = images[rows[some].to(images.device)], ids[rows[some]]
+            if len(part):
+                made = corruption(part, severity=severity, seed=seed, ids=part_ids, preset=self.preset)
+                out[some.to(out.device)] = made
+        return out
+
+
+def corruptor_of(condition: Condition) -> Corruptor:
+    """What images go through for a corruption, in training and in testing."""
+    step = condition.steps[0]
+    return WholeSeverities((step.unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
+
+
+def tested_sets(images: Tensor, conditions: Sequence[Condition], seed: int) -> list[Tensor]:
+    """The images under each condition, on their device, for all networks to see."""
+    ids = torch.arange(len(images))
+    return [corruptor_of(condition)(images, seed=seed, ids=ids) for condition in conditions]
+
+
 class Study:
     """One seed: the standard network and those of the corruptions, one after the other in the same shell."""
 
@@ -137,6 +163,7 @@ class Study:
         self.file = options.out / f"{stem}.npz"
         folders = (options.out, *options.earlier)
         self.standard_files = [folder / f"standard-seed{options.seed}.pt" for folder in folders]
+        self.standard_there = self.way == "tuned" and any(file.is_file() for file in self.standard_files)
         earlier = [folder / f"{stem}{ending}" for folder in folders for ending in (".npz", ".json")]
         self.records = Records.continued(self._protocol(one, other), earlier)
         self.mine = [STANDARD, *self.trained][part::parts]
@@ -151,15 +178,16 @@ class Study:
         conditions = [parse_condition(text, catalog=mine) for text in texts[:: 16 if options.quick else 1]]
         for condition in conditions:
             condition.check_files()
-        working = []
-        for condition in conditions:
+        # In another order for each part: what one compiles, others that begin at the same time read from the disk.
+        order = random.Random(f"{options.seed} {options.part}").sample(conditions, len(conditions))
+        failing = []
+        for condition in order:
             try:
-                corrupted_sets(self.test[:8], [condition], seed=0, preset=PRESET)
+                tested_sets(self.test[:8], [condition], 0)
             except Exception as error:  # one corruption must not cost all others the time on a device
                 print(f"left out, since it does not run here: {condition} ({error!r})", flush=True)
-            else:
-                working.append(condition)
-        return working
+                failing.append(condition)
+        return [condition for condition in conditions if condition not in failing]
 
     def _protocol(self, *digests: str) -> dict[str, Any]:
         noise = [f"{norm}:{eps:g}" for norm, values in NOISE.items() for eps in values]
@@ -174,6 +202,7 @@ class Study:
             "test_images": len(self.test),
             "data": list(digests),
             "preset": PRESET,
+            "severities": "whole",
             "measured_in": "float16" if self.device.type == "cuda" else "float32",
             "trained": self.trained,
             "sets": {"noise": noise, "corrupted": ["clean", *(str(c) for c in self.measured.values())]},
@@ -186,8 +215,7 @@ class Study:
         if not missing:
             return
         seed = self.options.seed
-        conditions: list[Condition] = [CLEAN, *self.measured.values()]
-        self.corrupted = corrupted_sets(self.test, conditions, seed=seed, preset=PRESET)
+        self.corrupted = [self.test, *tested_sets(self.test, list(self.measured.values()), seed)]
         self.shell = self._fresh().to(self.device, memory_format=torch.channels_last)
         wanted = self.device.type == "cuda" and not self.options.plain
         shape, plain = self.images.shape[1:], torch.contiguous_format
@@ -223,7 +251,7 @@ class Study:
 
     def _start(self, name: str) -> dict[str, Tensor]:
         """The weights to begin with: random ones, or those of the standard network."""
-        if name == STANDARD or self.way == "scratch":
+        if self.way == "scratch" or (name == STANDARD and not self.standard_there):
             return self._fresh().state_dict()
         files = [file for file in self.standard_files if file.is_file()]
         if not files:
@@ -237,12 +265,12 @@ class Study:
         self.shell.load_state_dict(self._start(name))
         corruptor = Corruptor(preset=PRESET)
         if name != STANDARD:
-            step = self.measured[name].steps[0]
-            corruptor = Corruptor((step.unit,), (step.low, step.high), PRESET)  # type: ignore[arg-type]
+            corruptor = corruptor_of(self.measured[name])
         seed = self.options.seed
         trainer = Trainer(self.forward, [corruptor], self.images, self.labels, schedule, self.device, seed=seed)
-        losses = [trainer.run_epoch() for _ in range(schedule.epochs)]
-        if name == STANDARD and self.way == "tuned":
+        ready = name == STANDARD and self.standard_there
+        losses = [] if ready else [trainer.run_epoch() for _ in range(schedule.epochs)]
+        if name == STANDARD and self.way == "tuned" and not ready:
             self._keep_standard()
         trained = time.perf_counter()
         self.forward.eval()

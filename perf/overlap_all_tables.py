@@ -3,17 +3,18 @@
     python perf/overlap_all_tables.py OUT RECORDS.npz … [--scratch RECORDS.npz …] [--resamples 50]
 
 RECORDS are those of fine-tuned networks of one or more seeds, in any number of files. Corruptions that a network is
-missing for, of any seed, are left out and named. Writes to OUT: accuracies.csv
-(means over seeds), overlap.csv (from these), correct-seedN.npz and overlap-seedN.csv, categories.json, core.toml and
-two figures. Prints, in Markdown, how far seeds agree, what Algorithm 1 chooses and how stable that is, how published
-benchmarks cover each other, the core and what a seed makes of a core that others chose, and, with --scratch, how far
-fine-tuning misleads.
+missing for, of any seed, are left out and named. Writes to OUT: accuracies.csv (means over seeds), overlap.csv (from
+these), correct-seedN.npz and overlap-seedN.csv, categories.json, core.toml, two figures, and catalogues-32.json, the
+counts that the package ships. Prints, in Markdown, how far seeds agree, what Algorithm 1 chooses and how stable that
+is, how published benchmarks cover each other, the core and what a seed makes of a core that others chose, and, with
+--scratch, how far fine-tuning misleads.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 
 from blemish.benchmarks.files import load_benchmark
 from blemish.core.errors import InputError
+from blemish.core.files import write_bytes
 from blemish.reports.figure_files import save_figure
 from blemish.studies.construction.benchmark_files import make_benchmark, write_benchmark
 from blemish.studies.construction.categories import find_categories, write_categories
@@ -31,7 +33,7 @@ from blemish.studies.construction.coverage import balance_by
 from blemish.studies.construction.figures import SAVING, agreement_figure, overlap_figure
 from blemish.studies.construction.gather import Correct, write_correct
 from blemish.studies.construction.matrices import OverlapMatrix, write_matrix
-from blemish.studies.construction.overlap import LEAST_GAIN, overlap_intervals, overlap_matrix
+from blemish.studies.construction.overlap import overlap_intervals, overlap_matrix
 from blemish.studies.construction.selection import select_non_overlapping, sweep_thresholds
 from blemish.studies.construction.stability import choice_stability, resampled_matrices
 from blemish.studies.construction.tables import STANDARD, AccuracyTable, write_table
@@ -89,6 +91,26 @@ def mean_table(found: Sequence[Correct]) -> AccuracyTable:
     """Mean accuracies over seeds."""
     values = np.mean([one.correct.mean(axis=2) for one in found], axis=0)
     return AccuracyTable(found[0].models, found[0].settings, values)
+
+
+def write_counts(tuned: dict[int, Records], found: dict[int, Correct], path: Path) -> None:
+    """How many test images every network of every seed classified correctly: all that accuracies and scores need."""
+    first = next(iter(found.values()))
+    images = first.correct.shape[2]
+    protocol = next(iter(tuned.values())).protocol
+    schedule = protocol["fine_tune"]
+    about = (
+        f"Right answers of {protocol['net'].partition(':')[2]} networks, each fine-tuned for {schedule['epochs']} "
+        f"epochs on one corruption from the standard network of its seed, on {protocol['train_images']:,} training and "
+        f"{images:,} test images of a JPEG copy of CIFAR-10: one table per seed, models in rows, settings in columns."
+    )
+    counts = {seed: one.correct.sum(axis=2).tolist() for seed, one in found.items()}
+    rows = {
+        str(seed): {name: " ".join(map(str, row)) for name, row in zip(first.models, table, strict=True)}
+        for seed, table in counts.items()
+    }
+    content = {"about": about, "images": images, "settings": list(first.settings), "seeds": rows}
+    write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -273,7 +295,8 @@ def main() -> None:
     parser.add_argument("records", type=Path, nargs="+")
     parser.add_argument("--scratch", type=Path, nargs="*", default=[])
     parser.add_argument("--resamples", type=int, default=50)
-    parser.add_argument("--least-gain", type=float, default=LEAST_GAIN, help="scores of smaller gains are undefined")
+    # Scores divide by gains: those of gains below this one are mostly the noise of seeds.
+    parser.add_argument("--least-gain", type=float, default=0.02, help="scores of smaller gains are undefined")
     options = parser.parse_args()
     tuned = by_seed(options.records)
     names = complete(tuned)
@@ -284,6 +307,7 @@ def main() -> None:
     matrix = overlap_matrix(table, least_gain=least)
     options.out.mkdir(parents=True, exist_ok=True)
     write_table(table, options.out / "accuracies.csv")
+    write_counts(tuned, found, options.out / "catalogues-32.json")
     write_matrix(matrix, options.out / "overlap.csv")
     for seed, one in found.items():
         write_correct(one, options.out / f"correct-seed{seed}.npz")

@@ -98,12 +98,12 @@ def test_what_fails_is_passed_over(
     monkeypatch.setattr(script, "SENSORS", ())
     images = np.random.default_rng(0).integers(0, 256, (100, 32, 32, 3)).astype(np.uint8)
     np.savez(tmp_path / "images.npz", images=images, labels=np.arange(100) % 10)
-    whole = script.corrupted_sets
+    whole = script.tested_sets
 
-    def broken(images: torch.Tensor, conditions: Any, **more: Any) -> Any:
+    def broken(images: torch.Tensor, conditions: Any, seed: int) -> Any:
         if len(images) == 8 and conditions[0].group == "noc:border":
             raise RuntimeError("no such kernel")
-        return whole(images, conditions, **more)
+        return whole(images, conditions, seed)
 
     class Failing(script.Trainer):  # type: ignore[misc, name-defined]
         def run_epoch(self) -> float:
@@ -111,7 +111,7 @@ def test_what_fails_is_passed_over(
                 raise RuntimeError("out of memory")
             return float(super().run_epoch())
 
-    monkeypatch.setattr(script, "corrupted_sets", broken)
+    monkeypatch.setattr(script, "tested_sets", broken)
     monkeypatch.setattr(script, "Trainer", Failing)
     arguments = [tmp_path / "images.npz", tmp_path / "images.npz", tmp_path / "out", "--quick", "--device", "cpu"]
     monkeypatch.setattr(sys, "argv", ["overlap_all.py", *map(str, arguments)])
@@ -124,6 +124,24 @@ def test_what_fails_is_passed_over(
     assert list(records.facts) == ["standard", "syn2nat:invert"]
 
 
+def test_severities_are_whole_and_belong_to_images() -> None:
+    """Each image has one of its corruption's severities by lot, whatever it shares a batch with."""
+    script = module("overlap_all")
+    corruptor = script.corruptor_of(parse_condition("contrast@1-5"))
+    images, ids = torch.randint(0, 256, (200, 3, 32, 32), dtype=torch.uint8), torch.arange(200)
+    made = corruptor(images, seed=3, ids=ids)
+    assert torch.equal(corruptor(images[50:60], seed=3, ids=ids[50:60]), made[50:60])
+    unit = parse_condition("contrast@1-5").steps[0].unit
+    each = torch.stack([unit(images, severity=s, seed=3, ids=ids, preset="cifar") for s in range(1, 6)])
+    same = (each == made).flatten(2).all(2)
+    assert torch.equal(same.sum(0), torch.ones(200, dtype=torch.int64))
+    # Forty of each are expected; as far off as this one in ten thousand times.
+    assert all(abs(int(count) - 40) < 24 for count in same.sum(1))
+    alone = script.corruptor_of(parse_condition("syn2nat:invert@5"))(images, seed=3, ids=ids)
+    invert = parse_condition("syn2nat:invert@5").steps[0].unit
+    assert torch.equal(alone, invert(images, severity=5, seed=3, ids=ids, preset="cifar"))
+
+
 NAMES = ("gaussian_noise", "shot_noise", "fog", "contrast", "noc:border", "syn2nat:invert")
 
 
@@ -134,6 +152,7 @@ def made_up(folder: Path, way: str, seed: int, images: int = 600) -> Path:
     settings = [*NAMES, *(name for name in fifteen if name not in NAMES)]
     trained = list(NAMES) if way == "tuned" else list(NAMES[:4])
     protocol = {"experiment": "overlap_all", "way": way, "seed": seed, "test_images": images, "trained": trained}
+    protocol |= {"net": "nets:some_net", "train_images": 1000, "fine_tune": {"epochs": 2} if way == "tuned" else None}
     sets = {
         "noise": ["linf:0.1", "linf:0.105882", "l2:1.34225"],
         "corrupted": ["clean", *(f"{n}@1-5" for n in settings)],

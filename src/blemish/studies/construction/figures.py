@@ -54,8 +54,7 @@ def overlap_figure(
     """The matrix as a heat map; with ``categories`` ordered by them, each framed; names in ``chosen`` stand out."""
     if categories is not None:
         matrix = matrix.only(categories.corruptions)
-    count = len(matrix.names)
-    side = max(3.2, 0.36 * count + 1.4)
+    side = max(3.2, _cell(len(matrix.names)) * len(matrix.names) + 1.4)
     figure, axes = _figure(side + 1.2, side)
     _heat(figure, axes, matrix)
     if categories is not None:
@@ -68,20 +67,27 @@ def overlap_figure(
     return figure
 
 
+_WITH_NUMBERS = 45  # corruptions; the cells of more have no numbers and are smaller, with names that still can be read
+
+
+def _cell(count: int) -> float:
+    """The side of a cell, inches."""
+    return 0.36 if count <= _WITH_NUMBERS else 0.11
+
+
 def _heat(figure: Any, axes: Any, matrix: OverlapMatrix) -> None:
     count = len(matrix.names)
     axes.set_facecolor("#e9e6e0")  # shows through where a score is undefined
     picture = axes.imshow(np.ma.masked_invalid(matrix.scores), vmin=0, vmax=1, cmap="YlGnBu")
     axes.set_xticks(range(count), matrix.names, rotation=90)
     axes.set_yticks(range(count), matrix.names)
-    axes.tick_params(length=0)
-    for i in range(count):
+    axes.tick_params(length=0, **({} if count <= _WITH_NUMBERS else {"labelsize": 6}))
+    for i in range(count if count <= _WITH_NUMBERS else 0):
         for j in range(count):
             value = matrix.scores[i, j]
             text = "?" if math.isnan(value) else _short(value)
-            if count <= 45:
-                colour = _PAPER if value > 0.55 else _INK
-                axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+            colour = _PAPER if value > 0.55 else _INK
+            axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
     figure.colorbar(picture, ax=axes, shrink=0.6, label="overlapping score")
 
 
