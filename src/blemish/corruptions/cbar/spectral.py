@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -52,22 +53,25 @@ def shaped_noise(draw: Phases, weight: Tensor) -> Tensor:
     """Noise with a spectrum of these weights (H, W) and phases, of standard deviation 1, (B, n, H, W).
 
     The right half has the phases of the left one, turned by 180 degrees. That does not make the result real, and its
-    imaginary part is dropped, as in the reference. The mean is not removed.
+    imaginary part is dropped, as in the reference. So half of a spectrum makes it, of the means of waves and the
+    conjugates of their opposites. The mean is not removed.
     """
     height, width = weight.shape
     left = draw.phases.to(torch.float64)
     kernels = compiled("spectra") if left.device.type == "cpu" else None
+    back = partial(torch.fft.irfft2, s=(height, width))
     if kernels is not None:
-        shape = (*left.shape[:2], height, width)
-        spectrum = torch.empty(shape, dtype=torch.complex128, device="cpu")
-        shared_out(kernels.spectra, [left.cos(), left.sin(), torch.view_as_real(spectrum)], weight.numpy())
-        waves = transformed(spectrum, torch.fft.ifft2)
-        noise = torch.empty(shape, dtype=torch.float64, device="cpu")
-        shared_out(kernels.standardised, [torch.view_as_real(waves), noise])
+        half = torch.empty((*left.shape[:3], width // 2 + 1), dtype=torch.complex128, device="cpu")
+        shared_out(kernels.spectra, [left.cos(), left.sin(), torch.view_as_real(half)], weight.numpy())
+        waves = transformed(half, back)
+        noise = torch.empty(waves.shape, dtype=torch.float64, device="cpu")
+        shared_out(kernels.standardised, [waves, noise])
         return noise
     left = torch.complex(left.cos(), left.sin())
     spectrum = torch.cat([left, left[..., : width // 2].flip(-2, -1)], dim=-1).mul_(weight)
-    waves = transformed(spectrum.roll((-(height // 2), -(width // 2)), (-2, -1)), torch.fft.ifft2).real
+    spectrum = spectrum.roll((-(height // 2), -(width // 2)), (-2, -1))
+    opposite = spectrum.flip(-2, -1).roll((1, 1), (-2, -1)).conj()
+    waves = transformed((spectrum + opposite)[..., : width // 2 + 1] * 0.5, back)
     return waves / waves.std((-2, -1), keepdim=True, correction=0)
 
 

@@ -12,19 +12,37 @@ from blemish.ops.compiled.jit import kernel, part
 
 @kernel
 def spectra(cos, sin, out, weight):
-    """Weighted waves (B, n, H, W, 2) from the cosines and sines (B, n, H, ⌈W/2⌉) of the left half's phases.
+    """Weighted waves from the cosines and sines (B, n, H, ⌈W/2⌉) of the left half's phases: the part that is real.
 
-    The right half has those of the left one, turned by 180 degrees. Weights (H, W) have frequency 0 in the middle, the
-    result has it first.
+    The right half has those of the left one, turned by 180 degrees. Weights (H, W) have frequency 0 in the middle. The
+    result (B, n, H, ⌊W/2⌋ + 1, 2) has it first, and frequencies that are not negative: each is the mean of the wave of
+    this frequency and the conjugate of that of the opposite one.
     """
-    batch, fields, height = out.shape[:3]
+    batch, fields, height, columns = out.shape[:4]
+    width = weight.shape[1]
+    row, opposite = np.empty((width, 2)), np.empty((width, 2))
     for image in range(batch):
         for field in range(fields):
-            for y in range(height):
-                row = out[image, field, (y - height // 2) % height]
-                _put(cos[image, field, y], sin[image, field, y], weight[y], row)
-                other = height - 1 - y
-                _put_turned(cos[image, field, other], sin[image, field, other], weight[y], row)
+            for number in range(height // 2 + 1):
+                other = (height - number) % height
+                _wave(cos[image, field], sin[image, field], weight, number, row)
+                _wave(cos[image, field], sin[image, field], weight, other, opposite)
+                target, mirrored = out[image, field, number], out[image, field, other]
+                for x in range(columns):
+                    back = width - x if x > 0 else 0
+                    target[x, 0] = (row[x, 0] + opposite[back, 0]) * 0.5
+                    target[x, 1] = (row[x, 1] - opposite[back, 1]) * 0.5
+                    mirrored[x, 0] = (opposite[x, 0] + row[back, 0]) * 0.5
+                    mirrored[x, 1] = (opposite[x, 1] - row[back, 1]) * 0.5
+
+
+@part
+def _wave(cos, sin, weight, number, row):
+    """The row of a frequency."""
+    height = len(weight)
+    y = (number + height // 2) % height
+    _put(cos[y], sin[y], weight[y], row)
+    _put_turned(cos[height - 1 - y], sin[height - 1 - y], weight[y], row)
 
 
 @part
@@ -48,10 +66,10 @@ _ABREAST = 4
 
 @kernel
 def standardised(waves, out):
-    """The real parts of (B, n, H, W, 2), each plane over its standard deviation, by Welford's updates as in torch."""
+    """Planes (B, n, H, W), each over its standard deviation, by Welford's updates as in torch."""
     batch, fields, height, width = out.shape
     size = height * width
-    planes, results = waves.reshape(batch * fields, size, 2), out.reshape(batch * fields, size)
+    planes, results = waves.reshape(batch * fields, size), out.reshape(batch * fields, size)
     for first in range(0, batch * fields, _ABREAST):
         # Several planes at a time, because each update waits for the last one.
         some = min(_ABREAST, batch * fields - first)
@@ -61,16 +79,16 @@ def standardised(waves, out):
         mean_a, mean_b, mean_c, mean_d, of_a, of_b, of_c, of_d = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(size):
             count = np.float64(i + 1)
-            mean_a, of_a = _updated(mean_a, of_a, a[i, 0], count)
-            mean_b, of_b = _updated(mean_b, of_b, b[i, 0], count)
-            mean_c, of_c = _updated(mean_c, of_c, c[i, 0], count)
-            mean_d, of_d = _updated(mean_d, of_d, d[i, 0], count)
+            mean_a, of_a = _updated(mean_a, of_a, a[i], count)
+            mean_b, of_b = _updated(mean_b, of_b, b[i], count)
+            mean_c, of_c = _updated(mean_c, of_c, c[i], count)
+            mean_d, of_d = _updated(mean_d, of_d, d[i], count)
         squares[0], squares[1], squares[2], squares[3] = of_a, of_b, of_c, of_d
         for number in range(some):
             deviation = np.sqrt(squares[number] / size)
             source, target = planes[first + number], results[first + number]
             for i in range(size):
-                target[i] = source[i, 0] / deviation
+                target[i] = source[i] / deviation
 
 
 @part
