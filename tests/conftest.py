@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from blemish.evaluation.executors import processes
-from blemish.ops import photographs
+from blemish.ops import photographs, textures
 from foreign import let_torchvision_be_imported
 from generated import set_up_hypothesis
 from quick_workers import QuickContext
@@ -93,6 +93,7 @@ def no_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without the reference's photographs of frost: nothing fetched, nothing installed."""
     monkeypatch.setattr(photographs, "fetched_folder", lambda: tmp_path / "nothing fetched")
     monkeypatch.setattr(photographs, "_installed", tuple)
+    textures._scaled.clear()  # nor has this process read them before
 
 
 @pytest.fixture

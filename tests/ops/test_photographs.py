@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 import blemish
-from blemish.ops import photographs
+from blemish.ops import photographs, textures
 from blemish.ops.photographs import MissingFrostError, Photographs, fetched_folder
 from blemish.ops.textures import frost_textures
 from frost_files import NAMES, SIZES, digest, draw_pictures
@@ -28,8 +28,10 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "platform", "linux")
     photographs._installed.cache_clear()
+    textures._scaled.clear()
     yield
     photographs._installed.cache_clear()
+    textures._scaled.clear()
 
 
 def pretend_reference(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +142,18 @@ class TestLookup:
         monkeypatch.setattr(sys, "platform", "win32")
         monkeypatch.setenv("LOCALAPPDATA", "/users/me/local")
         assert fetched_folder() == Path("/users/me/local/blemish/frost")
+
+    def test_once_read_they_are_kept(self, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Their digest says what they are: files that vanish from then on change nothing, but for who asks for them."""
+        installed = install()
+        pretend_reference(installed, monkeypatch)
+        before = frost_textures(Photographs(), 1.0, 8, 8, CPU)
+        (installed / NAMES[0]).unlink()
+        assert frost_textures(Photographs(), 1.0, 8, 8, CPU) is before
+        with pytest.raises(MissingFrostError):
+            Photographs().check()
+        with pytest.raises(MissingFrostError):
+            frost_textures(Photographs(), 1.0, 9, 9, CPU)
 
 
 class TestNamedFolders:

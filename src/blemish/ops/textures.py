@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -69,11 +68,10 @@ class Textures(NamedTuple):
 
 
 @cached(mebibytes=256)
-def _scaled(
-    folder: Path | None, stamp: tuple[int, ...], scale: float, height: int, width: int, device: torch.device
-) -> Textures:
+def _scaled(photographs: Photographs | None, scale: float, height: int, width: int, device: torch.device) -> Textures:
+    """Kept by the digest of the photographs, wherever they lie."""
     scaled = []
-    for texture in _drawn() if folder is None else load(folder, stamp):
+    for texture in _drawn() if photographs is None else load(*photographs.find()):
         tall, wide = texture.shape[-2:]
         # A texture must be larger than the image; the reference never met an image larger than its textures.
         factor = max(scale, (height + 2) / tall, (width + 2) / wide)
@@ -90,9 +88,13 @@ def _scaled(
 def frost_textures(
     photographs: Photographs | None, scale: float, height: int, width: int, device: torch.device
 ) -> Textures:
-    """Photographs, or the drawn sheets where none are given; scaled, and enlarged until they exceed height × width."""
-    folder, stamp = (None, ()) if photographs is None else photographs.find()
-    return _scaled(folder, stamp, scale, height, width, device)
+    """Photographs, or the drawn sheets where none are given; scaled, and enlarged until they exceed height × width.
+
+    Those in a folder that the user named may change, which is refused; the reference's are looked up once.
+    """
+    if photographs is not None and photographs.folder is not None:
+        photographs.check()
+    return _scaled(photographs, scale, height, width, device)
 
 
 def cut(textures: Textures, chosen: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,11 +106,17 @@ class _DrawFrost(_Textured):
 def _places(textures: Textures, height: int, width: int, rng: CounterRng) -> list[NDArray[np.int64]]:
     """What a `Crop` holds, as arrays."""
     chosen = rng.integers("texture", 1, high=_USED_TEXTURES).numpy()[:, 0]
-    # One row and column fewer than fit, as in the reference.
-    room = np.array(textures.sizes)[chosen] - (height, width)
     # In double precision, as the sizes are whole numbers.
-    start = (rng.uniforms("start", 2).numpy() * room).astype(np.int64)
-    return [chosen, *np.ascontiguousarray(start.T)]
+    start = rng.uniforms("start", 2).numpy() * _room(tuple(textures.sizes), height, width)[chosen]
+    return [chosen, *start.T.astype(np.int64, order="C")]
+
+
+@lru_cache(maxsize=64)
+def _room(sizes: tuple[tuple[int, int], ...], height: int, width: int) -> NDArray[np.int64]:
+    """One row and column fewer than fit, as in the reference."""
+    room: NDArray[np.int64] = np.array(sizes, dtype=np.int64)
+    room -= (height, width)
+    return room
 
 
 class _Frost(_Textured):
