@@ -135,7 +135,8 @@ def _sums(values: Tensor, runs: Runs) -> Tensor:
     """Sums over the neighbours of each pixel: values (…, rows · columns), (…, pixels)."""
     shape = values.shape[:-1]
     total = torch.zeros((*shape, len(runs.starts) - 1), dtype=torch.float32, device=values.device)
-    starts, stops = runs.starts[:-1], runs.starts[1:]
+    bounds = runs.starts.to(torch.int64)
+    starts, stops = bounds[:-1], bounds[1:]
     for number in range(runs.most):
         which = starts + number
         there = which < stops
