@@ -160,8 +160,8 @@ class CounterRng:
         if kernels is None:
             return None
         make = getattr(kernels, kind)
-        values = torch.from_numpy(make(salt(self._stream(name)), self._numbers, count, *settings))
-        return values if len(shape) == 1 else values.view(images, *shape)
+        values = make(salt(self._stream(name)), self._numbers, count, *settings)
+        return torch.from_numpy(values if len(shape) == 1 else values.reshape(images, *shape))
 
     def _coarse(self, name: str, shape: tuple[int, ...], symmetric: bool) -> Tensor | None:
         """By kernels, where there are any."""

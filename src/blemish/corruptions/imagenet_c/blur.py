@@ -144,11 +144,12 @@ def motion_arrays(
     for row, own in enumerate(kernels):
         weights[row, : len(own)] = own
     turns = [math.radians(angle) for angle in degrees]
-    directions = np.array([[(math.sin(turn), math.cos(turn))] for turn in turns])
-    steps = _steps(count)
-    shifts = np.ceil(steps * directions - 0.5).astype(np.int64)
+    directions = np.array([side(turn) for turn in turns for side in (math.sin, math.cos)])
+    moves = _steps(count) * directions.reshape(-1, 1, 2)
+    moves -= 0.5
+    shifts = np.ceil(moves, out=moves).astype(np.int64)
     if min(lengths) < count:
-        shifts *= steps < np.array(lengths)[:, None, None]
+        shifts *= _steps(count) < np.array(lengths)[:, None, None]
     return shifts, weights
 
 

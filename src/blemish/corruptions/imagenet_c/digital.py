@@ -75,7 +75,7 @@ def _draw_elastic(shape: Shape, params: Params, rng: CounterRng) -> Distortion:
 
 def _drawn_corners(rng: CounterRng) -> NDArray[np.float32]:
     corners: NDArray[np.float32] = rng.on_cpu().uniforms("corners", 3, 2).numpy()
-    corners *= 2
+    corners += corners
     corners -= 1
     return corners
 
