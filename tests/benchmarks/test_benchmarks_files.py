@@ -37,6 +37,8 @@ PUBLISHED = {
     "cifar10-c-bar": (50, 10, "cifar"),
     "opticsbench": (20, 4, "imagenet"),
     "c-bar-candidates": (150, 30, "imagenet"),
+    "blemish-core": (15, 7, "imagenet"),
+    "blemish-core-32": (7, 7, "cifar"),
 }
 
 # The eighteen that the authors' release evaluates, in its order, without the prefix; three for each of six categories.
