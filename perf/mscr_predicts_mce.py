@@ -1,10 +1,11 @@
-"""Does MSCR predict corruption errors? python perf/mscr_predicts_mce.py RECORDS.npz … [--figure FILE.png]
+"""Does MSCR predict corruption errors? python perf/mscr_predicts_mce.py RECORDS … [--figure FILE.png]
 
 RECORDS are of perf/mscr_cifar.py (networks trained with noise) and perf/overlap_all.py (networks fine-tuned on one
-corruption each, or from scratch), in any number of files. For every kind of network, correlates MSCR with the error
-under the fifteen corruptions of ImageNet-C over the networks: mCE relative to networks trained without any corruption,
-over all fifteen and over the families of corruptions, plain and with clean accuracy held fixed. Intervals resample what
-networks were trained on, with all runs and seeds of it, since runs of the same training are not independent.
+corruption each, or from scratch), in any number of files (.npz), or the lists of them (.json). For every kind of
+network, correlates MSCR with the error under the fifteen corruptions of ImageNet-C over the networks: mCE relative to
+networks trained without any corruption, over all fifteen and over the families of corruptions, plain and with clean
+accuracy held fixed. Intervals resample what networks were trained on, with all runs and seeds of it, since runs of the
+same training are not independent.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ RADII = {
     "L∞, the paper's ε_min": "linf:0.105882",
     "L2, ε_min of the copy": "l2:1.34225",
 }
+COLUMNS = {"all fifteen (mCE)": FIFTEEN, "without the three noises": FIFTEEN[3:], **FAMILIES}
+NOISY, TUNED, SCRATCH = "trained with noise", "fine-tuned on one corruption", "from scratch on one corruption"
+FEWEST = 10
+"""Of fewer kinds of training, nothing but the summary is shown."""
+
 Floats = NDArray[np.float64]
 
 
@@ -72,10 +78,10 @@ def networks(records: Records) -> list[Network]:
             if group in FIFTEEN:
                 errors[group].append(1 - value)
         if overlap:
-            way = {"tuned": "fine-tuned on one corruption", "scratch": "trained on one corruption"}
+            way = {"tuned": TUNED, "scratch": SCRATCH}
             kind, trained, number = way[records.protocol["way"]], name, int(records.protocol["seed"])
         else:
-            kind, number = "trained with noise", int(facts["run"])
+            kind, number = NOISY, int(facts["run"])
             trained = STANDARD if facts["eps"] == 0 else f"{facts['norm']} {facts['eps']:g}"
         scores = {title: mscr_of(clean, noise[key]) for title, key in RADII.items() if key in noise}
         means = {group: float(np.mean(values)) for group, values in errors.items()}
@@ -136,45 +142,108 @@ def shown(found: Estimate) -> str:
     return f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
+def scored(group: Sequence[Network]) -> tuple[Floats, list[str]]:
+    """MSCR of networks at the first radius, and what they were trained on."""
+    radius = next(iter(RADII))
+    return np.array([network.mscr[radius] for network in group]), [network.trained_on for network in group]
+
+
+def mean_error(errors: dict[str, Floats], names: Sequence[str]) -> Floats:
+    """The mean of CE over some corruptions: mCE, if they are all."""
+    return np.asarray(np.mean([errors[name] for name in names], axis=0))
+
+
+def parts_of(group: Sequence[Network]) -> dict[str, list[Network]]:
+    """The networks of a kind, and of those that were fine-tuned also some: is it one seed, or what is trained on?"""
+    kind = group[0].kind
+    parts = {kind: list(group)}
+    if kind == TUNED:
+        seeds = sorted({network.round for network in group})
+        parts |= {f"… seed {seed}": [n for n in group if n.round == seed] for seed in seeds}
+        parts["… on none of the fifteen"] = [n for n in group if n.trained_on not in FIFTEEN]
+        parts["… on nothing called noise"] = [n for n in group if "noise" not in n.trained_on]
+    return parts
+
+
+def summary(groups: Sequence[Sequence[Network]], resamples: int) -> None:
+    """Pearson's correlation of MSCR with errors, a row for each kind of network and for parts of it."""
+    columns = list(COLUMNS)[:3]
+    print(f"| networks ({next(iter(RADII))}) | how many | {' | '.join(columns)} |\n|---|---|---|---|---|")
+    for title, part in (item for group in groups for item in parts_of(group).items()):
+        errors, (scores, clusters) = relative_errors(part), scored(part)
+        found = [
+            with_interval(pearson, (scores, mean_error(errors, COLUMNS[name])), clusters, resamples) for name in columns
+        ]
+        kinds = f"{len(part)} of {len(set(clusters))} kinds"
+        print(f"| {title} | {kinds} | " + " | ".join(map(shown, found)) + " |")
+    print()
+
+
+def ranges(groups: Sequence[Sequence[Network]]) -> None:
+    """How far the networks of a kind differ."""
+    columns = list(COLUMNS)[:3]
+    print(f"| from … to, in % | clean, plain networks | clean | MSCR | {' | '.join(columns)} |")
+    print("|---|---|---|---|" + "---|" * len(columns))
+    for group in groups:
+        errors, (scores, _) = relative_errors(group), scored(group)
+        plain = np.mean([network.clean for network in group if network.plain])
+        values = [100 * np.array([network.clean for network in group]), 100 * scores]
+        values += [mean_error(errors, COLUMNS[name]) for name in columns]
+        ends = " | ".join(f"{one.min():.1f} … {one.max():.1f}" for one in values)
+        print(f"| {group[0].kind} | {100 * plain:.2f} | {ends} |")
+    print()
+
+
+def by_corruption(groups: Sequence[Sequence[Network]], resamples: int) -> None:
+    """Pearson's correlation of MSCR with the error under each corruption, a column for each kind of network."""
+    print(f"| corruption | {' | '.join(group[0].kind for group in groups)} |\n|---|" + "---|" * len(groups))
+    errors = [relative_errors(group) for group in groups]
+    for name in FIFTEEN:
+        found = []
+        for group, own in zip(groups, errors, strict=True):
+            scores, clusters = scored(group)
+            found.append(with_interval(pearson, (scores, own[name]), clusters, resamples))
+        print(f"| {name} | " + " | ".join(map(shown, found)) + " |")
+    print()
+
+
 def table(group: Sequence[Network], resamples: int) -> None:
-    """Correlations of MSCR with errors over the networks of a kind."""
+    """Correlations of MSCR with errors over the networks of a kind, by radius and family."""
     errors = relative_errors(group)
     clusters = [network.trained_on for network in group]
     clean = np.array([network.clean for network in group])
-    columns = {"all fifteen (mCE)": FIFTEEN, "without the three noises": FIFTEEN[3:], **FAMILIES}
     print(f"{group[0].kind}: {len(group)} networks of {len(set(clusters))} kinds of training\n")
     print("| MSCR at | error under | Pearson | Spearman | Pearson, clean accuracy held fixed |\n|---|---|---|---|---|")
     for radius in group[0].mscr:
         scores = np.array([network.mscr[radius] for network in group])
-        for title, names in columns.items():
-            mean = np.mean([errors[name] for name in names], axis=0)
+        for title, names in COLUMNS.items():
+            mean = mean_error(errors, names)
             plain = [with_interval(way, (scores, mean), clusters, resamples) for way in (pearson, spearman)]
             held = with_interval(partial, (scores, mean, clean), clusters, resamples)
             print(f"| {radius} | {title} | " + " | ".join(map(shown, (*plain, held))) + " |")
     print()
-    best = np.array([network.mscr[next(iter(group[0].mscr))] for network in group])
-    print("| corruption | Pearson | Spearman |\n|---|---|---|")
-    for name in FIFTEEN:
-        both = [with_interval(way, (best, errors[name]), clusters, resamples) for way in (pearson, spearman)]
-        print(f"| {name} | " + " | ".join(map(shown, both)) + " |")
-    print()
 
 
-def draw(groups: dict[str, list[Network]], path: Path) -> None:
-    """MSCR against mCE, a panel per kind of network."""
-    figure: Any = optional_import("matplotlib.figure").Figure(figsize=(5.2 * len(groups), 4.2), layout="constrained")
-    for number, (kind, group) in enumerate(groups.items(), start=1):
-        axes = figure.add_subplot(1, len(groups), number)
-        radius = next(iter(group[0].mscr))
-        errors = relative_errors(group)
-        mean = np.mean([errors[name] for name in FIFTEEN], axis=0)
-        scores = 100 * np.array([network.mscr[radius] for network in group])
-        dots = axes.scatter(scores, mean, c=[100 * network.clean for network in group], s=18, cmap="viridis")
-        axes.axhline(100, color="#999999", linewidth=0.8)
-        axes.set_xlabel(f"MSCR [%] ({radius})")
-        axes.set_ylabel("mCE [%], plain networks = 100")
-        axes.set_title(f"{kind}: Pearson {pearson(scores, mean):+.2f}", fontsize=10)
-        figure.colorbar(dots, ax=axes, label="clean accuracy [%]")
+def draw(groups: Sequence[Sequence[Network]], path: Path) -> None:
+    """MSCR against errors: a column of panels per kind of network, a row for all, the noises, and the others."""
+    titles = {"all fifteen (mCE)": FIFTEEN, "the three noises": FIFTEEN[:3], "the other twelve": FIFTEEN[3:]}
+    size = (3.6 * len(groups), 2.5 * len(titles) + 0.3)
+    figure: Any = optional_import("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(titles), len(groups), sharex=True, sharey="row", squeeze=False)
+    for column, group in zip(panels.T, groups, strict=True):
+        errors, (scores, _) = relative_errors(group), scored(group)
+        plain = np.array([network.plain for network in group])
+        for axes, (title, names) in zip(column, titles.items(), strict=True):
+            mean = mean_error(errors, names)
+            axes.scatter(100 * scores[~plain], mean[~plain], s=11, color="#3b6ea5", alpha=0.6, linewidth=0)
+            axes.scatter(100 * scores[plain], mean[plain], s=26, color="#d1495b", label="no noise, no corruption")
+            axes.axhline(100, color="#999999", linewidth=0.8, zorder=0)
+            axes.set_title(f"{title}: {pearson(scores, mean):+.2f}".replace("-", "−"), fontsize=9)
+        column[0].set_title(f"{group[0].kind}\n\n{column[0].get_title()}", fontsize=9)
+        column[-1].set_xlabel("MSCR [%]")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("error, plain networks = 100", fontsize=8)
+    panels[0, 0].legend(fontsize=7, loc="upper left")
     save_figure(figure, path)
 
 
@@ -193,10 +262,15 @@ def main() -> None:
             if key not in seen:  # a later file may hold an earlier one's networks again
                 seen.add(key)
                 groups[network.kind].append(network)
-    for group in groups.values():
-        table(group, options.resamples)
+    ordered = [groups[kind] for kind in (NOISY, TUNED, SCRATCH) if kind in groups]
+    summary(ordered, options.resamples)
+    ranges(ordered)
+    by_corruption(ordered, options.resamples)
+    for group in ordered:
+        if len({network.trained_on for network in group}) >= FEWEST:
+            table(group, options.resamples)
     if options.figure:
-        draw(dict(groups), options.figure)
+        draw(ordered, options.figure)
         print(f"drew {options.figure}")
 
 

@@ -225,6 +225,23 @@ def test_correlations_of_made_up_networks(tmp_path: Path, capsys: pytest.Capture
     assert sum(network.plain for network in group) == 2
     first = group[0]
     assert first.mscr["L∞, ε_min of the copy"] == pytest.approx((0.3 - first.clean) / first.clean)
+    script.summary([group], 50)
+    script.ranges([group])
+    script.by_corruption([group], 50)
+    text = capsys.readouterr().out
+    for title, count in {
+        "fine-tuned on one corruption": "14 of 7",
+        "… seed 1": "7 of 7",
+        "… on none of the fifteen": "6 of 3",  # standard, noc:border, syn2nat:invert
+        "… on nothing called noise": "10 of 5",
+    }.items():
+        assert f"| {title} | {count} kinds | -" in text
+    assert "| corruption | fine-tuned on one corruption |" in text
+    clean = [100 * network.clean for network in group]
+    row = f"| fine-tuned on one corruption | {(clean[0] + clean[7]) / 2:.2f} | {min(clean):.1f} … {max(clean):.1f} | "
+    assert row in text
+    script.draw([group], tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
     errors = script.relative_errors(group)
     assert np.mean([errors["fog"][0], errors["fog"][7]]) == pytest.approx(100)  # the standard networks themselves
     script.table(group, 50)
