@@ -14,19 +14,24 @@ where it is asked for, and then runs each method on each setting, until all is d
 another. What is there is skipped, so that the same call goes on. All images are corrupted on the GPU, and methods run
 in processes of their own, side by side. ``tables`` prints what is there as Markdown.
 
-The whole of it, each call to be repeated until it says that nothing is left; with these OUT gets eight files::
+What docs/arena.md shows was made by these calls, but for limits of time; A and B on an H200, side by side, C on a CPU::
 
-    R="python perf/arena_cifar.py run DATA OUT --seconds 440"
-    $R --methods none --settings continual correlated ccc                  # trains, and makes the walk
-    $R --networks resnet20 --settings continual reset_each_shift correlated
-    $R --networks resnet20 --settings ccc mixed constant_speed
-    $R --networks resnet20_gn convnet_ln --settings continual correlated label_shift
-    $R --networks resnet20 --settings continual correlated --methods many_passes --jobs 4
-    $R --networks resnet20 --settings continual correlated --methods rotta:sure=0 rotta:follow=0 rotta:sure=0,follow=0
-    $R --networks resnet20 --settings continual --images 300 --methods all --jobs 1  # costs, and MEMO
-    $R --networks resnet20 --images 6667 --stream 100005                   # the bar: six settings of 100,000 images
+    R="python perf/arena_cifar.py run DATA"
+    W="gaussian_noise defocus_blur snow contrast pixelate"
+    $R A --networks resnet20 --methods none --settings continual ccc --walked $W       # 51 s; makes the walk
+    $R A --networks resnet20 --jobs 7 --walked $W                                      # 456 s: the bar of speed
+    $R B --networks resnet20_gn convnet_ln --images 5000 --methods none --settings continual --jobs 2  # 119 s; trains
+    $R B --networks resnet20_gn convnet_ln --images 5000                               # until the time was over
+    $R C --networks resnet20 --settings continual correlated --images 500 --methods all --jobs 1 --device cpu
 
-The last one is the bar of speed: the sum of its calls is to be at most twenty minutes. Numbers of other sizes
+The bar is twenty minutes for six settings of 100,000 images and the methods of one pass; the second call did more.
+Each call goes on where the last one stopped. What is left to do: cmf on label_shift with layer norm (the call for B
+again); further seeds (``--seeds 2 3``); the methods of many passes on a GPU, and what RoTTA's memory does::
+
+    $R A --networks resnet20 --settings continual correlated --methods many_passes --jobs 4
+    $R A --networks resnet20 --settings continual correlated --methods rotta:sure=0 rotta:follow=0
+
+To try it without a GPU, in minutes for a method: ``--device cpu --images 500 --jobs 1``. Numbers of other sizes
 (``--images``) are kept in files of their own, so that they are never mixed.
 """
 

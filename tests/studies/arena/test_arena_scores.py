@@ -10,11 +10,13 @@ import pytest
 
 from blemish.benchmarks.benchmark import Protocol
 from blemish.models.base import ModelInfo
+from blemish.studies.arena.json_scores import scores_json
 from blemish.studies.arena.published import differences, published_table, published_tables
 from blemish.studies.arena.results import ArenaInfo, MethodResult, ResultHeader, StreamHeader, StreamTable
 from blemish.studies.arena.scores import Clustered, Scored, Shown, scored
 from blemish.studies.arena.setting import load_setting
 from blemish.studies.arena.signals import concentration, density
+from blemish.studies.arena.tables import setting_table
 from blemish.studies.arena.tuning import choices
 from blemish.studies.arena.units import Variation
 
@@ -88,6 +90,27 @@ def test_errors_gains_and_ranks() -> None:
     assert forgetting is not None
     assert forgetting.value == 0.5  # one of the two clean images
     assert setting.entrants["good"].seconds == 0.1
+
+
+def test_behind_none_says_how_far() -> None:
+    """Windows of 4 of 40 images: ``little`` errs once more than ``none`` in 8 … 15; ``far`` errs from image 20 on."""
+    (setting,) = shown(
+        none=result("none", set()), little=result("little", {8, 12}), far=result("far", set(range(20, 40)))
+    )
+    (little,), (far,) = (setting.entrants[name].behind for name in ("little", "far"))
+    assert (little.at, little.until, little.loss, little.to_the_end) == (8, 15, 0.25, False)
+    assert (far.at, far.until, far.loss, far.to_the_end) == (20, 39, 1.0, True)
+    table = setting_table(setting)
+    column = table.columns.index("behind none")
+    texts = {row[0].text: row[column].text for row in table.rows}
+    assert texts == {
+        "none": "–",
+        "little": "image 8 to 15, by up to 25.0",
+        "far": "image 20 to the end, by up to 100.0",
+    }
+    (better,) = shown(none=result("none", {3}), good=result("good", set()))
+    assert {row[0].text: row[column].text for row in setting_table(better).rows}["good"] == "never"
+    assert scores_json([setting])["continual"]["methods"]["far"]["behind"] == [far._asdict()]
 
 
 def test_choices_without_labels() -> None:

@@ -46,7 +46,7 @@ def _entrant_json(entrant: Entrant) -> dict[str, Any]:
         **{name: _plain(getattr(entrant, name)) for name in ("error", "gain", "clean", "forgetting")},
         "by_run": list(entrant.by_run),
         "by_condition": dict(entrant.by_condition),
-        "collapses": [fall._asdict() for fall in entrant.collapses],
+        "behind": [fall._asdict() for fall in entrant.behind],
         "rank": None if place is None else _place(place),
         "signals": {name: value if math.isfinite(value) else None for name, value in entrant.signals.items()},
         **{name: getattr(entrant, name) for name in ("adapted", "passes", "seconds", "memory", "invalid", "published")},

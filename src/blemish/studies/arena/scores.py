@@ -1,4 +1,4 @@
-"""Scores of the arena: errors, gains on the model that is not adapted, ranks, collapse, forgetting, and costs."""
+"""Scores of the arena: errors, gains and losses against the model that is not adapted, ranks, forgetting, and costs."""
 
 from __future__ import annotations
 
@@ -106,9 +106,10 @@ class Entrant:
     """A method on a setting, over all its orders and seeds.
 
     ``gain`` is what it takes away from the error of the model that is not adapted, image by image, ``by_run`` the
-    errors of the single streams, and ``seconds`` and ``memory`` what an image, and the device, took. ``clean`` is the
-    error on clean images after the stream, ``forgetting`` how much that is more than before. ``signals`` are what can
-    be seen without labels.
+    errors of the single streams, and ``seconds`` and ``memory`` what an image, and the device, took. ``behind`` are the
+    first stretches, one of a stream, in which it is worse than that model for a whole window, however little: only
+    where that is far is it a collapse. ``clean`` is the error on clean images after the stream, ``forgetting`` how much
+    that is more than before. ``signals`` are what can be seen without labels.
     """
 
     label: str
@@ -116,7 +117,7 @@ class Entrant:
     gain: Estimate | None
     by_run: tuple[float, ...]
     by_condition: Mapping[str, float]
-    collapses: tuple[Collapse, ...]
+    behind: tuple[Collapse, ...]
     clean: Estimate | None
     forgetting: Estimate | None
     adapted: float
@@ -193,7 +194,7 @@ def _entrant(shown: Sequence[Shown], label: str, level: float, window: int) -> E
     header = results[0].header
     compared = label != UNADAPTED and all(UNADAPTED in one.results for one in shown)
     gain = None
-    collapses: list[Collapse] = []
+    behind: list[Collapse] = []
     if compared:
         changes = [(one.stream.images, one.wrong(UNADAPTED).astype(np.int64) - one.wrong(label)) for one in shown]
         gain = Clustered(changes).estimate(level)
@@ -201,7 +202,7 @@ def _entrant(shown: Sequence[Shown], label: str, level: float, window: int) -> E
             find_collapse(~one.wrong(label), ~one.wrong(UNADAPTED), min(window, len(one.stream.labels)))
             for one in shown
         ]
-        collapses = [fall for fall in falls if fall is not None]
+        behind = [fall for fall in falls if fall is not None]
     clean, forgetting = _clean(results, level)
     images = sum(len(result.predictions) for result in results)
     memory = [result.header.memory for result in results if result.header.memory is not None]
@@ -211,7 +212,7 @@ def _entrant(shown: Sequence[Shown], label: str, level: float, window: int) -> E
         gain=gain,
         by_run=tuple(float(one.wrong(label).mean()) for one in shown),
         by_condition=_by_condition(shown, label),
-        collapses=tuple(collapses),
+        behind=tuple(behind),
         clean=clean,
         forgetting=forgetting,
         adapted=float(np.mean([result.adapted.mean() for result in results])),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from blemish.reports.tables import NOTHING, Cell, Table, number, percent_cell, signed
 from blemish.studies.arena.scores import UNADAPTED, Entrant, Scored
 from blemish.studies.arena.tuning import SIGNALS, Choice, choices
+from blemish.studies.streams.scores import Collapse
 
 INTERVALS = (
     "Errors in per cent. Intervals (95 %) are over images, each of which counts as one however often it comes; gains "
@@ -46,7 +47,7 @@ def setting_table(setting: Scored) -> Table:
         "rank",
         "group",
         "over streams",
-        "collapse",
+        "behind none",
         "forgotten, points",
     )
     streams = "1 stream" if setting.streams == 1 else f"{setting.streams} streams"
@@ -65,11 +66,8 @@ def _ordered(setting: Scored) -> list[Entrant]:
 def _row(entrant: Entrant, *, compared: bool) -> tuple[Cell, ...]:
     runs = [100 * error for error in entrant.by_run]
     spread = NOTHING if len(runs) < 2 else Cell(f"{number(min(runs))} … {number(max(runs))}")
-    place, falls = entrant.place, entrant.collapses
-    fall = NOTHING
-    if entrant.label != UNADAPTED and compared:
-        many = f" ({len(falls)} streams)" if len(falls) > 1 else ""
-        fall = Cell(f"at image {falls[0].at:,}{many}" if falls else "no")
+    place = entrant.place
+    behind = NOTHING if entrant.label == UNADAPTED or not compared else Cell(_behind(entrant.behind))
     return (
         Cell(entrant.label),
         percent_cell(entrant.error),
@@ -77,9 +75,19 @@ def _row(entrant: Entrant, *, compared: bool) -> tuple[Cell, ...]:
         NOTHING if place is None else Cell(place.rank),
         NOTHING if place is None else Cell(place.letters),
         spread,
-        fall,
+        behind,
         percent_cell(entrant.forgetting, write=signed),
     )
+
+
+def _behind(falls: Sequence[Collapse]) -> str:
+    """Where a method is worse than the network that is not adapted, and by how much: a little is no collapse."""
+    if not falls:
+        return "never"
+    first = falls[0]
+    many = f" ({len(falls)} streams)" if len(falls) > 1 else ""
+    until = "the end" if first.to_the_end else f"{first.until:,}"
+    return f"image {first.at:,} to {until}, by up to {number(100 * first.loss)}{many}"
 
 
 def cost_table(setting: Scored) -> Table:
