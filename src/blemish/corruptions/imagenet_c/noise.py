@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache, partial
 from typing import Any
 
@@ -58,12 +59,19 @@ def _growth(photons: float) -> NDArray[np.float32]:
 
 
 def _make_impulse(kernels: Any, levels: Levels, out: Levels, params: Numbers, rng: CounterRng) -> None:
-    """The ranks (r + ½)/2¹⁶ that are hit are those with r below a whole number."""
-    amount = params["amount"].astype(np.float32).astype(np.float64)
-    white, hit = (np.ceil(share * 2.0**16 - 0.5).astype(np.int32) for share in (amount / 2, amount))
-    # A rank that equals the amount is hit as well, one that equals its half is not white.
-    hit += hit + 0.5 == amount * 2.0**16
+    known, which = distinct(params["amount"].tolist())
+    bounds = zip(*map(_bounds, known), strict=True)
+    white, hit = (np.array(ranks, dtype=np.int32)[which] for ranks in bounds)
     kernels.impulses(levels.reshape(len(levels), -1), out.reshape(len(out), -1), rng.keys("field"), white, hit)
+
+
+@lru_cache(maxsize=256)
+def _bounds(amount: float) -> tuple[int, int]:
+    """The ranks (r + ½)/2¹⁶ that become white, and that are hit at all, are those with r below a whole number."""
+    places = float(np.float32(amount)) * 2.0**16
+    white, hit = (math.ceil(share - 0.5) for share in (places / 2, places))
+    # A rank that equals the amount is hit as well, one that equals its half is not white.
+    return white, hit + (hit + 0.5 == places)
 
 
 gaussian_noise = Corruption(
