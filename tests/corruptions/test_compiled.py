@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import blemish
 import digests
@@ -111,6 +113,29 @@ def test_fields_of_some_images_at_a_time_change_nothing(name: str, monkeypatch: 
     whole = blemish.corrupt(images, name, severity=3)
     monkeypatch.setattr("blemish.corruptions.base._FIELDS", 2 * 40 * 33)
     assert torch.equal(blemish.corrupt(images, name, severity=3), whole)
+
+
+class Operations(TorchDispatchMode):
+    """Counts torch's operations."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", blemish.catalog.plain())
+def test_a_call_makes_few_tensors(name: str) -> None:
+    """Each costs a microsecond or two beside the pixels; most of these are views and the ends of random streams."""
+    if compiled("noise") is None:
+        pytest.skip("no numba, or no processor with AVX2")
+    skip_without_files(blemish.catalog[name])
+    image = digests.batch(1, 8, 8)[0]
+    blemish.corrupt(image, name, 3, ids=7)  # tables are made the first time
+    with Operations() as operations:
+        blemish.corrupt(image, name, 3, ids=7)
+    assert operations.count <= 16
 
 
 def test_kernels_leave_with_the_function_they_stand_for() -> None:
