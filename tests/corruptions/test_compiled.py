@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import blemish
 import digests
 import heavy_units
+from blemish.ops import levels as memory
 from blemish.ops.compiled import compiled
 from frost_files import skip_without_files
 
@@ -113,6 +114,21 @@ def test_fields_of_some_images_at_a_time_change_nothing(name: str, monkeypatch: 
     whole = blemish.corrupt(images, name, severity=3)
     monkeypatch.setattr("blemish.corruptions.base._FIELDS", 2 * 40 * 33)
     assert torch.equal(blemish.corrupt(images, name, severity=3), whole)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.float16, torch.float32])
+def test_memory_of_large_batches_changes_nothing(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = digests.batch(4, 33, 47)
+    images = images if kind == torch.uint8 else (images / 255).to(kind)
+    for given in (images, images.contiguous(memory_format=torch.channels_last)):
+        for severity in (2, [0.0, 1, 2.5, 5]):
+            monkeypatch.undo()
+            usual = blemish.corrupt(given, "fog", severity)
+            monkeypatch.setattr(memory, "_LARGE", 0)
+            large = blemish.corrupt(given, "fog", severity)
+            assert torch.equal(large, usual)
+            assert (large.dtype, large.shape, large.stride()) == (usual.dtype, usual.shape, usual.stride())
+            assert large.data_ptr() != given.data_ptr()
 
 
 class Operations(TorchDispatchMode):

@@ -15,7 +15,7 @@ from torch import Tensor
 from blemish.core.rng import CounterRng
 from blemish.corruptions.precision import cpu_by_default
 from blemish.ops.compiled.threads import together
-from blemish.ops.levels import as_levels, unit_range
+from blemish.ops.levels import as_levels, empty_like, unit_range
 from blemish.ops.transfer import to_device
 
 
@@ -77,7 +77,7 @@ def make_parts(
     """Fill in some images of ``out``: a part for each thread, where kernels take arrays, or one part after another."""
     direct = images.dtype == torch.uint8 and images.is_contiguous()
     levels = (images.detach() if images.requires_grad else images) if direct else as_levels(images)
-    made = out if direct else torch.empty_like(levels)
+    made = out if direct else empty_like(levels)
     source, target = (levels.numpy(), made.numpy()) if arrays else (levels, made)
 
     def work(rows: slice | Tensor) -> None:

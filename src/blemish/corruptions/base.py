@@ -27,7 +27,7 @@ from blemish.corruptions.severity import (
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import Shared, shares
 from blemish.ops.fused import fused, kernels_for
-from blemish.ops.levels import as_levels, truncated, unit_range
+from blemish.ops.levels import as_levels, empty_like, truncated, unit_range
 from blemish.ops.positions import Positions, joined
 from blemish.ops.transfer import to_device
 
@@ -163,7 +163,7 @@ class Corruption:
         preset = preset or self.table.preset(*images.shape[-2:])
         with full_precision(images.device):
             params = self.table.at(levels, preset)
-            out = torch.empty_like(images) if bool((levels > 0).all()) else images.clone()
+            out = empty_like(images) if bool((levels > 0).all()) else empty_like(images).copy_(images)
             for rows in self._parts(levels, params, _room(images)):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
@@ -222,7 +222,7 @@ class Corruption:
         if not self.at_once.suits(asked, height, width):
             return None
         rng = CounterRng(seed, numbers, self.stream or self.name, images.device)
-        out = torch.empty_like(images) if one is not None else images.detach().clone()
+        out = empty_like(images) if one is not None else empty_like(images).copy_(images.detach())
         make_parts(self.at_once, kernels, images, out, params, parts, rng, arrays=arrays)
         return out
 

@@ -11,6 +11,20 @@ Levels = NDArray[np.uint8]
 """Images (B, C, H, W) as compiled kernels take them."""
 
 
+# The C library gives blocks of 32 MiB and more back to the system each time they are freed.
+_LARGE = 2**25
+
+
+def empty_like(images: Tensor) -> Tensor:
+    """What `torch.empty_like` gives, which for a large batch on a CPU takes longer than many corruptions do.
+
+    The system hands out memory in pages, each at its first use; NumPy asks it for large pages, which are fewer.
+    """
+    if images.is_cpu and images.nbytes >= _LARGE and images.is_contiguous():
+        return torch.from_numpy(np.empty(images.nbytes, np.uint8)).view(images.dtype).view(images.shape)
+    return torch.empty_like(images)
+
+
 def unit_range(levels: Tensor) -> Tensor:
     """Levels 0 … 255 as float32 in [0, 1]."""
     if levels.device.type == "cpu":
