@@ -521,7 +521,7 @@ def _result(kept: dict[str, Any], key: str, method: str, seed: int, facts: Any, 
         clean_after=after,
         seconds=facts["seconds"],
         memory=facts["memory"],
-        device="the GPU",
+        device="the CPU" if facts["memory"] is None else "the GPU",  # memory is measured on a GPU only
     )
     # Which class a wrong answer gave is not kept: any other one stands for it.
     predictions = np.where(right, labels, labels + 1)
