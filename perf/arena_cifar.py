@@ -475,7 +475,7 @@ def tables(options: argparse.Namespace) -> None:
         settings = scored(list(_shown(read_file(path), str(options.data), int(images))), window=options.window)
         print(f"\n# {name}, {int(images):,} images\n")
         print(markdown([error_table(settings), *(t for s in settings for t in (setting_table(s), cost_table(s)))]))
-    log = json.loads((out / LOG).read_text())
+    log = json.loads((out / LOG).read_text()) if (out / LOG).is_file() else []  # calls that came to their end
     for count in dict.fromkeys(call["images"] for call in log):
         calls = [call for call in log if call["images"] == count]
         seconds, whole = (sum(call[key] for call in calls) for key in ("methods_seconds", "seconds"))
