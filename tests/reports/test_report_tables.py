@@ -10,6 +10,7 @@ from blemish.core.errors import InputError
 from blemish.metrics.compare import compare
 from blemish.reports.compare_tables import comparison_tables
 from blemish.reports.reading import Reading, labels, read_all
+from blemish.reports.score_cards import heatmap
 from blemish.reports.score_tables import score_tables, summary_table
 from blemish.reports.tables import Table
 from blemish.tasks.predictions import read_predictions
@@ -156,6 +157,18 @@ class TestComparison:
         assert float(low) <= 50 <= float(high)
         clean = tables[0].rows[-1]
         assert [cell.value for cell in clean] == ["clean error, %", "0.0", "0.0", "0.0", "1.000"]
+
+
+def test_single_severities_stand_beside_their_corruptions(tmp_path: Path) -> None:
+    """A heading for each would be empty for all others."""
+    names = ("clean", "noc:hue@1.35-5", "noc:border@1-5", "syn2nat:flip@5")
+    run = write_run(tmp_path, "r", dict.fromkeys(names, [True] * 8 + [False] * 2), images=10)
+    (reading,) = read_all([run], replicates=20)
+    table = named(score_tables([reading]), "r: error by corruption, %")
+    assert table.columns[:2] == ("corruption", "mean")
+    assert [row[0].text for row in table.rows] == ["noc:hue 1.35–5", "noc:border 1–5", "syn2nat:flip 5"]
+    rows = [row.name for rows in heatmap(reading).families.values() for row in rows]
+    assert rows == [row[0].text for row in table.rows]
 
 
 @pytest.mark.parametrize("replicates", [5])

@@ -71,7 +71,8 @@ def _row(reading: Reading, group: str, more: Sequence[str]) -> HeatRow:
         for column in reading.columns
     ]
     ratios = [str(cell(ratio, reading.get(ratio, "corruption", group))) for ratio in more]
-    return HeatRow(group.replace("_", " "), cells, _heat(name, reading.get(name, "corruption", group)), ratios)
+    title = reading.row_title(group).replace("_", " ")
+    return HeatRow(title, cells, _heat(name, reading.get(name, "corruption", group)), ratios)
 
 
 def _columns(reading: Reading, group: str) -> list[str]:

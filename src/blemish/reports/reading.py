@@ -93,9 +93,16 @@ class Reading:
         severities = {
             column_of(condition): condition.severity for members in self.groups.values() for condition in members
         }
-        if len(severities) < 2:
+        if len(severities) < 2 or all(len(members) == 1 for members in self.groups.values()):
             return []
         return sorted(severities, key=lambda text: (severities[text] is None, severities[text] or 0, text))
+
+    def row_title(self, group: str) -> str:
+        """A corruption, with its severity where that differs from others' and no heading says it."""
+        conditions = [condition for members in self.groups.values() for condition in members]
+        if self.columns or len({column_of(condition) for condition in conditions}) < 2:
+            return group
+        return f"{group} {column_of(self.groups[group][0])}"
 
     @cached_property
     def by_family(self) -> dict[str, list[str]]:

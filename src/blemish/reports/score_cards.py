@@ -129,7 +129,7 @@ def heatmap(reading: Reading, wording: Wording = PLAIN) -> Heatmap:
 def _row(reading: Reading, group: str, more: Sequence[str]) -> HeatRow:
     conditions = {column_of(condition): str(condition) for condition in reading.groups[group]}
     return HeatRow(
-        group.replace("_", " "),
+        reading.row_title(group).replace("_", " "),
         [
             heat_cell(reading.get("error", "condition", conditions[column])) if column in conditions else HeatCell()
             for column in reading.columns

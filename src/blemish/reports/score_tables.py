@@ -157,7 +157,7 @@ def corruption_table(reading: Reading) -> Table | None:
             (with_interval if name == metrics[0] else cell)(name, reading.get(name, "corruption", group))
             for name in metrics
         ]
-        rows.append((Cell(group), *levels, *wholes))
+        rows.append((Cell(reading.row_title(group)), *levels, *wholes))
     heads = ("corruption", *columns, *(_SHORT[name] for name in metrics))
     unit = TITLES[shown].unit
     title = f"{reading.name}: {TITLES[shown].title} by corruption{' and severity' if columns else ''}"

@@ -246,7 +246,9 @@ def test_bad_input_is_one_line(work: Path, tmp_path: Path) -> None:
     )
     assert "expected either" in refused("coverage", matrix, "-o", tmp_path / "x.csv")
     assert "expected numbers such as" in refused("sweep", matrix, "-o", tmp_path / "x.csv", "--thresholds", "low")
-    assert "no published table" in refused("table", "imagenet-d", "-o", tmp_path / "x.csv")
+    said = refused("table", "catalogues-64", "-o", tmp_path / "x.csv")
+    assert "no table 'catalogues-64'; expected one of imagenet-c, " in said
+    assert "catalogues-32-seed2" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -50,6 +50,8 @@ def table_command(
       blemish build table catalogues-32 -o catalogues.csv
     """
     check_output(out, ".csv", overwrite=overwrite)
+    if name not in _NAMES:
+        raise InputError(f"no table {name!r}; expected one of {', '.join(_NAMES)}")
     if printed:
         if name == TESTBED or name in MEASURED:
             raise InputError(f"{name} is a table of accuracies; expected no --printed")
