@@ -22,7 +22,9 @@ What docs/arena.md shows was made by these calls, but for limits of time; A and 
     $R A --networks resnet20 --jobs 7 --walked $W                                      # 456 s: the bar of speed
     $R B --networks resnet20_gn convnet_ln --images 5000 --methods none --settings continual --jobs 2  # 119 s; trains
     $R B --networks resnet20_gn convnet_ln --images 5000                               # until the time was over
-    $R C --networks resnet20 --settings continual correlated --images 500 --methods all --jobs 1 --device cpu
+    CPU="--networks resnet20 --jobs 1 --device cpu --seconds 4000"
+    $R C $CPU --settings continual correlated --images 500 --methods none bn norm_ema many_passes
+    $R C $CPU --settings continual --images 100 --methods none bn memo                 # eleven minutes
 
 The bar is twenty minutes for six settings of 100,000 images and the methods of one pass; the second call did more.
 Each call goes on where the last one stopped. What is left to do: cmf on label_shift with layer norm (the call for B
