@@ -126,7 +126,7 @@ def test_the_page_has_the_numbers() -> None:
                 "|"
             )[2:-1]
         ]  # type: ignore[index]
-        expected = [shares[first, second] for second in (*names, "all")]
+        expected = [shares[first, second] for second in ("all", *names)]
         assert [int(cell) for cell in cells] == [covered for covered, _ in expected], first
     head = re.search(r"^\| covers \|.*$", text, re.MULTILINE)[0]  # type: ignore[index]
     assert [int(count) for count in re.findall(r"\((\d+)\)", head)] == [total for _, total in expected]
