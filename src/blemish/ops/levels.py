@@ -11,14 +11,16 @@ Levels = NDArray[np.uint8]
 """Images (B, C, H, W) as compiled kernels take them."""
 
 
-# The C library gives blocks of 32 MiB and more back to the system each time they are freed.
-_LARGE = 2**25
+# From here on NumPy asks for large pages.
+_LARGE = 2**22
 
 
 def empty_like(images: Tensor) -> Tensor:
     """What `torch.empty_like` gives, which for a large batch on a CPU takes longer than many corruptions do.
 
-    The system hands out memory in pages, each at its first use; NumPy asks it for large pages, which are fewer.
+    The system hands out memory in pages, each at its first use; NumPy asks it for large pages, which are fewer. The C
+    library asks for blocks of 32 MiB and more anew each time, and now and then for torch's smaller ones, as they are
+    aligned.
     """
     if images.is_cpu and images.nbytes >= _LARGE and images.is_contiguous():
         return torch.from_numpy(np.empty(images.nbytes, np.uint8)).view(images.dtype).view(images.shape)
