@@ -25,6 +25,7 @@ from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import shares, together
 from blemish.ops.distinct import distinct
 from blemish.ops.fused import fused
+from blemish.ops.levels import empty_like
 from blemish.ops.transfer import to_device
 
 # The example tables of ITU-T T.81, annex K.1 and K.2, which the IJG quality scale multiplies.
@@ -260,8 +261,8 @@ def jpeg_round_trip(levels: Tensor, quality: Tensor) -> Tensor:
     kernels = compiled("jpeg")
     if kernels is None:
         return jpeg_pillow(levels, quality)
-    source, wholes = levels.contiguous().numpy(), quality.tolist()
-    out = torch.empty(levels.shape, dtype=torch.uint8, device="cpu")
-    target = out.numpy()
+    images, wholes = levels.contiguous(), quality.tolist()
+    out = empty_like(images)
+    source, target = images.numpy(), out.numpy()
     together([partial(jpeg_levels, kernels, source[own], target[own], wholes[own]) for own in shares(len(levels))])
     return out
