@@ -17,13 +17,13 @@ in processes of their own, side by side. ``tables`` prints what is there as Mark
 What docs/arena.md shows was made by these calls, but for limits of time; A and B on an H200, side by side, C on a CPU::
 
     R="python perf/arena_cifar.py run DATA"
-    W="gaussian_noise defocus_blur snow contrast pixelate"
-    $R A --networks resnet20 --methods none --settings continual ccc --walked $W       # 51 s; makes the walk
-    $R A --networks resnet20 --jobs 7 --walked $W                                      # 456 s: the bar of speed
+    $R A --networks resnet20 --methods none --settings continual ccc  # 51 s; makes the walk
+    $R A --networks resnet20 --jobs 7                                # 456 s: the bar of speed
     $R B --networks resnet20_gn convnet_ln --images 5000 --methods none --settings continual --jobs 2  # 119 s; trains
-    $R B --networks resnet20_gn convnet_ln --images 5000                               # until the time was over
+    $R B --networks resnet20_gn convnet_ln --images 5000 --jobs 4                      # until the time was over
     CPU="--networks resnet20 --jobs 1 --device cpu --seconds 4000"
     $R C $CPU --settings continual correlated --images 500 --methods none bn norm_ema many_passes
+    $R C $CPU --settings reset_each_shift ccc --images 500 --stream 7500 --methods none bn norm_ema many_passes
     $R C $CPU --settings continual --images 100 --methods none bn memo                 # eleven minutes
 
 The bar is twenty minutes for six settings of 100,000 images and the methods of one pass; the second call did more.
