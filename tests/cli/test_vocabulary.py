@@ -118,7 +118,10 @@ def test_plugins_wherever_corruptions_are(name: str) -> None:
 
 def kind(option: Any) -> str:
     """Whether an option is a flag, counts something, or says something else, once or repeatedly."""
-    text = str(option.type_descriptor.annotation)
+    descriptor = getattr(option, "type_descriptor", None)
+    if descriptor is None:  # older versions of typer take click's types
+        return {"boolean": "bool", "integer": "int", "integer range": "int"}.get(option.type.name, "words")
+    text = str(descriptor.annotation)
     return next((word for word in ("bool", "int") if f"'{word}'" in text), "words")
 
 
