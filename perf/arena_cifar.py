@@ -72,6 +72,7 @@ from blemish.reports.tables import markdown
 from blemish.studies.adaptation.base import Levels, adaptable
 from blemish.studies.adaptation.entry import MethodEntry
 from blemish.studies.adaptation.methods import METHODS, make_from, method_entry
+from blemish.studies.adaptation.moving_norms import instance_aware
 from blemish.studies.adaptation.norm import UnsuitedError
 from blemish.studies.arena.adapting import adapt_over
 from blemish.studies.arena.course import Course, course_of
@@ -88,7 +89,7 @@ from blemish.studies.streams.walks import read_walk
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TEST, TRAIN, WEIGHTS = "cifar10_jpeg_test.npz", "cifar10_jpeg_train.npz", "resnet20-12fca82f.th"
-NETWORKS = ("resnet20", "resnet20_gn", "convnet_ln")
+NETWORKS = ("resnet20", "resnet20_gn", "convnet_ln", "resnet20_bn", "resnet20_iabn")
 SETTINGS = ("continual", "reset_each_shift", "correlated", "mixed", "ccc", "constant_speed")
 # Batch norm alone has batch statistics, so the other networks are for streams with correlated labels, above all.
 OTHERS = ("continual", "correlated", "label_shift")
@@ -148,7 +149,14 @@ def convnet_ln() -> nn.Module:
     return nn.Sequential(*parts, LayerNormed(192), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(192, 10))
 
 
-BUILDERS = {"resnet20": resnet20, "resnet20_gn": lambda: with_group_norm(resnet20()), "convnet_ln": convnet_ln}
+# The last two are trained alike, and differ in their layers: what NOTE is compared by.
+BUILDERS = {
+    "resnet20": resnet20,
+    "resnet20_gn": lambda: with_group_norm(resnet20()),
+    "convnet_ln": convnet_ln,
+    "resnet20_bn": resnet20,
+    "resnet20_iabn": lambda: instance_aware(resnet20()),
+}
 
 
 @dataclass(frozen=True)
@@ -549,7 +557,7 @@ def main() -> None:
     third.add_argument("--data", default=None, help="default: OUT")
     third.add_argument("--window", type=int, default=None, help="images of running means")
     third.set_defaults(do=tables)
-    second.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    second.add_argument("--networks", nargs="+", default=list(NETWORKS[:3]), choices=NETWORKS)
     second.add_argument("--images", type=int, default=10_000, help="test images, under each corruption")
     second.add_argument("--stream", type=int, default=100_000, help="images of the walk")
     second.add_argument("--settings", nargs="+", help=f"default: {SETTINGS}, or {OTHERS} without batch norm")

@@ -20,7 +20,7 @@ from blemish.studies.adaptation.augment import mirrored, random_views, strong_vi
 from blemish.studies.adaptation.augmix import _equalised, _sheared_x, _sheared_y, augmixed
 from blemish.studies.adaptation.cmf import CMF
 from blemish.studies.adaptation.memo import MEMO
-from blemish.studies.adaptation.moving_norms import InstanceAware
+from blemish.studies.adaptation.moving_norms import InstanceAware, instance_aware
 from blemish.studies.adaptation.note import NOTE, BalancedReservoir
 from blemish.studies.adaptation.rmt import RMT, contrast
 from blemish.studies.adaptation.roid import ROID, corrected
@@ -454,7 +454,7 @@ class TestNOTE:
         layer.running_mean.copy_(torch.tensor([0.5, -1.0]))
         layer.running_var.copy_(torch.tensor([2.0, 0.5]))
         x = torch.randn(3, 2, 4, 4, generator=torch.Generator().manual_seed(1)) * 3 + 1
-        found = InstanceAware(layer, 0.01, 1.0)(x)
+        found = InstanceAware(layer, 0.01, 1.0).eval()(x)
         for image in range(3):
             for channel in range(2):
                 values = x[image, channel]
@@ -464,6 +464,38 @@ class TestNOTE:
                 mean += math.copysign(max(abs(gap) - slack, 0), gap)
                 variance = max(0.0, variance + math.copysign(max(abs(wide) - other, 0), wide))
                 assert torch.allclose(found[image, channel], (values - mean) / math.sqrt(variance + 1e-5), atol=1e-4)
+
+    def test_a_network_to_train_with_its_layer(self) -> None:
+        """It learns by the batch, moves its statistics as batch norm does, and keeps the names of what it holds."""
+        plain = small_net()
+        network = instance_aware(plain)
+        assert network.state_dict().keys() == plain.state_dict().keys()
+        layers = [layer for layer in network.modules() if isinstance(layer, InstanceAware)]
+        assert layers
+        assert all(layer.moves and layer.k == 4 for layer in layers)
+        x = images(1)
+        network(x)
+        plain.train()(x)  # k does not matter to the statistics of the first layer
+        first = next(layer for layer in plain.modules() if isinstance(layer, nn.BatchNorm2d))
+        assert torch.allclose(layers[0].running_mean, first.running_mean, atol=1e-5)
+        assert torch.allclose(layers[0].running_var, first.running_var, atol=1e-5)
+
+    def test_a_network_that_has_its_layer_keeps_it(self) -> None:
+        """NOTE then predicts as the network does, and as one with batch norm and the same weights would be made to."""
+        network = instance_aware(small_net()).eval()
+        x = images(2)
+        method = NOTE(network, room=64, every=16, momentum=0.05)
+        assert torch.equal(method.predict(x), network(x))
+        assert torch.equal(method.predict(x), NOTE(small_net()).predict(x))
+        layers = [layer for layer in method.model.modules() if isinstance(layer, InstanceAware)]
+        assert layers
+        assert all(layer.momentum == 0.05 and not layer.moves for layer in layers)
+        own = [layer for layer in network.modules() if isinstance(layer, InstanceAware)]
+        assert all(layer.momentum == 0.1 for layer in own)  # the one that was given stays as it is
+        before = {name: value.clone() for name, value in network.state_dict().items()}
+        method.adapt(x)
+        assert any(not torch.equal(value, method.model.state_dict()[name]) for name, value in before.items())
+        assert all(torch.equal(value, network.state_dict()[name]) for name, value in before.items())
 
     def test_one_step(self) -> None:
         """With k so large that nothing is corrected, the step is one of entropy over batch norm by the batch."""

@@ -17,11 +17,19 @@ from blemish.studies.adaptation.norm import BatchStatistics, batch_norm_layers, 
 
 
 class MovingNorm(BatchStatistics):
-    """Batch norm whose running statistics follow those of the batch, by ``momentum``, while it is ``moving``."""
+    """Batch norm whose running statistics follow those of the batch, by ``momentum``, while it is ``moving``.
+
+    It also moves in training mode, which methods never use, so that networks can be trained with it.
+    """
 
     def __init__(self, layer: _BatchNorm, momentum: float) -> None:
         super().__init__(layer, 1.0)
         self.momentum, self.moving = momentum, False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the statistics of the batch count now."""
+        return self.moving or self.training
 
 
 class RobustNorm(MovingNorm):
@@ -33,7 +41,7 @@ class RobustNorm(MovingNorm):
     def forward(self, x: Tensor) -> Tensor:
         """The normalised batch."""
         mean, variance = _running(self)
-        if self.moving:
+        if self.moves:
             batch_variance, batch_mean = torch.var_mean(x, [0, *range(2, x.ndim)], correction=0)
             moved = (1 - self.momentum) * mean + self.momentum * batch_mean
             spread = (1 - self.momentum) * variance + self.momentum * batch_variance
@@ -46,20 +54,20 @@ class RobustNorm(MovingNorm):
 class InstanceAware(MovingNorm):
     """IABN (Gong et al., NeurIPS 2022): statistics of training, corrected where an image's own are far from them.
 
-    For feature maps of h × w places: with μ_b and σ²_b, the running statistics, or while it is ``moving`` those of the
+    For feature maps of h × w places: with μ_b and σ²_b, the running statistics, or while it ``moves`` those of the
     batch, and the mean μ_i and unbiased variance σ²_i of each image: μ = μ_b + ψ(μ_i − μ_b; k s), s = √((σ²_b + ε) /
     hw), and σ² = max(0, σ²_b + ψ(σ²_i − σ²_b; k t)), t = (σ²_b + ε) √(2 / (hw − 1)), where
     ψ(x; λ) = sign(x) max(|x| − λ, 0). A single place is normalised by μ_b and σ²_b.
     """
 
-    def __init__(self, layer: _BatchNorm, momentum: float, k: float) -> None:
+    def __init__(self, layer: _BatchNorm, momentum: float = 0.1, k: float = 4.0) -> None:
         super().__init__(layer, momentum)
         self.k = k
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised batch."""
         mean, variance = running = _running(self)
-        if self.moving:
+        if self.moves:
             variance, mean = torch.var_mean(x, [0, *range(2, x.ndim)], correction=1)
             running[0].lerp_(mean.detach(), self.momentum)
             running[1].lerp_(variance.detach(), self.momentum)
@@ -86,9 +94,26 @@ def _shrunk(x: Tensor, by: Tensor) -> Tensor:
 
 
 def with_moving_norms(model: nn.Module, kind: type[MovingNorm], *, method: str, **settings: Any) -> nn.Module:
-    """A copy of a model, in evaluation mode, with these layers for batch norm; one without batch norm is refused."""
-    batch_norm_layers(model, method=method)
-    return with_layers(model, partial(kind, **settings)).requires_grad_(False)
+    """A copy of a model, in evaluation mode, with these layers for batch norm; one that has neither is refused.
+
+    Layers of this kind that it already has, because it was trained with them, stay, with these settings.
+    """
+    if not any(isinstance(layer, kind) for layer in model.modules()):
+        batch_norm_layers(model, method=method)
+    changed = with_layers(model, partial(kind, **settings)).requires_grad_(False)
+    for layer in changed.modules():
+        if isinstance(layer, kind):
+            for name, value in settings.items():
+                setattr(layer, name, value)
+    return changed
+
+
+def instance_aware(network: nn.Module) -> nn.Module:
+    """A copy of a network, in training mode, with `InstanceAware` for batch norm: what to train for NOTE.
+
+    Parameters and buffers keep their names, so that its ``state_dict`` also fits the network it was made from.
+    """
+    return with_layers(network, InstanceAware).train()
 
 
 @contextlib.contextmanager

@@ -92,14 +92,14 @@ def with_batch_statistics(
 
 def with_layers(model: nn.Module, make: Callable[[_BatchNorm], nn.Module]) -> nn.Module:
     """A copy of a model, in evaluation mode, with other layers in place of batch norm, each made of the one it was."""
-    copied = copy.deepcopy(model).eval()
+    copied = copy.deepcopy(model)
     if isinstance(copied, _BatchNorm):
-        return make(copied)
+        return make(copied).eval()
     for parent in list(copied.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
                 setattr(parent, name, make(child))
-    return copied
+    return copied.eval()
 
 
 def _batch_norms(model: nn.Module) -> list[_BatchNorm]:

@@ -67,8 +67,9 @@ class NOTE(Gradient):
     statistics follow the memory's by ``momentum`` 0.01. Images of a batch that come after a step are predicted by what
     it made.
 
-    Settings of the authors' code: Adam with rate 0.0001. It is meant for networks that were trained with its layer; one
-    that was not is changed by it before any adaptation, so that a number says little of the method. Needs batch norm.
+    Settings of the authors' code: Adam with rate 0.0001. It is meant for networks that were trained with its layer
+    (`instance_aware` makes one to train); one that was not is changed by it before any adaptation, so that a number
+    says little of the method. Needs batch norm, or its layer.
     """
 
     name = "note"
