@@ -14,24 +14,28 @@ where it is asked for, and then runs each method on each setting, until all is d
 another. What is there is skipped, so that the same call goes on. All images are corrupted on the GPU, and methods run
 in processes of their own, side by side. ``tables`` prints what is there as Markdown.
 
-What docs/arena.md shows was made by these calls, but for limits of time; A and B on an H200, side by side, C on a CPU::
+What docs/arena.md shows was made by these calls, but for limits of time, on an H200; A, B, D and E side by side with
+others, C (what few images show) on a CPU. bound.toml is the setting ``correlated`` with ``reset = "shift"``::
 
     R="python perf/arena_cifar.py run DATA"
     $R A --networks resnet20 --methods none --settings continual ccc  # 51 s; makes the walk
     $R A --networks resnet20 --jobs 7                                # 456 s: the bar of speed
     $R B --networks resnet20_gn convnet_ln --images 5000 --methods none --settings continual --jobs 2  # 119 s; trains
     $R B --networks resnet20_gn convnet_ln --images 5000 --jobs 4                      # until the time was over
-    CPU="--networks resnet20 --jobs 1 --device cpu --seconds 4000"
-    $R C $CPU --settings continual correlated --images 500 --methods none bn norm_ema many_passes
-    $R C $CPU --settings reset_each_shift ccc --images 500 --stream 7500 --methods none bn norm_ema many_passes
-    $R C $CPU --settings continual --images 100 --methods none bn memo                 # eleven minutes
+    $R C --networks resnet20 --jobs 1 --device cpu --seconds 4000 --settings continual correlated --images 500 \
+        --methods none bn norm_ema many_passes
+    $R D --networks resnet20 --settings continual correlated reset_each_shift ccc \
+        --methods none bn norm_ema many_passes --jobs 8              # 337 s, in two halves side by side
+    $R D --networks resnet20 --settings continual correlated --methods rotta:sure=0 rotta:follow=0 --jobs 4  # 211 s
+    $R D --networks resnet20 --settings continual correlated --seeds 2 3 \
+        --methods none bn norm_ema cotta rmt adacontrast
+    $R D --networks resnet20 --settings continual --images 500 --methods none bn memo --jobs 1     # 496 s
+    $R E --networks resnet20_bn resnet20_iabn --settings bound.toml correlated continual reset_each_shift \
+        --methods none bn norm_ema lame tent note --jobs 4                             # 247 s of them training
 
 The bar is twenty minutes for six settings of 100,000 images and the methods of one pass; the second call did more.
 Each call goes on where the last one stopped. What is left to do: cmf on label_shift with layer norm (the call for B
-again); further seeds (``--seeds 2 3``); the methods of many passes on a GPU, and what RoTTA's memory does::
-
-    $R A --networks resnet20 --settings continual correlated --methods many_passes --jobs 4
-    $R A --networks resnet20 --settings continual correlated --methods rotta:sure=0 rotta:follow=0
+again), and further seeds for the methods of one pass.
 
 To try it without a GPU, in minutes for a method: ``--device cpu --images 500 --jobs 1``. Numbers of other sizes
 (``--images``) are kept in files of their own, so that they are never mixed.

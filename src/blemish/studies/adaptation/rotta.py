@@ -98,7 +98,7 @@ class RoTTA(Gradient):
     Adam with rate 0.001; batches of 64, CIFAR only. Views are those of CoTTA (`random_views`), each drawn by itself. An
     update in the middle of a batch comes after the predictions of the whole batch. The statistics are those of the
     memory, which prefers images that the network is sure of; where these are unlike the others, a batch's own serve
-    better, and so does ``sure`` 0. Needs batch norm; scales and shifts of other layers change, too.
+    better. Needs batch norm; scales and shifts of other layers change, too.
     """
 
     name = "rotta"
