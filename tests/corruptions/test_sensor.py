@@ -257,12 +257,22 @@ class TestH265:
     def test_a_clip_that_cannot_be_read_is_named_among_others(self) -> None:
         skip_without_files(UNITS["h265_bit_error"])
         clips = [codecs.h265_clip(image.numpy(), 2.0, 1.0) for image in pictures(2, 3, 64, 64)]
-        streams = codecs._encoded(clips, codecs._program())
-        target = ["-f", "rawvideo", "-pix_fmt", "rgb24"]
-        made = codecs._ffmpeg(codecs._program(), ["-f", "hevc"], target, streams)
-        assert [len(pixels) for pixels in made] == [clip.nbytes for clip in clips]
+        program = codecs._program()
+        streams = codecs._encoded(clips, program)
+        assert [len(pixels) for pixels in codecs._decoded(streams, program)] == [clip.nbytes for clip in clips]
         with pytest.raises(blemish.InputError, match="ffmpeg ended with"):
-            codecs._ffmpeg(codecs._program(), ["-f", "hevc"], target, [*streams, b"no stream"])
+            codecs._decoded([*streams, b"no stream"], program)
+
+    @pytest.mark.slow
+    def test_the_stream_of_a_clip_does_not_depend_on_those_before(self) -> None:
+        skip_without_files(UNITS["h265_bit_error"])
+        noise = torch.randint(0, 256, (1, 3, 70, 90), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+        images = torch.cat([noise, pictures(6, 3, 70, 90), noise // 8])
+        clips = [codecs.h265_clip(image.numpy(), 2.0, -1.5) for image in images]
+        program = codecs._program()
+        together = codecs._encoded(clips, program)
+        for clip, stream in zip(clips, together, strict=True):
+            assert codecs._encoded([clip], program) == [stream]
 
     def test_without_ffmpeg_there_is_a_clear_word(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(codecs.shutil, "which", lambda _: None)

@@ -24,6 +24,7 @@ from blemish.corruptions.severity import (
     SeverityTable,
     severity_text,
 )
+from blemish.ops.codecs import Codec
 from blemish.ops.compiled import compiled
 from blemish.ops.compiled.threads import Shared, shares
 from blemish.ops.fused import fused, kernels_for
@@ -54,11 +55,6 @@ _FIELDS = 16 * 224 * 224
 # Values per call of apply. On the CPU a chunk should stay in the cache; on a GPU it only has to fit.
 _CPU_CHUNK = 2**20
 _GPU_CHUNK = 2**28
-
-
-def _room(images: Tensor) -> int:
-    """How many images are worked on at a time."""
-    return max(1, (_CPU_CHUNK if images.device.type == "cpu" else _GPU_CHUNK) // images[0].numel())
 
 
 def _slices(count: int, size: int) -> list[slice | Tensor]:
@@ -164,7 +160,7 @@ class Corruption:
         with full_precision(images.device):
             params = self.table.at(levels, preset)
             out = empty_like(images) if bool((levels > 0).all()) else empty_like(images).copy_(images)
-            for rows in self._parts(levels, params, _room(images)):
+            for rows in self._parts(levels, params, self._room(images)):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, images.device)
                 result = self.render(images[rows], part, self.draw(Shape.of(images), part, rng))
@@ -208,14 +204,14 @@ class Corruption:
                 return images.detach().clone()
             asked = params = for_each(values, count)
             most = None if self.at_once.draws_little else max(1, _FIELDS // (height * width))
-            parts: list[slice | Tensor] = [*shares(count, most)] if arrays else _slices(count, _room(images))
+            parts: list[slice | Tensor] = [*shares(count, most)] if arrays else _slices(count, self._room(images))
             if arrays and self.at_once.draws_little and len(parts) > 1:
                 kernels, parts = Shared(kernels), [slice(0, count)]
         else:
             levels = self._severities(severity, count)
             with full_precision(images.device):
                 known = self.table.at(levels, preset or self.table.preset(height, width))
-                size = -(-count // torch.get_num_threads()) if arrays else _room(images)
+                size = -(-count // torch.get_num_threads()) if arrays else self._room(images)
                 parts = [*self._parts(levels, known, size)]
             params = {name: column.numpy() for name, column in known.items()}
             asked = {name: values[levels.numpy() > 0] for name, values in params.items()}
@@ -248,7 +244,7 @@ class Corruption:
         made: list[list[tuple[Tensor, Positions]]] = []
         with full_precision(like.device):
             params = self.table.at(levels, preset or self.table.preset(shape.height, shape.width))
-            for rows in self._parts(levels, params, _room(like)):
+            for rows in self._parts(levels, params, self._room(like)):
                 part = {name: values[rows] for name, values in params.items()}
                 rng = CounterRng(seed, numbers[rows], self.stream or self.name, like.device)
                 maps = self.moves.maps(like[rows], part, self.draw(shape, part, rng))
@@ -276,6 +272,11 @@ class Corruption:
         if self.uint8_io:
             return self.apply(levels, params, draw)
         return quantise(self.apply(unit_range(levels), params, draw))
+
+    def _room(self, images: Tensor) -> int:
+        """How many images are worked on at a time; a program that does the work has memory of its own."""
+        cached = images.device.type == "cpu" and not isinstance(self.files, Codec)
+        return max(1, (_CPU_CHUNK if cached else _GPU_CHUNK) // images[0].numel())
 
     def _parts(self, levels: Tensor, params: Params, size: int) -> Iterator[slice | Tensor]:
         """Index the images to be changed, in parts of up to ``size`` that share the ``shared`` parameters."""

@@ -148,16 +148,19 @@ def _turned_over(parts: list[bytes], places: NDArray[np.int64]) -> list[bytes]:
 H265_FRAMES = 8
 """The frames of a clip, of which the last is kept."""
 
-_QUALITY = 20
+_QUANTISER = 23
 # What begins a slice is not damaged: a decoder that cannot read it drops the whole frame.
 _SLICE_HEADER = 16
 _LEAST_SIDE = 64
 
-# As few threads as it can do with: the stream may not depend on how many processors a machine has.
+# As few threads as it can do with: the stream may not depend on how many processors a machine has. With the same
+# quantiser throughout, a first frame does not depend on what was encoded before, so that clips can follow each other.
 _ENCODER = (
-    f"log-level=none:crf={_QUALITY}:keyint={H265_FRAMES}:bframes=0:ctu=16:max-tu-size=16:slices=4:"
-    "wpp=1:pools=1:frame-threads=1:lookahead-threads=0"
+    f"log-level=none:qp={_QUANTISER}:keyint={H265_FRAMES}:min-keyint={H265_FRAMES}:scenecut=0:open-gop=0:bframes=0:"
+    "ctu=16:max-tu-size=16:slices=4:wpp=1:pools=1:frame-threads=1:lookahead-threads=0"
 )
+# Parameter sets begin a clip's stream; its first start code has a zero more than others.
+_BEGINNING = re.compile(rb"\x00?\x00\x00\x01\x40\x01")
 
 
 def h265_clip(planes: Planes, right: float, down: float) -> NDArray[np.uint8]:
@@ -189,8 +192,8 @@ def damaged_h265(
     """
     program, clips = _program(), [h265_clip(planes, *pan) for planes, pan in zip(images, pans, strict=True)]
     streams = [_damaged(stream, own) for stream, own in zip(_encoded(clips, program), places, strict=True)]
-    source = ["-f", "hevc", "-err_detect", "ignore_err", "-flags", "output_corrupt"]
-    pixels = _ffmpeg(program, source, ["-f", "rawvideo", "-pix_fmt", "rgb24"], streams)
+    # A decoder for each: where damage hides pixels, it shows what its memory holds of frames before.
+    pixels = _decoded(streams, program)
     return [_last_frame(*own, clips[0].shape[1:]) for own in zip(pixels, images, strict=True)]
 
 
@@ -214,35 +217,48 @@ def _last_frame(pixels: bytes, planes: Planes, shape: tuple[int, ...]) -> Planes
 
 
 def _encoded(clips: Sequence[NDArray[np.uint8]], program: str) -> list[bytes]:
+    """The streams of clips of one size, made as one stream: each as it would be alone."""
     size = f"{clips[0].shape[2]}x{clips[0].shape[1]}"
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", "25"]
     codec = ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", _ENCODER, "-pix_fmt", "yuv420p"]
-    return _ffmpeg(program, source, [*codec, "-f", "hevc"], [frames.tobytes() for frames in clips])
+    whole = _ffmpeg(program, source, [*codec, "-f", "hevc"], b"".join(frames.tobytes() for frames in clips))
+    starts = [found.start() for found in _BEGINNING.finditer(whole)]
+    if len(starts) != len(clips):
+        raise InputError(f"ffmpeg made {len(starts)} H.265 streams of {len(clips)} clips; expected one of each")
+    return [whole[first:last] for first, last in zip(starts, [*starts[1:], len(whole)], strict=True)]
 
 
-def _ffmpeg(program: str, source: list[str], target: list[str], data: Sequence[bytes]) -> list[bytes]:
-    """What ffmpeg makes of each of these, read and written as options say."""
-    begin, source = [program, "-v", "error", "-nostdin"], ["-threads", "1", *source, "-i"]
-    if len(data) > 1:
+_READ = ["-threads", "1", "-f", "hevc", "-err_detect", "ignore_err", "-flags", "output_corrupt"]
+_WRITE = ["-f", "rawvideo", "-pix_fmt", "rgb24"]
+
+
+def _decoded(streams: Sequence[bytes], program: str) -> list[bytes]:
+    """The frames of each stream."""
+    if len(streams) > 1:
         # Starting takes longer than the work. What one process makes of several is what it makes of each alone.
         with suppress(OSError, subprocess.CalledProcessError), TemporaryDirectory(prefix="blemish-") as folder:
-            files = [(Path(folder, f"{number}.in"), Path(folder, f"{number}.out")) for number in range(len(data))]
-            for (path, _), own in zip(files, data, strict=True):
+            files = [(Path(folder, f"{number}.in"), Path(folder, f"{number}.out")) for number in range(len(streams))]
+            for (path, _), own in zip(files, streams, strict=True):
                 path.write_bytes(own)
-            sources = chain.from_iterable([*source, str(path)] for path, _ in files)
-            targets = chain.from_iterable(["-map", f"{n}:v", *target, str(path)] for n, (_, path) in enumerate(files))
-            subprocess.run([*begin, *sources, *targets], capture_output=True, check=True)
+            sources = chain.from_iterable([*_READ, "-i", str(path)] for path, _ in files)
+            targets = chain.from_iterable(["-map", f"{n}:v", *_WRITE, str(path)] for n, (_, path) in enumerate(files))
+            subprocess.run([program, *_QUIETLY, *sources, *targets], capture_output=True, check=True)
             return [path.read_bytes() for _, path in files]
         # One that cannot be read ends it for all.
-    made = []
-    for own in data:
-        done = subprocess.run([*begin, *source, "-", *target, "-"], input=own, capture_output=True)
-        # A decoder complains of damage, and does what it can.
-        if done.returncode != 0 and not done.stdout:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise InputError(f"ffmpeg ended with {done.returncode} ({said[-1] if said else 'no message'})")
-        made.append(done.stdout)
-    return made
+    return [_ffmpeg(program, _READ, _WRITE, own) for own in streams]
+
+
+_QUIETLY = ["-v", "error", "-nostdin"]
+
+
+def _ffmpeg(program: str, source: list[str], target: list[str], data: bytes) -> bytes:
+    """What ffmpeg makes of this, read and written as options say."""
+    done = subprocess.run([program, *_QUIETLY, *source, "-i", "-", *target, "-"], input=data, capture_output=True)
+    # A decoder complains of damage, and does what it can.
+    if done.returncode != 0 and not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise InputError(f"ffmpeg ended with {done.returncode} ({said[-1] if said else 'no message'})")
+    return done.stdout
 
 
 def _unescaped(unit: bytes) -> bytes:

