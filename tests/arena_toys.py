@@ -15,6 +15,7 @@ from blemish.data.array_source import array_source
 from blemish.data.cache import load
 from blemish.models.torch_module import from_module
 from blemish.studies.adaptation.base import entropy
+from blemish.studies.adaptation.methods import make_method
 from blemish.studies.arena.adapting import Pace
 from blemish.studies.arena.arena import Arena, Question
 
@@ -43,6 +44,7 @@ def arena(folder: Path, *, norm: str = "batch", count: int = 24, pace: Pace | No
             "corruptions": ("brightness", "contrast"),
             "protocol": Protocol(preset="cifar"),
             "benchmark": "toy",
+            "batch": 8,
             "methods": "cifar",
             "clean": 8,
             "catalog": catalog,
@@ -87,6 +89,50 @@ class Common(nn.Module):
         assert float(x.max()) <= 1
         logits: Tensor = self.model(x + 0.001 * torch.rand_like(x))
         return logits
+
+
+class Masking:
+    """Writes into what it is given."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+
+    def adapt(self, batch: Tensor) -> Tensor:
+        logits = self.network(batch)
+        batch.zero_()
+        return logits
+
+    def predict(self, batch: Tensor) -> Tensor:
+        return self.adapt(batch)
+
+
+class OnlyAdapts(nn.Module):
+    """A module without forward."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward_and_adapt(self, x: Tensor) -> Tensor:
+        return self.model(x)
+
+
+class TooFew(OnlyAdapts):
+    """Gives scores of fewer classes than the network has."""
+
+    def forward_and_adapt(self, x: Tensor) -> Tensor:
+        return self.model(x)[:, 1:]
+
+
+class Dear(OwnTent):
+    """Its cost is one number."""
+
+    cost = 3  # type: ignore[assignment]
+
+
+def library(network: nn.Module) -> Any:
+    """A method of the library, made on the network that one's own methods get."""
+    return make_method("tent", network)
 
 
 class Nothing:

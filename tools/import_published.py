@@ -14,7 +14,8 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +123,23 @@ def reference(path: Path) -> None:
     write("imagenet_c_readme", ["model", "clean", "mce"], sorted(rows, key=lambda row: row[2]))
 
 
+def _single(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A table of one network as it is, one of several networks on one setting as many tables; others are left out."""
+    models, columns = table["model"], table["columns"]
+    if isinstance(models, str):
+        if columns[0] == "mean":
+            yield table
+    elif len(models) == len(columns) and isinstance(table["setting"], str) and "," not in table["dataset"]:
+        for number, model in enumerate(models):
+            rows = {name: [row[number]] for name, row in table["rows"].items() if row[number] is not None}
+            yield {**table, "id": f"{table['id']}/{model}", "model": model, "columns": ["mean"], "rows": rows}
+
+
 def adaptation(path: Path) -> None:
-    """Tables of test-time adaptation whose first column is the mean of the whole table: errors by method."""
+    """Tables of test-time adaptation of means: the first column of a table, or each that is one of several networks."""
     tables: list[dict[str, Any]] = []
-    for table in json.loads(path.read_text(encoding="utf-8"))["tables"]:
+    for table in chain.from_iterable(map(_single, json.loads(path.read_text(encoding="utf-8"))["tables"])):
         columns = table["columns"]
-        if columns[0] != "mean" or not isinstance(table["model"], str):
-            continue
         has_spread = columns[1:2] == ["sd"]
         rows = []
         for method, values in table["rows"].items():

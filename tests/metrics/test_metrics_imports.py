@@ -117,10 +117,12 @@ def test_adaptation_tables_are_those_of_the_file() -> None:
     tables = adaptation_tables()
     assert len(tables) > 40
     for table in tables:
-        source = published[table.id]
+        # A table of several networks has become one of each, whose name stands behind its own.
+        source = published.get(table.id) or published[table.id.removesuffix(f"/{table.model}")]
+        column = 0 if isinstance(source["model"], str) else source["model"].index(table.model)
         for method, error, deviation in table.rows:
-            first = source["rows"][method][0]
-            assert error == pytest.approx(first if source["metric"] == "error" else 100 - first)
+            value = source["rows"][method][column]
+            assert error == pytest.approx(value if source["metric"] == "error" else 100 - value)
             assert deviation is None or deviation == source["rows"][method][1]
     assert not any("stored text" in table.source for table in tables)
 

@@ -238,14 +238,32 @@ def _pair(x: float, y: float, axes: tuple[Axis, Axis]) -> str:
     return ", ".join(f"{axis.reads(value):.1f}" for value, axis in zip((x, y), axes, strict=True))
 
 
-def time_lines(identity: str, title: str, lines: Sequence[Line], *, titles: tuple[str, str], wide: bool) -> Chart:
-    """Lines over a long stretch, such as images of a stream; gray and dotted where a line has no series."""
+def time_lines(
+    identity: str,
+    title: str,
+    lines: Sequence[Line],
+    *,
+    titles: tuple[str, str],
+    wide: bool,
+    begins: Sequence[tuple[float, str]] = (),
+) -> Chart:
+    """Lines over a long stretch, such as images of a stream; gray and dotted where a line has no series.
+
+    Where something ``begins``, at a place and with a name, there is a thin upright line.
+    """
     tops = [value for line in lines for value in line.y]
     across = nice_axis(0, max([*(value for line in lines for value in line.x), 1]), count=5, tidy="{:,}")
     upright = nice_axis(0, max([*tops, 1e-9]))
     axes = [replace(axis, title=text) for axis, text in zip((across, upright), titles, strict=True)]
     frame = Frame(760 if wide else 340, 320 if wide else 220, axes[0], axes[1], left=52, bottom=40, right=24)
-    drawn = []
+    drawn = [
+        element(
+            "g",
+            element("title", name),
+            polyline([frame.at(x, upright.low), frame.at(x, upright.high)], stroke="var(--quiet)", stroke_width=".4"),
+        )
+        for x, name in begins
+    ]
     for line in lines:
         places = [frame.at(x, y) for x, y in zip(line.x, line.y, strict=True)]
         name = element("title", line.name)

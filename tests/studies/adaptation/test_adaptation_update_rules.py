@@ -480,6 +480,18 @@ class TestNOTE:
         assert torch.allclose(layers[0].running_mean, first.running_mean, atol=1e-5)
         assert torch.allclose(layers[0].running_var, first.running_var, atol=1e-5)
 
+    def test_what_cannot_be_trained_with_its_layer(self) -> None:
+        with pytest.raises(InputError, match="needs batch norm"):
+            instance_aware(nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4)))
+        with pytest.raises(InputError, match="statistics of training"):
+            instance_aware(nn.BatchNorm2d(4, track_running_stats=False))
+        layer = instance_aware(nn.BatchNorm2d(4, momentum=0.01), k=2)
+        assert isinstance(layer, InstanceAware)
+        assert (layer.momentum, layer.k) == (0.01, 2)
+        with pytest.raises(InputError, match=r"\(1, 4, 1, 1\) has no statistics"):
+            layer(torch.zeros(1, 4, 1, 1))
+        assert layer.running_var.isfinite().all()
+
     def test_a_network_that_has_its_layer_keeps_it(self) -> None:
         """NOTE then predicts as the network does, and as one with batch norm and the same weights would be made to."""
         network = instance_aware(small_net()).eval()

@@ -14,13 +14,17 @@ import arena_toys
 from blemish.core.errors import InputError
 from blemish.evaluation.executors import Processes
 from blemish.studies.adaptation.base import adaptable
-from blemish.studies.adaptation.methods import METHODS, make_method
+from blemish.studies.adaptation.entry import Cost
+from blemish.studies.adaptation.methods import METHODS, make_method, method_entry, options_of
 from blemish.studies.arena.adapting import Pace, adapt_over
 from blemish.studies.arena.course import course_of
 from blemish.studies.arena.images import CorruptedImages, clean_images
+from blemish.studies.arena.page import arena_page
 from blemish.studies.arena.planning import Grid, planned_units
 from blemish.studies.arena.results import read_method_result, read_stream
+from blemish.studies.arena.scores import read_arena, scored
 from blemish.studies.arena.setting import load_setting
+from blemish.studies.arena.tables import setting_table
 from blemish.studies.arena.units import Stage, Unit, Variation
 from blemish.studies.arena.work import lag_of
 
@@ -163,6 +167,8 @@ def test_a_folder_of_another_arena_is_refused(tmp_path: Path) -> None:
     arena.run(wanted)
     with pytest.raises(InputError, match="holds another arena"):
         arena_toys.arena(tmp_path, clean=4).run(wanted)
+    with pytest.raises(InputError, match="batch was 8, now 4"):  # they could not be ranked together
+        arena_toys.arena(tmp_path, batch=4).run(wanted)
     wanted[0].result(arena.folder).write_bytes(b"nothing")
     with pytest.raises(InputError):
         arena.run(wanted)
@@ -184,21 +190,21 @@ def test_scores_that_are_not_numbers_are_wrong_and_counted(tmp_path: Path) -> No
 def test_what_does_not_suit_is_left_out_with_a_word(tmp_path: Path) -> None:
     arena = arena_toys.arena(tmp_path, norm="group")
     settings = [load_setting("continual"), load_setting("single_images")]
-    planned = planned_units(arena, ["none", "bn", "tent", "lame"], settings, seeds=[1, 2], batch=8)
+    planned = planned_units(arena, ["none", "bn", "tent", "lame"], settings, seeds=[1, 2])
     assert {unit.method for unit in planned.units} == {"none", "tent", "lame"}
     assert "left out, because Sequential has no batch norm layers: bn" in planned.left_out
     assert "lame is left out of single_images: it needs more than one image at a time" in planned.left_out
     assert sum(unit.method == "tent" for unit in planned.units) == 4  # group norm needs no batch
     with pytest.raises(InputError, match="bn needs batch norm layers"):
-        planned_units(arena, ["none", "bn"], settings, seeds=[1], batch=8, strict=True)
+        planned_units(arena, ["none", "bn"], settings, seeds=[1], strict=True)
     with pytest.raises(InputError, match="named twice"):
-        planned_units(arena, ["none", "none"], settings, seeds=[1], batch=8)
+        planned_units(arena, ["none", "none"], settings, seeds=[1])
 
 
 def test_a_grid_varies_what_there_is_to_vary(tmp_path: Path) -> None:
     arena = arena_toys.arena(tmp_path)
     grid = Grid((0.1, 1.0), (4, 8))
-    planned = planned_units(arena, ["none", "tent"], [load_setting("continual")], seeds=[1], batch=8, grid=grid)
+    planned = planned_units(arena, ["none", "tent"], [load_setting("continual")], seeds=[1], grid=grid)
     assert [unit.label for unit in planned.units] == [
         "none", "none@batch=4", "tent", "tent@batch=4", "tent@rate×0.1", "tent@rate×0.1,batch=4",
     ]  # fmt: skip
@@ -207,6 +213,32 @@ def test_a_grid_varies_what_there_is_to_vary(tmp_path: Path) -> None:
     assert rates[-1] == Variation(0.1, 4)
     one, other = (columns(arena.folder, planned.units[place]) for place in (2, 4))
     assert not np.array_equal(one["entropy"], other["entropy"])
+
+
+def test_methods_with_options(tmp_path: Path) -> None:
+    """They are methods of their own: with a name, options in the header, and other predictions."""
+    arena = arena_toys.arena(tmp_path)
+    wanted = units("rotta:momentum=0.5:every=8", "rotta", settings=("continual",))
+    arena.run(wanted)
+    headers = [read_method_result(unit.result(arena.folder)).header for unit in wanted]
+    assert headers[0].options == "every=8, momentum=0.5"
+    assert headers[1].options == ""
+    assert not np.array_equal(*(columns(arena.folder, unit)["entropy"] for unit in wanted))
+    entry = method_entry("memo:views=4:nesterov=True:crop=cifar")
+    assert options_of(entry, "cifar") == {"views": 4, "rate": 0.005, "crop": "cifar", "nesterov": True}
+    assert entry.cost_with(options_of(entry, "cifar")) == Cost(5, 4)
+
+
+def test_methods_that_lack_a_stream_are_named(tmp_path: Path) -> None:
+    arena = arena_toys.arena(tmp_path)
+    setting = load_setting("continual")
+    stages = [Stage(setting, "standard", seed) for seed in (1, 2)]
+    arena.run([Unit(stage, "none", 8) for stage in stages] + [Unit(stages[1], "tent", 8)])
+    (found,) = scored(read_arena(arena.folder), level=0.8)
+    assert list(found.entrants) == ["none"]
+    assert found.unfinished == {"tent": 1}
+    assert "Not compared, because streams are missing: tent (1 of 2)." in setting_table(found).notes
+    assert "Intervals (80 %)" in arena_page([found], arena.info)
 
 
 class TestOnesOwn:
@@ -225,6 +257,29 @@ class TestOnesOwn:
         arena.run([unit])
         assert same(before, columns(arena.folder, unit))  # its random numbers are the batch's
 
+    def test_what_it_writes_into_images_reaches_nobody_else(self, tmp_path: Path) -> None:
+        """Not the methods after it, and not what is asked about the same batch."""
+        (tmp_path / "alone").mkdir()
+        alone, beside = arena_toys.arena(tmp_path / "alone"), arena_toys.arena(tmp_path)
+        masking, none = units("python:arena_toys:Masking", "none", settings=("continual",))
+        alone.run([none])
+        beside.run([masking, none])
+        for folder, unit in ((beside.folder, none), (beside.folder, masking)):
+            assert same(columns(alone.folder, none), columns(folder, unit))
+        headers = [read_method_result(unit.result(beside.folder)).header for unit in (masking, none)]
+        assert headers[0].probes == headers[1].probes
+        assert headers[0].clean_after == headers[1].clean_after
+
+    def test_a_module_that_only_adapts(self, tmp_path: Path) -> None:
+        arena = arena_toys.arena(tmp_path)
+        one, none = units("python:arena_toys:OnlyAdapts", "none", settings=("continual",))
+        arena.run([one, none])
+        predictions = [columns(arena.folder, unit)["predictions"] for unit in (one, none)]
+        assert np.array_equal(*predictions)
+        (few,) = units("python:arena_toys:TooFew", settings=("continual",))
+        with pytest.raises(InputError, match=r"gave \(8, 3\) for 8 images; expected logits, \(8, 4\)"):
+            arena.run([few])
+
     @pytest.mark.parametrize(
         ("name", "message"),
         [
@@ -233,8 +288,14 @@ class TestOnesOwn:
             ("python:no_such_module:Thing", "no module 'no_such_module'"),
             ("python:arena_toys", "expected python:package.module:name"),
             ("tend", "unknown adaptation method 'tend'"),
+            ("python:arena_toys:Dear", "cost 3; expected two numbers"),
+            ("python:arena_toys:library", "name it as it is, with options: tent:option=value"),
+            ("sar:keep_avarage=true", "option 'keep_avarage=true'; expected OPTION=VALUE with one of margin, radius"),
+            ("sar:keep_average=yes", "expected bool, as in keep_average=False"),
+            ("memo:views=many", "expected int, as in views=32"),
+            ("sar:margin=0.3:margin=0.4", "an option is given twice"),
         ],
     )
     def test_what_is_refused(self, tmp_path: Path, name: str, message: str) -> None:
         with warnings.catch_warnings(), pytest.raises(InputError, match=message):
-            planned_units(arena_toys.arena(tmp_path), [name], [load_setting("continual")], seeds=[1], batch=8)
+            planned_units(arena_toys.arena(tmp_path), [name], [load_setting("continual")], seeds=[1])

@@ -167,3 +167,26 @@ def test_published_numbers_stand_beside_ours() -> None:
     assert published_table(setting, replace(INFO, benchmark="imagenet-noc")) is None
     other = differences(setting, replace(INFO, images=500, corruptions=("fog",)))
     assert "500 images instead of 10,000" in other
+
+
+def test_published_numbers_of_all_images() -> None:
+    """SAR's label shift (ResNet-50 with GN: 37.2 % right) and EATA's table are of all 50,000 images, batches of 64."""
+    info = replace(INFO, benchmark="imagenet-c", images=50_000)
+    assert published_tables("label_shift", "imagenet-c")[1].rows[-1] == ("sar", 62.8, None)
+    (eata,) = published_tables("reset_each_shift", "imagenet-c")
+    assert {name: error for name, error, _ in eata.rows}["eata"] == 52.19
+    (setting,) = shown(none=result("none", set(range(30))), tent=result("tent", {0}))
+    for name in ("label_shift", "reset_each_shift", "correlated_sorted", "mixed_correlated"):
+        said = differences(replace(setting, name=name, batch=64), info)
+        assert not any("images instead" in text or "batches" in text for text in said)
+        assert "5,000 images instead of 50,000" in differences(replace(setting, name=name), replace(info, images=5000))
+    assert "50,000 images instead of 5,000" in differences(setting, info)
+
+
+def test_nothing_is_chosen_by_signals_that_are_not_numbers() -> None:
+    broken, sound = result("tent", {0, 1}), result("tent", {0}, rate=0.1)
+    broken.predictions[5] = -1
+    (setting,) = shown(**{"none": result("none", set(range(30))), "tent": broken, "tent_x0.1": sound})
+    assert np.isnan(setting.entrants["tent"].signals["entropy"])
+    (choice,) = choices(setting)
+    assert choice.by["entropy"].label == "tent@rate×0.1"

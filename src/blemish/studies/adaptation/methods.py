@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from torch import Tensor, nn
@@ -18,10 +20,54 @@ METHODS: dict[str, MethodEntry] = {entry.name: entry for entry in ENTRIES}
 
 
 def method_entry(name: str) -> MethodEntry:
-    """What is known of the method of this name."""
-    if name not in METHODS:
-        raise UnknownNameError(f"unknown adaptation method {name!r}; expected one of {', '.join(METHODS)}")
-    return METHODS[name]
+    """What is known of the method of this name; options may follow it, as in ``rotta:sure=0:follow=0``."""
+    plain, *texts = name.split(":")
+    if plain not in METHODS:
+        raise UnknownNameError(f"unknown adaptation method {plain!r}; expected one of {', '.join(METHODS)}")
+    entry = METHODS[plain]
+    if not texts:
+        return entry
+    options = dict(_option(entry, text) for text in texts)
+    if len(options) < len(texts):
+        raise InputError(f"method {name!r}: an option is given twice; expected each once")
+    return replace(entry, name=name, imagenet={**entry.imagenet, **options}, cifar={**entry.cifar, **options})
+
+
+_SIMPLE = (bool, int, float, str)
+
+
+def _option(entry: MethodEntry, text: str) -> tuple[str, Any]:
+    """An option and its value, which has the type of the method's default; it may be nothing where that is."""
+    known = {
+        key: parameter.default
+        for key, parameter in inspect.signature(entry.make).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and key not in _GIVEN
+        if parameter.default is None or isinstance(parameter.default, _SIMPLE)
+    }
+    key, equals, value = text.partition("=")
+    if key not in known or not equals:
+        raise InputError(f"method {entry.name}: option {text!r}; expected OPTION=VALUE with one of {', '.join(known)}")
+    default = {**known, **entry.imagenet, **entry.cifar}[key]
+    try:
+        return key, _value(value, default)
+    except ValueError:
+        kind = "a number" if default is None else type(default).__name__
+        raise InputError(f"method {entry.name}: option {text!r}; expected {kind}, as in {key}={default}") from None
+
+
+_GIVEN = ("clean", "sample", "seed", "optimiser")
+"""What the arena itself gives to methods, or what is no plain value: learning rates are varied by ``--rates``."""
+
+
+def _value(text: str, default: Any) -> Any:
+    """A text as what a default is."""
+    if isinstance(default, str):
+        return text
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    return int(text) if isinstance(default, int) else float(text)
 
 
 def settings_for(name: str, settings: Settings = "imagenet") -> dict[str, Any]:

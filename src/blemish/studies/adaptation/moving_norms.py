@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from blemish.core.errors import InputError
 from blemish.studies.adaptation.norm import BatchStatistics, batch_norm_layers, with_layers
 
 
@@ -60,7 +61,7 @@ class InstanceAware(MovingNorm):
     ψ(x; λ) = sign(x) max(|x| − λ, 0). A single place is normalised by μ_b and σ²_b.
     """
 
-    def __init__(self, layer: _BatchNorm, momentum: float = 0.1, k: float = 4.0) -> None:
+    def __init__(self, layer: _BatchNorm, momentum: float, k: float) -> None:
         super().__init__(layer, momentum)
         self.k = k
 
@@ -68,6 +69,8 @@ class InstanceAware(MovingNorm):
         """The normalised batch."""
         mean, variance = running = _running(self)
         if self.moves:
+            if x.numel() // x.shape[1] < 2:
+                raise InputError(f"a batch of shape {tuple(x.shape)} has no statistics; expected more values a channel")
             variance, mean = torch.var_mean(x, [0, *range(2, x.ndim)], correction=1)
             running[0].lerp_(mean.detach(), self.momentum)
             running[1].lerp_(variance.detach(), self.momentum)
@@ -108,12 +111,18 @@ def with_moving_norms(model: nn.Module, kind: type[MovingNorm], *, method: str, 
     return changed
 
 
-def instance_aware(network: nn.Module) -> nn.Module:
+def instance_aware(network: nn.Module, *, k: float = 4.0) -> nn.Module:
     """A copy of a network, in training mode, with `InstanceAware` for batch norm: what to train for NOTE.
 
-    Parameters and buffers keep their names, so that its ``state_dict`` also fits the network it was made from.
+    Layers keep their momentum (0.1 where they have none). Parameters and buffers keep their names, so that its
+    ``state_dict`` also fits the network it was made from. A network without batch norm is refused.
     """
-    return with_layers(network, InstanceAware).train()
+    batch_norm_layers(network, method="instance_aware")
+
+    def made(layer: _BatchNorm) -> InstanceAware:
+        return InstanceAware(layer, 0.1 if layer.momentum is None else layer.momentum, k)
+
+    return with_layers(network, made).train()
 
 
 @contextlib.contextmanager

@@ -51,13 +51,14 @@ from blemish.version import VERSION
 class Question:
     """What a model is asked: on which corruptions, by which protocol, with which published settings of methods.
 
-    ``clean`` is how many clean images are predicted before and after each stream. ``walk`` is what the settings show
-    that have one.
+    ``clean`` is how many clean images are predicted before and after each stream, ``batch`` the size of batches where
+    settings have none of their own. ``walk`` is what the settings show that have one.
     """
 
     corruptions: tuple[str, ...]
     protocol: Protocol
     benchmark: str
+    batch: int
     methods: Settings = "imagenet"
     clean: int = 2000
     image_list: str | None = None
@@ -93,6 +94,7 @@ class Arena:
             methods=asked.methods,
             clean_images=min(asked.clean, len(self.images)),
             walk=walk,
+            batch=asked.batch,
             blemish=VERSION,
         )
 

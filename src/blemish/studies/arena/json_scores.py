@@ -27,6 +27,7 @@ def _setting_json(setting: Scored) -> dict[str, Any]:
         "batch": setting.batch,
         "device": setting.device,
         "window": setting.window,
+        "unfinished": dict(setting.unfinished),
         "methods": {label: _entrant_json(entrant) for label, entrant in setting.entrants.items()},
         "running": {"at": list(setting.at), **{label: list(curve) for label, curve in setting.curves.items()}},
         "choices": {

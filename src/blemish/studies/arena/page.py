@@ -13,10 +13,10 @@ from blemish.studies.arena.published import published_table
 from blemish.studies.arena.results import ArenaInfo
 from blemish.studies.arena.scores import UNADAPTED, Scored
 from blemish.studies.arena.tables import (
-    INTERVALS,
     condition_table,
     cost_table,
     error_table,
+    intervals_text,
     setting_table,
     tuning_table,
 )
@@ -30,6 +30,7 @@ def write_page(settings: Sequence[Scored], info: ArenaInfo, path: Path) -> None:
 
 def arena_page(settings: Sequence[Scored], info: ArenaInfo) -> str:
     """The whole page as text; the same results give the same page."""
+    intervals = intervals_text(settings[0].level)
     methods = {name for setting in settings for name, entrant in setting.entrants.items() if entrant.published}
     page = Page(
         title=f"Test-time adaptation: {info.model.name}",
@@ -38,7 +39,7 @@ def arena_page(settings: Sequence[Scored], info: ArenaInfo) -> str:
         lead=f"{len(methods)} methods on {len(settings)} settings, on {info.images:,} images of {info.data}.",
         warnings=[],
         sections=[
-            _section("errors", "errors", "Methods and settings", table=error_table(settings), intervals=INTERVALS),
+            _section("errors", "errors", "Methods and settings", table=error_table(settings), intervals=intervals),
             *(_setting(setting, info) for setting in settings),
             _section("made", "made", "How it was made", lines=_lines(info)),
         ],
@@ -55,17 +56,16 @@ def _setting(setting: Scored, info: ArenaInfo) -> Section:
     further = (tuning_table(setting), published_table(setting, info))
     tables = [setting_table(setting), cost_table(setting), condition_table(setting)]
     tables += [table for table in further if table is not None]
-    about = f"{setting.title}. {setting.source}."
     names = [name for name in setting.curves if name != UNADAPTED]
     return _section(
         f"setting-{setting.name}",
         "setting",
         setting.name,
-        about=about,
         tables=tables,
         chart=_chart(setting, names) if len(setting.at) > 1 else None,
         names=names,
         window=f"{setting.window:,}",
+        marked=len(setting.begins) > 1,
         unadapted=UNADAPTED in setting.curves,
     )
 
@@ -76,7 +76,9 @@ def _chart(setting: Scored, adapted: Sequence[str]) -> Chart:
         Line(name, setting.at, [100 * (1 - value) for value in curve], adapted.index(name) if name in adapted else None)
         for name, curve in setting.curves.items()
     ]
-    return time_lines(f"running-{setting.name}", setting.name, lines, titles=("images", "accuracy, %"), wide=True)
+    titles = ("images", "accuracy, %")
+    begins = setting.begins if len(setting.begins) > 1 else ()
+    return time_lines(f"running-{setting.name}", setting.name, lines, titles=titles, wide=True, begins=begins)
 
 
 def _lines(info: ArenaInfo) -> dict[str, str]:

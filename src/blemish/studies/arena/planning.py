@@ -53,7 +53,6 @@ def planned_units(
     settings: Sequence[Setting],
     *,
     seeds: Sequence[int],
-    batch: int,
     grid: Grid = Grid(),  # noqa: B008  # it cannot be changed
     strict: bool = False,
 ) -> Planned:
@@ -66,7 +65,8 @@ def planned_units(
     for what, names in (("methods", methods), ("settings", [setting.name for setting in settings])):
         if twice := next((name for name in names if list(names).count(name) > 1), None):
             raise InputError(f"{what}: {twice} named twice; expected each once")
-    made, words = _suited(arena, methods, batch, strict=strict)
+    batch = arena.question.batch
+    made, words = _suited(arena, methods, strict=strict)
     network = adaptable(arena.model)
     units: list[Unit] = []
     for setting, (name, method) in itertools.product(settings, made.items()):
@@ -90,7 +90,7 @@ def planned_units(
     return Planned(units, words)
 
 
-def _suited(arena: Arena, methods: Sequence[str], batch: int, *, strict: bool) -> tuple[dict[str, Method], list[str]]:
+def _suited(arena: Arena, methods: Sequence[str], *, strict: bool) -> tuple[dict[str, Method], list[str]]:
     """Methods that the network suits, each made once, and a word for the others."""
     network = adaptable(arena.model)
     few = arena.images.batch(range(min(len(arena.images), 2))).to(arena.model.device)
@@ -99,7 +99,7 @@ def _suited(arena: Arena, methods: Sequence[str], batch: int, *, strict: bool) -
     trial = Stage(Setting(name="trial", title="trial"), "standard", 0)
     for name in methods:
         try:
-            made[name] = method_for(Unit(trial, name, batch), network, arena.question.methods, clean=few)
+            made[name] = method_for(Unit(trial, name, arena.question.batch), network, arena.question.methods, clean=few)
         except UnsuitedError as error:
             if strict:
                 raise

@@ -11,15 +11,19 @@ from blemish.studies.arena.scores import Scored
 from blemish.studies.arena.setting import orders
 
 _SETTINGS = {
-    "continual": "continual",
-    "continual_ten_orders": "continual, mean of ten orders",
-    "reset_each_shift": "reset_each_shift",
-    "gradual": "gradual, mean of ten orders",
-    "mixed": "mixed_domains",
-    "correlated_sorted": "correlated",
-    "mixed_correlated": "mixed_domains_correlated",
+    "continual": ("continual",),
+    "continual_ten_orders": ("continual, mean of ten orders",),
+    "reset_each_shift": ("reset_each_shift", "reset_each_shift (one row: never reset)"),
+    "gradual": ("gradual, mean of ten orders",),
+    "mixed": ("mixed_domains",),
+    "correlated_sorted": ("correlated",),
+    "mixed_correlated": ("mixed_domains_correlated",),
+    "label_shift": ("online imbalanced label shift (imbalance ratio infinite), reset per corruption",),
 }
 """What the settings are called in the published tables that are meant."""
+
+_ALL_IMAGES = ("reset_each_shift", "correlated_sorted", "mixed_correlated", "label_shift")
+"""Settings whose tables show all 50,000 images of ImageNet-C, where those of others show 5,000."""
 
 _DATA = {"imagenet-c": ("ImageNet-C", 5000, 64), "cifar10-c": ("CIFAR10-C", 10_000, 200)}
 _DATA |= {"cifar100-c": ("CIFAR100-C", 10_000, 200)}
@@ -29,11 +33,11 @@ _DATA |= {"cifar100-c": ("CIFAR100-C", 10_000, 200)}
 def published_tables(setting: str, benchmark: str) -> list[AdaptationTable]:
     """Tables of methods' own publications for the same setting on the same data."""
     dataset = _DATA.get(benchmark, ("", 0, 0))[0]
-    wanted = _SETTINGS.get(setting)
+    wanted = _SETTINGS.get(setting, ())
     return [
         table
         for table in adaptation_tables()
-        if table.kind.startswith("primary") and table.dataset == dataset and table.setting == wanted
+        if table.kind.startswith("primary") and table.dataset == dataset and table.setting in wanted
     ]
 
 
@@ -71,6 +75,8 @@ def published_table(setting: Scored, info: ArenaInfo) -> Table | None:
 def differences(setting: Scored, info: ArenaInfo) -> Sequence[str]:
     """In what a setting here is not that of the published tables, as far as files tell; the network is always named."""
     _, images, batch = _DATA[info.benchmark]
+    if info.benchmark == "imagenet-c" and setting.name in _ALL_IMAGES:
+        images = 50_000
     differences = ["the network, unless it is the one that is named"]
     if info.images != images:
         differences.append(f"{info.images:,} images instead of {images:,}")

@@ -46,6 +46,7 @@ class ArenaInfo:
     methods: str
     clean_images: int
     walk: str | None = None
+    batch: int | None = optional_field()
     blemish: str | None = optional_field(compare=False)
 
 

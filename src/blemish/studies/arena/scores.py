@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,7 +133,10 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Scored:
-    """A setting: its streams, what each method came to, and running errors at some images of the first stream."""
+    """A setting: its streams, what each method came to, and running errors at some images of the first stream.
+
+    ``unfinished`` are the methods that are not compared, with how many of the streams they have.
+    """
 
     name: str
     title: str
@@ -143,6 +147,8 @@ class Scored:
     streams: int
     device: str
     window: int
+    level: float
+    unfinished: Mapping[str, int]
     entrants: Mapping[str, Entrant]
     at: tuple[int, ...]
     curves: Mapping[str, tuple[float, ...]]
@@ -163,7 +169,8 @@ def _scored(shown: Sequence[Shown], level: float, window: int | None) -> Scored:
     header = shown[0].stream.header
     assert header.setting is not None
     # Only methods that finished every stream are compared: others would be judged on other images.
-    labels = [label for label in shown[0].results if all(label in one.results for one in shown)]
+    done = Counter(label for one in shown for label in one.results)
+    labels = [label for label in done if done[label] == len(shown)]
     length = len(shown[0].stream.labels)
     size = min(window or default_window(length), length)
     entrants = {label: _entrant(shown, label, level, size) for label in labels}
@@ -182,6 +189,8 @@ def _scored(shown: Sequence[Shown], level: float, window: int | None) -> Scored:
         streams=len(shown),
         device="" if first is None else first.device,
         window=size,
+        level=level,
+        unfinished={label: count for label, count in done.items() if count < len(shown)},
         entrants=entrants,
         at=tuple((at + size).tolist()),
         curves={label: tuple((running_mean(shown[0].wrong(label), size)[at]).tolist()) for label in published},
@@ -250,14 +259,17 @@ def _clean(results: Sequence[MethodResult], level: float) -> tuple[Estimate | No
 
 
 def _signals(results: Sequence[MethodResult]) -> dict[str, float]:
-    """What can be seen without labels, means over all images: see `MethodResult` and `ResultHeader`."""
+    """What can be seen without labels, means over all images: see `MethodResult` and `ResultHeader`.
+
+    Nothing can be seen of a method that gave scores that were not numbers: it would be judged by the others.
+    """
     probes = [share for result in results for share in result.header.probes]
     signals = {
-        "entropy": float(np.mean([np.nanmean(result.entropy) for result in results])),
-        "density": float(np.mean([np.nanmean(result.density) for result in results])),
-        "concentration": float(np.mean([np.nanmean(result.concentration) for result in results])),
+        name: float(np.mean([getattr(result, name).mean() for result in results]))
+        for name in ("entropy", "density", "concentration")
     }
-    return signals | ({"consistency": float(np.mean(probes))} if probes else {})
+    signals |= {"consistency": float(np.mean(probes))} if probes else {}
+    return signals if all((result.predictions >= 0).all() for result in results) else dict.fromkeys(signals, math.nan)
 
 
 def _placed(shown: Sequence[Shown], entrants: Mapping[str, Entrant], level: float) -> dict[str, Entrant]:

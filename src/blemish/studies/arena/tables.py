@@ -9,11 +9,14 @@ from blemish.studies.arena.scores import UNADAPTED, Entrant, Scored
 from blemish.studies.arena.tuning import SIGNALS, Choice, choices
 from blemish.studies.streams.scores import Collapse
 
-INTERVALS = (
-    "Errors in per cent. Intervals (95 %) are over images, each of which counts as one however often it comes; gains "
-    "are paired, image by image. They do not say what another order of the stream would have changed: that shows the "
-    "spread over seeds."
-)
+
+def intervals_text(level: float) -> str:
+    """What the intervals are."""
+    return (
+        f"Errors in per cent. Intervals ({100 * level:g} %) are over images, each of which counts as one however often "
+        "it comes; gains are paired, image by image. They do not say what another order of the stream would have "
+        "changed: that shows the spread over seeds."
+    )
 
 
 def error_table(settings: Sequence[Scored]) -> Table:
@@ -53,6 +56,8 @@ def setting_table(setting: Scored) -> Table:
     streams = "1 stream" if setting.streams == 1 else f"{setting.streams} streams"
     title = f"{setting.name}: {streams} of {setting.images:,} images, batches of {setting.batch}"
     notes = [f"{setting.title}. {setting.source}."]
+    if missing := [f"{label} ({count} of {setting.streams})" for label, count in setting.unfinished.items()]:
+        notes.append(f"Not compared, because streams are missing: {', '.join(missing)}.")
     if broken := [f"{e.label} ({e.invalid:,})" for e in setting.entrants.values() if e.invalid]:
         notes.append(f"Scores that were not numbers count as errors: {', '.join(broken)}.")
     return Table(title, heads, rows, notes=tuple(notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ def choices(setting: Scored) -> list[Choice]:
         by = {
             name: max(known, key=lambda entrant, n=name, s=sign: s * entrant.signals[n])  # type: ignore[misc]
             for name, sign in SIGNALS.items()
-            if (known := [entrant for entrant in tried if name in entrant.signals])
+            if (known := [entrant for entrant in tried if math.isfinite(entrant.signals.get(name, math.nan))])
         }
         chosen.append(
             Choice(

@@ -18,7 +18,7 @@ from blemish.studies.arena.page import write_page
 from blemish.studies.arena.published import published_table
 from blemish.studies.arena.results import ARENA_FILE, ArenaInfo
 from blemish.studies.arena.scores import Scored, read_arena, scored
-from blemish.studies.arena.tables import INTERVALS, all_tables
+from blemish.studies.arena.tables import all_tables, intervals_text
 from blemish.terminal.commands import exit_on_input_error
 from blemish.terminal.outputs import Overwrite, check_replaceable
 from blemish.terminal.printing import say
@@ -60,6 +60,6 @@ def write_all(folder: Path, page: Path, *, level: float = 0.95, window: int | No
     write_page(settings, info, page)
     published = [table for setting in settings if (table := published_table(setting, info)) is not None]
     deliver([*all_tables(settings), *published], None)
-    say(INTERVALS, style="dim")
+    say(intervals_text(level), style="dim")
     say(f"wrote {page} and {folder / SCORES}")
     return settings

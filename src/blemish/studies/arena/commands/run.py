@@ -69,8 +69,8 @@ def run_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="Separated by commas: names that blemish arena methods lists, python:package.module:Name for your "
-            "own; or all that suit the network."
+            help="Separated by commas: names that blemish arena methods lists, with options as in "
+            "sar:keep_average=true, python:package.module:Name for your own; or all that suit the network."
         ),
     ] = "all",
     settings: Annotated[
@@ -144,6 +144,7 @@ def run_command(
         corruptions=names,
         protocol=plan.protocol,
         benchmark=plan.name,
+        batch=batch_size or _BATCHES[chosen],
         methods=chosen,
         clean=clean_images,
         image_list=image_list,
@@ -161,7 +162,6 @@ def run_command(
         tuple(METHODS) if methods == "all" else tuple(listed(methods)),
         wanted,
         seeds=whole_numbers(seeds, "--seeds"),
-        batch=batch_size or _BATCHES[chosen],
         grid=grid.grid(),
         strict=methods != "all",
     )
