@@ -158,3 +158,14 @@ def test_as_much_is_black_between_lines_at_any_size(side: int) -> None:
     for severity, lines in ((2, 178), (5, 60)):
         columns = (UNITS["vertical_lines"](images, severity=severity) > 0).all(1)[0, 0]
         assert int(columns.sum()) == round(lines * side / 224)
+
+
+@pytest.mark.parametrize("name", ["laion:stickers", "laion:geometric_shapes"])
+def test_a_severity_too_small_for_a_single_piece(name: str) -> None:
+    """Alone and beside another image: nothing is pasted."""
+    image = torch.full((1, 3, 64, 64), 90, dtype=torch.uint8)
+    corruption = blemish.catalog[name]
+    assert torch.equal(corruption(image, severity=1e-3), image)
+    beside = corruption(image.expand(3, -1, -1, -1), severity=[1e-3, 0, 3])
+    assert torch.equal(beside[:2], image.expand(2, -1, -1, -1))
+    assert not torch.equal(beside[2:], image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -9,13 +10,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+import blemish
 import digests
 from blemish.core.rng import CounterRng
 from blemish.corruptions.cbar.spectral import Phases, shaped_noise, square_frequencies
@@ -373,16 +375,72 @@ class TestWithoutCache:
             return 4 * value
 
         assert kernel(fourfold)(5) == 20
-        (index,) = tmp_path.rglob("*.nbi")
-        index.write_bytes(index.read_bytes()[:-5])
+        (code,) = (path for path in tmp_path.rglob("*") if path.is_file())
+        code.write_bytes(code.read_bytes()[:-5])
         for compiled_again in (1, 0):  # and kept this time
             made = kernel(fourfold)
             assert made(5) == 20
             assert len(made._dispatcher.stats.cache_misses) == compiled_again
         assert "not kept" not in caplog.text
 
+    def test_each_kind_of_arguments_has_a_file_of_its_own(self, tmp_path: Path) -> None:
+        """Whoever compiles first: with numbers and an index, two processes at once could mix up their code."""
+        from blemish.ops.compiled.jit import kernel
+
+        def total(values: Any) -> int:
+            found = 0
+            for i in range(values.shape[0]):
+                found += 10 * found + values[i, 0]
+            return found
+
+        def files() -> set[str]:
+            return {path.name for path in tmp_path.rglob("*") if path.is_file()}
+
+        rows, columns = np.arange(6).reshape(3, 2), np.asfortranarray(np.arange(6).reshape(3, 2))
+        assert kernel(total)(rows) == kernel(total)(columns) == 26
+        both = files()
+        assert len(both) == 2
+        for path in tmp_path.rglob("*.nbc"):
+            path.unlink()
+        kernel(total)(columns)
+        alone = files()
+        assert len(alone) == 1
+        assert alone < both
+        old = next(tmp_path.rglob("*.nbc"))
+        stale = old.with_name(old.name.replace(old.name.split(".")[-2], "0123456789ab-0"))
+        old.rename(stale)  # code of other sources
+        kernel(total)(columns)
+        assert files() == alone
+
     def test_no_folder_at_all(self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
         from numba.core.caching import CacheImpl
 
         monkeypatch.setattr(CacheImpl, "_locator_classes", [])
         self.check(caplog, "no locator available")
+
+
+@pytest.mark.parametrize("why", ["NUMBA_DISABLE_JIT is set", "numba: import of numba halted", "AVX2"])
+def test_it_is_said_once_why_there_are_no_kernels(
+    why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from blemish.ops import compiled as module
+
+    images = torch.arange(3 * 64, dtype=torch.uint8).reshape(1, 3, 8, 8)
+    before = blemish.corrupt(images, "gaussian_noise", severity=3)
+    if why.startswith("NUMBA"):
+        monkeypatch.setattr(pytest.importorskip("numba").config, "DISABLE_JIT", 1)
+    elif why == "AVX2":
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
+    else:
+        monkeypatch.setitem(sys.modules, "numba", None)
+    for known in (module._are_there, module._module):
+        known.cache_clear()
+    try:
+        with caplog.at_level(logging.INFO, "blemish.ops.compiled"):
+            found = [blemish.corrupt(images, name, severity=3) for name in ("gaussian_noise", "contrast")]
+        assert torch.equal(found[0], before)
+        (said,) = [message for message in caplog.messages if "no compiled kernels" in message]
+        assert why in said
+    finally:
+        for known in (module._are_there, module._module):
+            known.cache_clear()

@@ -15,8 +15,8 @@ def one_thread(device: torch.device) -> Iterator[None]:
     if device.type != "cpu" or before == 1:
         yield
         return
-    torch.set_num_threads(1)
     try:
+        torch.set_num_threads(1)
         yield
     finally:
         torch.set_num_threads(before)

@@ -93,8 +93,8 @@ def _geometric_shapes(images: Tensor, params: Params, draw: Shapes) -> Tensor:
 
 
 def _first(draw: Iterable[Tensor], count: Tensor) -> Iterator[Tensor]:
-    """As many pieces of a draw as any image shows."""
-    most = int(count.max())
+    """As many pieces of a draw as any image shows; one at least, to be looked up where none is shown."""
+    most = max(1, int(count.max()))
     return (values[:, :most] for values in draw)
 
 

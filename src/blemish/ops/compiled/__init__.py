@@ -35,15 +35,30 @@ def compiled(family: str, *, worthwhile: bool = True) -> Any | None:
     return _module(family)
 
 
+@lru_cache(maxsize=1)
+def _are_there() -> bool:
+    """Whether there are any; if not, it is said why, once."""
+    reason = _why_not()
+    if reason is not None:
+        _log.info("no compiled kernels (%s): plain operations give the same images, more slowly", reason)
+    return reason is None
+
+
+def _why_not() -> str | None:
+    capability = torch.backends.cpu.get_cpu_capability()
+    if capability not in ("AVX2", "AVX512"):
+        # Where torch has no fused multiply-add, the plain operations round otherwise.
+        return f"they are written for processors with AVX2, and torch uses {capability}"
+    try:
+        numba = importlib.import_module("numba")
+    except Exception as error:  # whatever is missing or broken in it, the plain operations remain
+        return f"numba: {error}; it comes with blemish[full]"
+    return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
+
+
 @lru_cache(maxsize=64)
 def _module(family: str) -> Any | None:
-    # Where torch has no fused multiply-add, the plain operations round otherwise.
-    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        return None
-    try:
-        importlib.import_module("numba")
-    except Exception as error:  # whatever is missing or broken in it, the plain operations remain
-        _log.debug("no compiled kernels: %s", error)
+    if not _are_there():
         return None
     name = f"{__name__}.{family}"
     return importlib.import_module(name) if importlib.util.find_spec(name) is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import inspect
 import logging
@@ -13,7 +14,7 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
 _log = logging.getLogger(__name__)
@@ -36,8 +37,40 @@ def _sources() -> str:
 
 def _say_that_nothing_is_kept(why: str) -> None:
     if not _unkept:
-        _log.warning("compiled kernels are not kept, so that every process compiles them anew: %s", why)
+        remedy = "name a folder for them by NUMBA_CACHE_DIR, and let DataLoader workers stay (persistent_workers=True)"
+        _log.warning("compiled kernels are not kept, so that every process compiles them anew: %s; %s", why, remedy)
     _unkept.append(why)
+
+
+class _Files(IndexDataCacheFile):
+    """A file for each kind of arguments and processor of a kernel, named by them and by the sources.
+
+    numba numbers files and keeps an index of them. Two processes that compile at the same time may then both take the
+    next number, and the index may lead to the code of the other one: for other arguments, or another processor.
+    """
+
+    def __init__(self, folder: str, base: str) -> None:
+        stamp = hashlib.sha256(f"{numba.__version__} {_sources()}".encode()).hexdigest()[:12]
+        super().__init__(cache_path=folder, filename_base=base, source_stamp=stamp)
+        self._base = base
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep code, and none that was made of other sources."""
+        for path in Path(self._cache_path).glob(f"{glob.escape(self._base)}.*"):
+            if not path.name.startswith(f"{self._base}.{self._source_stamp}"):
+                path.unlink(missing_ok=True)
+        self._save_data(self._named(key), data)
+
+    def load(self, key: Any) -> Any:
+        """What is kept for a key, or None."""
+        try:
+            return self._load_data(self._named(key))
+        except FileNotFoundError:
+            return None
+
+    def _named(self, key: Any) -> str:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
+        return f"{self._base}.{self._source_stamp}-{digest}.nbc"
 
 
 class _Cache(FunctionCache):
@@ -45,14 +78,13 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _sources()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for these types of arguments, or None."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # a file that is damaged, or that is not ours to read
-            self._begin_anew()
+        except Exception:  # a file that is damaged, or that is not ours to read: it is compiled and written anew
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -60,17 +92,8 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk, or a folder that became read-only
-            self._give_up(error)
-
-    def _begin_anew(self) -> None:
-        try:
-            self.flush()
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        self.disable()
-        _say_that_nothing_is_kept(f"{self.cache_path}: {error}")
+            self.disable()
+            _say_that_nothing_is_kept(f"{self.cache_path}: {error}")
 
 
 class Kernel:
