@@ -31,11 +31,17 @@ def test_parts_do_not_change_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     check(pictures(2, 3, 37, 29), 3)
 
 
-def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    images = pictures(1, 3, 30, 30)
+@pytest.mark.parametrize("images", [pictures(3, 3, 30, 41), pictures(2, 1, 30, 8) // 100 * 51], ids=["many", "few"])
+def test_all_ways_agree(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network, the histogram that slides, and counting; with many levels and with few."""
     network = rank.median_filter(images, 4)
     monkeypatch.setattr(rank, "_LARGEST_NETWORK", 1)
     assert torch.equal(rank.median_filter(images, 4), network)
+    assert torch.equal(rank.median_filter(images.to(memory_format=torch.channels_last), 4), network)
+    monkeypatch.setenv("BLEMISH_COMPILED", "0")
+    assert torch.equal(rank.median_filter(images, 4), network)
+    for radius in (11, 14):
+        check(images, radius)
 
 
 def test_nothing_superfluous_is_computed() -> None:

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blemish.ops.compiled import compiled
+from blemish.ops.compiled.threads import shared_out
 from blemish.ops.filters import pad
 from blemish.ops.fused import kernels_for
 
@@ -21,7 +23,7 @@ from blemish.ops.fused import kernels_for
 _CPU_PART = 2**17
 _GPU_PART = 2**22
 
-# A larger window is counted, level by level, which costs the same for any window.
+# A larger window slides over a histogram, by compiled loops, or is counted, level by level, which costs the same for any.
 _LARGEST_NETWORK = 21
 
 
@@ -194,7 +196,12 @@ def median_filter(levels: Tensor, radius: int) -> Tensor:
     height, width = levels.shape[-2:]
     padded = pad(levels.to(torch.float32), radius, radius, radius, radius, "replicate").to(torch.uint8)
     if side > _LARGEST_NETWORK:
-        return _by_counting(padded, side)
+        kernels = compiled("medians") if padded.device.type == "cpu" else None
+        if kernels is None:
+            return _by_counting(padded, side)
+        out = torch.empty(levels.shape, dtype=torch.uint8)
+        shared_out(kernels.medians, [padded.flatten(0, 1), out.flatten(0, 1)], side)
+        return out
     flat = padded.flatten()
     stride = padded.shape[-1]
     if levels.device.type == "cpu":
