@@ -23,7 +23,7 @@ from blemish.ops.fused import kernels_for
 _CPU_PART = 2**17
 _GPU_PART = 2**22
 
-# A larger window slides over a histogram, by compiled loops, or is counted, level by level, which costs the same for any.
+# A larger window slides along a histogram, by a compiled loop, or is counted level by level at the same cost for any.
 _LARGEST_NETWORK = 21
 
 
