@@ -17,7 +17,7 @@ from blemish.corruptions.at_once import AtOnce, Numbers, alike, as_planes, for_e
 from blemish.corruptions.files import Files
 from blemish.corruptions.inputs import as_severities, check_images, plain_severity
 from blemish.corruptions.moves import Moves
-from blemish.corruptions.precision import full_precision
+from blemish.corruptions.precision import eagerly, full_precision
 from blemish.corruptions.severity import (
     PUBLISHED_SIDE,
     Params,
@@ -129,6 +129,7 @@ class Corruption:
             kept = self.at_once._replace(instead_of=own) if self.at_once.instead_of is None else None
             object.__setattr__(self, "at_once", kept)
 
+    @eagerly
     def __call__(
         self,
         images: Tensor,

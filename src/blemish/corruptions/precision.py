@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -19,6 +20,21 @@ def full_precision(device: torch.device) -> Iterator[None]:
         settings.enter_context(cpu_by_default())
         settings.enter_context((_no_tf32 if device.type == "cuda" else _no_bfloat16).held())
         yield
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def eagerly(function: _Function) -> _Function:
+    """A function that `torch.compile` calls as it is, between what it compiles: it cannot trace NumPy and kernels."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return function(*args, **kwargs)
+
+    return cast(_Function, call)
 
 
 _NOTHING = contextlib.nullcontext()

@@ -15,6 +15,7 @@ from blemish.corruptions.base import Corruption
 from blemish.corruptions.catalog import Catalog, catalog
 from blemish.corruptions.kinds import Unpacked, unpack
 from blemish.corruptions.labels import Corrupted, LabelSet
+from blemish.corruptions.precision import eagerly
 from blemish.corruptions.running import Ids, as_numbers, content_id, geometries_of, numbers_of, run
 from blemish.corruptions.sample_labels import with_moved_labels
 from blemish.corruptions.samples import IdFrom, is_sample, open_sample, sample_id
@@ -59,6 +60,7 @@ def corrupt(
 ) -> Corrupted: ...
 
 
+@eagerly
 def corrupt(
     images: Any,
     name: str | Corruption,
@@ -154,6 +156,7 @@ class Corrupt:
     @overload
     def __call__(self, *inputs: Any, id: Ids | None = None) -> Any: ...
 
+    @eagerly
     def __call__(self, *inputs: Any, id: Ids | None = None) -> Any:  # noqa: A002
         """Corrupt an image or a batch of any kind that ``corrupt`` takes, or the images of a sample.
 
