@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from blemish.models.base import Preprocessing
 from blemish.studies.adaptation.base import Levels, Method, Optimiser
@@ -29,6 +30,33 @@ def small_net(norm: str = "batch") -> nn.Module:
 
 def images(seed: int = 0, count: int = 16) -> Tensor:
     return torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+
+
+class Plain:
+    """The small network as bare arithmetic: convolution, batch norm by given rules, pooling, linear layer."""
+
+    def __init__(self, levels: nn.Module) -> None:
+        net = levels.network
+        self.conv, self.norm, self.head = net[0], net[1], net[6]
+        self.weight = self.norm.weight.detach().clone().requires_grad_(True)
+        self.bias = self.norm.bias.detach().clone().requires_grad_(True)
+
+    def __call__(self, x: Tensor, *, share: float = 1.0, unbiased: bool = False, statistics: object = None) -> Tensor:
+        y = F.conv2d((x.to(torch.float32) / 255 - 0.5) / 0.25, self.conv.weight, self.conv.bias, padding=1)
+        flat = y.transpose(0, 1).flatten(1)
+        mean, variance = flat.mean(1), flat.var(1, unbiased=unbiased)
+        before = (self.norm.running_mean, self.norm.running_var) if statistics is None else statistics
+        mean = share * mean + (1 - share) * before[0]  # type: ignore[index]
+        variance = share * variance + (1 - share) * before[1]  # type: ignore[index]
+        self.moved = mean.detach(), variance.detach()
+        y = (y - mean[:, None, None]) / (variance[:, None, None] + self.norm.eps).sqrt()
+        y = F.relu(y * self.weight[:, None, None] + self.bias[:, None, None])
+        return F.adaptive_avg_pool2d(y, 2).flatten(1) @ self.head.weight.T + self.head.bias
+
+
+def norms(method: object) -> tuple[Tensor, Tensor]:
+    layer = method.model.network[1]  # type: ignore[attr-defined]
+    return layer.weight.detach(), layer.bias.detach()
 
 
 # Settings with which every method has something to do on this small network.

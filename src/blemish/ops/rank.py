@@ -199,7 +199,7 @@ def median_filter(levels: Tensor, radius: int) -> Tensor:
         kernels = compiled("medians") if padded.device.type == "cpu" else None
         if kernels is None:
             return _by_counting(padded, side)
-        out = torch.empty(levels.shape, dtype=torch.uint8)
+        out = torch.empty(levels.shape, dtype=torch.uint8, device="cpu")
         shared_out(kernels.medians, [padded.flatten(0, 1), out.flatten(0, 1)], side)
         return out
     flat = padded.flatten()

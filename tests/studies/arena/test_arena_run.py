@@ -293,6 +293,7 @@ class TestOnesOwn:
             ("sar:keep_avarage=true", "option 'keep_avarage=true'; expected OPTION=VALUE with one of margin, radius"),
             ("sar:keep_average=yes", "expected bool, as in keep_average=False"),
             ("memo:views=many", "expected int, as in views=32"),
+            ("sar:margin=nan", "expected float, as in margin=0.4"),
             ("sar:margin=0.3:margin=0.4", "an option is given twice"),
         ],
     )

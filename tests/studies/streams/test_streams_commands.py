@@ -176,6 +176,9 @@ def test_methods_that_a_network_does_not_suit(place: Path) -> None:
         assert code == 2
         assert errors.splitlines()[-1].startswith(f"error: {name} ")
         assert "Sequential has none" in errors
+    code, _, errors = invoke(*run, "-o", "named", "--methods", "none,rdumb:every=5")
+    assert code == 2
+    assert "expected rdumb, whose options are --reset and --rdumb-margin here" in " ".join(errors.split())
     assert not (place / "named").exists()
 
 

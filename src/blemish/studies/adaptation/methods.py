@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -34,6 +35,8 @@ def method_entry(name: str) -> MethodEntry:
 
 
 _SIMPLE = (bool, int, float, str)
+_GIVEN = ("clean", "sample", "seed", "optimiser")
+"""What whoever runs methods gives to them, or what is no plain value."""
 
 
 def _option(entry: MethodEntry, text: str) -> tuple[str, Any]:
@@ -55,10 +58,6 @@ def _option(entry: MethodEntry, text: str) -> tuple[str, Any]:
         raise InputError(f"method {entry.name}: option {text!r}; expected {kind}, as in {key}={default}") from None
 
 
-_GIVEN = ("clean", "sample", "seed", "optimiser")
-"""What the arena itself gives to methods, or what is no plain value: learning rates are varied by ``--rates``."""
-
-
 def _value(text: str, default: Any) -> Any:
     """A text as what a default is."""
     if isinstance(default, str):
@@ -67,7 +66,10 @@ def _value(text: str, default: Any) -> Any:
         if text.lower() not in ("true", "false"):
             raise ValueError(text)
         return text.lower() == "true"
-    return int(text) if isinstance(default, int) else float(text)
+    value = int(text) if isinstance(default, int) else float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def settings_for(name: str, settings: Settings = "imagenet") -> dict[str, Any]:

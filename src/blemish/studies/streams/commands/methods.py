@@ -45,7 +45,8 @@ class MethodOptions:
     methods: Annotated[
         str | None,
         typer.Option(
-            help=f"Separated by commas: {', '.join(METHODS)}; or all, as far as the network suits them. "
+            help=f"Separated by commas: {', '.join(METHODS)}; or all, as far as the network suits them. Options "
+            "follow a name, as in sar:keep_average=true. "
             f"Default: {','.join(_USUAL)}."
         ),
     ] = None
@@ -72,6 +73,8 @@ class MethodOptions:
         names = listed(self.methods) if named else tuple(METHODS) if self.methods == "all" else _USUAL
         if not names:
             raise InputError(f"--methods {self.methods}; expected names such as none,tent")
+        if given := next((name for name in names if name.startswith("rdumb:")), None):
+            raise InputError(f"--methods {given}; expected rdumb, whose options are --reset and --rdumb-margin here")
         entries = [method_entry(name) for name in names]
         clean = _clean_batches(images, model.device) if any(entry.source for entry in entries) else None
         first = np.zeros(1, np.int64)
