@@ -30,6 +30,9 @@ others, C (what few images show) on a CPU. bound.toml is the setting ``correlate
     $R D --networks resnet20 --settings continual correlated --seeds 2 3 \
         --methods none bn norm_ema cotta rmt adacontrast
     $R D --networks resnet20 --settings continual --images 500 --methods none bn memo --jobs 1     # 496 s
+    CPU="--networks resnet20 --methods none bn memo --jobs 1 --device cpu --seconds 1500"
+    $R F $CPU --settings correlated reset_each_shift --images 200    # 411 s each, side by side
+    $R F $CPU --settings ccc --images 500 --stream 1000              # 128 s
     $R E --networks resnet20_bn resnet20_iabn --settings bound.toml correlated continual reset_each_shift \
         --methods none bn norm_ema lame tent note --jobs 4                             # 247 s of them training
 
